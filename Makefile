@@ -67,7 +67,7 @@ metrics: $(READY)
 
 # Plants every bug of tests/mutants in a copy of the source; about 15 minutes, so not a part of `make test`.
 mutants: $(READY)
-	$(BIN)/python -m tests.mutants --page docs/reference/mutants.md
+	$(BIN)/python -m tests.mutants
 
 # What `make demo` needs, and what `make test` needs as well.  Byte code is made when a module is first imported, not for
 # the thousands that never are; pip's words are in the log, and its last ones are shown where it fails.

@@ -140,8 +140,8 @@ def _plan(x: np.ndarray, width: int) -> Any:
 
     half = x.shape[1] // 2
     lefts = [LeftMatrix("a", "a", ("b",), len(x), half), LeftMatrix("b", "b", ("a",), len(x), x.shape[1] - half)]
-    forward = [Product(left, left.others[0], width) for left in lefts]
-    return lefts, forward, [Product(left, left.others[0], width, True) for left in lefts]
+    forward = [Product(left, left.partners[0], width) for left in lefts]
+    return lefts, forward, [Product(left, left.partners[0], width, True) for left in lefts]
 
 
 def _dealer(name: str, x: np.ndarray, width: int, steps: int) -> Any:

@@ -151,7 +151,7 @@ def randomized(graph: Any, method: str, epsilon: float, release: int, extra: dic
 
 def fill_edges(chosen: Any, data: str, graph: Any, split_of: Callable[[int], Split], extra: dict[str, Any]) -> None:
     """Run the missing rows of one data set; every method protects the same pairs."""
-    from graphveil.graphs.known import draw_private
+    from graphveil.graphs.public_edges import draw_private
     from graphveil.mechanisms import protected_pairs
 
     methods = chosen.methods.split(",") if chosen.methods else ["clean", "no private edges", *EDGES]

@@ -79,7 +79,7 @@ def measured(seed: int) -> dict[str, tuple[AttackResult, float]]:
             ways[f"{mechanism}, epsilon {epsilon:g}"] = published(privacy, embedded, seed)
     known, found = half.numpy(), {}
     for name, way in ways.items():
-        result = reconstruction(way, pixels, shown=way.rows, known=known, seed=seed)
+        result = reconstruction(way, pixels, observed=way.rows, auxiliary=known, seed=seed)
         found[name] = (result, likelihood(way, embedded, ~known, seed))
     return found
 

@@ -16,6 +16,7 @@ extensions = [
     "sphinx_copybutton",
     "links",
     "commands",
+    "generated",
     "api",
     "notebooks",
     "versions",

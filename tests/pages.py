@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import sys
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -22,3 +25,17 @@ def page(name: str) -> str:
     found = [path for path in pages() if path.stem == name]
     assert len(found) == 1, f"{name}: {found}"
     return found[0].read_text(encoding="utf-8")
+
+
+def generated(name: str) -> str:
+    """A table as the site makes it of the program: one of TABLES in docs/_site/generated.py."""
+    if str(DOCS / "_site") not in sys.path:
+        sys.path.append(str(DOCS / "_site"))
+    table: str = import_module("generated").TABLES[name]()
+    return table
+
+
+def table(name: str) -> list[list[str]]:
+    """The rows of docs/reference/tables/NAME.csv below its head."""
+    with (DOCS / "reference" / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]

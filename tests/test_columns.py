@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import (
+from graphveil.files.columns import (
     Category,
     Column,
     Integer,

@@ -17,17 +17,16 @@ import typer
 
 from graphveil.cli import main
 from graphveil.cli.app import build
-from graphveil.cli.base.choices import collect, comparison
+from graphveil.cli.base.choices import collect
+from graphveil.cli.compare.command import comparison_of
 from graphveil.graphs import NAMES, GraphSchema
 from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
-from graphveil.methods.base.method import RELEASE
-from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.registry import tagged
 from graphveil.reproduction.catalogue import find_exhibit
-from tests.pages import DOCS, ROOT, pages
+from tests.pages import DOCS, ROOT, generated, pages
 from tests.pages import page as page_named
+from tests.pages import table as table_of
 
 PAGES = [
     ROOT / "README.md",
@@ -117,7 +116,7 @@ def test_commands_are_known_to_the_cli(page: Path) -> None:
             words[words.index("--config") + 1] = str(ROOT / words[words.index("--config") + 1])
         command, parameters = parsed(words)
         if command == "compare":
-            comparison(parameters["methods"], parameters["data"], parameters)
+            comparison_of(parameters["methods"], parameters["data"], parameters)
         elif parameters.get("method") is not None:
             collect(parameters["method"], METHODS[parameters["method"]], parameters)
         for data in data_of(words, parameters):
@@ -222,18 +221,18 @@ def rows(page: str, heading: str) -> list[list[str]]:
 
 
 def test_every_option_is_listed_and_every_listed_option_is_there() -> None:
-    there = {"--help"} | {option for parameter in group().params for option in parameter.opts}
+    there = {option for parameter in group().params for option in parameter.opts}
     waiting = list(group().commands.values())
     while waiting:
         command = waiting.pop()
         waiting += getattr(command, "commands", {}).values()
         there |= {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
-    listed = {option for row in rows("options", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
-    assert listed == there
+    names = re.findall(r"^\| `(.+?)` \|", generated("options"), re.MULTILINE)
+    assert {option for name in names for option in re.findall(r"--[a-z-]+", name)} == there
 
 
 def test_every_command_method_and_data_set_is_listed() -> None:
-    assert [command for command in group().commands if f"`graphveil {command}" not in page_named("commands")] == []
+    assert [command for command in group().commands if f"`graphveil {command}" not in generated("commands")] == []
     methods = (DOCS / "reference" / "methods" / "index.md").read_text(encoding="utf-8")
     assert [method for method in METHODS if f"[`{method}`](" not in methods] == []
     named = set(re.findall(r"`([\w-]+)`", page_named("data-sets")))
@@ -241,30 +240,11 @@ def test_every_command_method_and_data_set_is_listed() -> None:
     assert set(NAMES) <= named
 
 
-def rows_of(method: str) -> list[list[str]]:
-    """The table of a method's section, whose heading it may share: `gap and progap`."""
-    for page in (DOCS / "reference" / "methods").glob("*.md"):
-        for heading in re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
-            if method in heading.replace("`", "").split(" and "):
-                return rows(page.stem, heading)
-    raise AssertionError(f"no page has a section on {method}")
-
-
-#: Settings of a family that stand in the table of lpgnn alone, since its methods train the same network.
-NETWORK_SETTINGS = {
-    **{method.name: {*METHODS["gcn"].options, "model", "steps_x", "steps_y"} for method in LINK_METHODS},
-    **{name: {*METHODS["gcn"].options, "model", "steps_x"} for name in tagged(RELEASE)},
-    **{method.name: set[str]() for method in CURATOR_METHODS},
-}
-
-
-@pytest.mark.parametrize("method", NETWORK_SETTINGS)
-def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) -> None:
-    # A row may be one method's alone: `hops` (`progap`).
-    named = [(re.findall(r"`(.+?)`", row[0]), row[1]) for row in rows_of(method)]
-    listed = {name: default for (name, *only), default in named if not only or method in only}
-    options = {key: each for key, each in METHODS[method].options.items() if key not in NETWORK_SETTINGS[method]}
-    assert listed == {key: "none" if each.default is None else str(each.default) for key, each in options.items()}
+def test_every_methods_settings_stand_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "methods").glob("*.md"))
+    named = {name for names in re.findall(r"^```\{settings\} (\S+)$", text, re.MULTILINE) for name in names.split(",")}
+    shared = {"label-propagation", "label-pool", "upgnet", *tagged("baseline")}
+    assert named == set(METHODS) - shared
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
@@ -282,7 +262,7 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
             built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
-        assert f"`{name}`" in next(row[2] for row in rows("lpgnn", "Settings") if row[0] == "`mechanism`")
+        assert name in METHODS["lpgnn"].options["mechanism"].help
 
 
 def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:
@@ -307,17 +287,9 @@ def test_settings_of_a_federation_are_those_of_the_program() -> None:
 
 
 def test_every_message_of_a_federation_is_explained() -> None:
-    """Who sends it to whom, and what the receiver learns: the program's own words."""
     from graphveil.federation import KINDS
-    from graphveil.reports.federation.plan import SENT
 
-    expected = []
-    for name, kind in KINDS.items():
-        modes = [mode for mode, kinds in SENT.items() if name in kinds]
-        in_modes = "all" if len(modes) == len(SENT) else ", ".join(modes)
-        paid = "yes" if kind.priced else "no"
-        expected.append([f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, paid])
-    assert rows("federation-messages", "Which message reveals what") == expected
+    assert re.findall(r"^\| `(.+?)` \|", generated("messages"), re.MULTILINE) == list(KINDS)
 
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
@@ -325,7 +297,7 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     files = [package / "files" / "reading.py", *(package / "graphs").rglob("*.py")]
     source = "".join(file.read_text(encoding="utf-8") for file in files)
     literal = re.sub(r"\{[^{}]*\}", "...", source)
-    for message, *_ in rows("refusals", "What is refused"):
+    for message, *_ in table_of("refusals"):
         for part in re.findall(r"`([^`]+)`", message):
             for piece in part.split("..."):
                 assert piece.strip(" ,.") in literal, message

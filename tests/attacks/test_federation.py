@@ -171,7 +171,7 @@ def test_what_cannot_be_attacked_is_refused() -> None:
     with pytest.raises(InputError, match="does not apply to a federation"):
         attack_federation("linkteller", recorded)
     with pytest.raises(InputError, match="share"):
-        feature_recovery(recorded.view("server"), recorded, victim="holder2", known=1.0)
+        feature_recovery(recorded.view("server"), recorded, victim="holder2", known_share=1.0)
     with pytest.raises(InputError, match="training nodes"):
         label_inference(recorded.view("server"), recorded, nodes=2)
 

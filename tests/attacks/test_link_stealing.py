@@ -64,11 +64,11 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match="similarity"):
         link_stealing(made.Constant(), made.graph(), similarity="taste")
     with pytest.raises(InputError, match="known"):
-        link_stealing(made.Constant(), made.graph(), known=1.0)
+        link_stealing(made.Constant(), made.graph(), known_share=1.0)
     with pytest.raises(InputError, match="known"):
-        link_stealing(made.Constant(), made.graph(), known=0.5, shadow=(made.Leaky(), made.graph()))
+        link_stealing(made.Constant(), made.graph(), known_share=0.5, shadow=(made.Leaky(), made.graph()))
     with pytest.raises(InputError, match="too few edges"):
-        link_stealing(made.Constant(), made.graph(), known=0.01, without_edges=made.Constant())
+        link_stealing(made.Constant(), made.graph(), known_share=0.01, without_edges=made.Constant())
 
 
 class Friends:

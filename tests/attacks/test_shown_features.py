@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphveil.attacks import attribute, reconstruction
 from graphveil.attacks.feature_reconstruction import shows_features
-from graphveil.attacks.inversion import Shown, inverted
+from graphveil.attacks.inversion import Observed, inverted
 from graphveil.attacks.likeness import likeness
 from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import labels_alone, with_features_of_others
@@ -58,9 +58,9 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match="column"):
         attribute(made.Constant(), made.graph(), column=100)
     with pytest.raises(InputError, match="known"):
-        attribute(made.Constant(), made.graph(), known=1.0)
+        attribute(made.Constant(), made.graph(), known_share=1.0)
     with pytest.raises(InputError, match="one a node"):
-        attribute(made.Constant(), made.graph(), shown=np.ones((3, 2)))
+        attribute(made.Constant(), made.graph(), observed=np.ones((3, 2)))
     flat = made.graph().clone()
     flat.x = torch.zeros(300, 100)
     with pytest.raises(InputError, match="same side"):
@@ -82,12 +82,12 @@ def test_what_noise_shows_of_the_structure_is_not_held_against_the_method() -> N
     x, others = (one.x.to_dense() for one in (graph, with_features_of_others(graph, 0)))
     assert not torch.equal(x, others) and torch.equal(x.sum(dim=0), others.sum(dim=0))
     rows = x.numpy()[:, :40] + 0.5
-    found = attribute(made.Constant(), graph, shown=rows, dealt=[rows] * 3)
+    found = attribute(made.Constant(), graph, observed=rows, dealt=[rows] * 3)
     assert found.auc.mean > 0.6 and found.baseline == pytest.approx(found.auc.mean, abs=0.02)
     assert found.baseline_note == "the same method with other people's features"
     assert found.baseline_high is not None and found.baseline_high == pytest.approx(found.baseline, abs=0.02)
     dealt = [with_features_of_others(graph, seed).x.to_dense().numpy()[:, :40] + 0.5 for seed in range(6)]
-    leak = attribute(made.Constant(), graph, shown=rows, dealt=dealt)
+    leak = attribute(made.Constant(), graph, observed=rows, dealt=dealt)
     assert leak.baseline_high is not None and leak.baseline_high < leak.auc.low
     assert AttackResult.from_dict(leak.to_dict()) == leak
 
@@ -161,7 +161,7 @@ def test_a_release_shows_its_features_and_needs_the_truth() -> None:
 def test_the_adversary_never_knew_whom_it_attacks_and_repeats_itself() -> None:
     mask = np.arange(300) % 3 == 0
     shown = made.graph().x.to_dense().numpy()[:, :5]
-    one, other = (reconstruction(made.Constant(), made.graph(), shown=shown, known=mask) for _ in range(2))
+    one, other = (reconstruction(made.Constant(), made.graph(), observed=shown, auxiliary=mask) for _ in range(2))
     assert one == other and one.positives <= 200 and "100 nodes" in one.notes[0] and "200 others" in one.notes[0]
 
 
@@ -169,7 +169,7 @@ def test_an_exact_copy_comes_back_exactly() -> None:
     truth = np.random.default_rng(0).random((40, 3))
     known = np.arange(40) < 20
     moved = truth - 7.0  # as a release may move all of them
-    assert np.allclose(inverted(Shown(moved, moved), known, truth[known], seed=0), truth)
+    assert np.allclose(inverted(Observed(moved, moved), known, truth[known], seed=0), truth)
 
 
 def test_refusals_of_reconstruction() -> None:
@@ -178,10 +178,10 @@ def test_refusals_of_reconstruction() -> None:
     n, method = 300, made.Constant()
     for graph, settings, said in (
         (flat, {}, "no features"),
-        (made.graph(), {"known": 1.0}, "share"),
-        (made.graph(), {"known": 0.01}, "10 of each"),
-        (made.graph(), {"known": np.ones(n)}, "mask"),
-        (made.graph(), {"shown": np.ones((3, 2))}, "one for each node"),
+        (made.graph(), {"auxiliary": 1.0}, "share"),
+        (made.graph(), {"auxiliary": 0.01}, "10 of each"),
+        (made.graph(), {"auxiliary": np.ones(n)}, "mask"),
+        (made.graph(), {"observed": np.ones((3, 2))}, "one for each node"),
     ):
         with pytest.raises(InputError, match=said):
             reconstruction(method, graph, **settings)

@@ -76,7 +76,7 @@ def masks_reused_in_the_next_round(patch: Patch) -> None:
 def masks_of_keys_that_the_server_knows(patch: Patch) -> None:
     def agree(roster: Roster, **rest: Any) -> Any:
         yield from ()
-        return ZeroSum(roster, {name: MaskKey(bytes(32)) for name in roster.others})
+        return ZeroSum(roster, {name: MaskKey(bytes(32)) for name in roster.other_holders})
 
     patch.setattr(linear, "agree_on_masks", agree)
 

@@ -79,7 +79,7 @@ WEAK = (
     (PersonPrice, "schedule", half_in_the_schedule, "trains", "declare", 0),
     (NoisyUpdates, "add_noise", half_in_the_sampler, "trains", "have noise of 0.5", 0),
     (dp_sgd, "clipped_sum", unclipped, "trains", "hides a change of 1", 0),
-    (guesses, "_others", everybody, "trains", "declare", 0),
+    (guesses, "_all_but", everybody, "trains", "declare", 0),
     (guesses, "private_guesses", smoothed, "guessed", "hides a change of 1", 0),
     (Guessing, "response", property(at_epsilon_4), "guessed", "declare", 0),
     (PerturbedSum, "perturb", half_in_the_votes, "trains", "have noise of 0.5", DEGREE),

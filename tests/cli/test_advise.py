@@ -16,7 +16,7 @@ from rich.text import Text
 from graphveil.cli import advise as advise_screen
 from graphveil.cli.advise import command_of
 from graphveil.cli.app import build
-from graphveil.cli.train.thresholds import searched
+from graphveil.cli.train.plan import searched
 from graphveil.methods.advise.advice import Advice
 from graphveil.methods.advise.facts import PublicFacts
 from graphveil.methods.advise.goal import Goal, Reached

@@ -12,7 +12,7 @@ from graphveil.attacks.catalogue import ATTACKS
 from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.cli.attack import NAMES
 from graphveil.errors import ModelFileError
-from graphveil.reports.attacks.files import kept
+from graphveil.reports.attacks.files import read_attacks
 from tests.cli.conftest import Terminal
 
 pytestmark = pytest.mark.usefixtures("quick_pages")
@@ -28,7 +28,7 @@ def test_every_attack_is_named_and_a_damaged_one_is_refused(run: Path) -> None:
     assert NAMES.replace("; on a federation:", ",").split(", ") == [*ATTACKS, *FEDERATION_ATTACKS]
     (run / "attack-x.json").write_text('{"a": 1}')
     with pytest.raises(ModelFileError, match="damaged"):
-        kept(run)
+        read_attacks(run)
 
 
 # ---- the cards of a run tell of attacks as soon as they were run, and `graphveil report` writes them anew ----

@@ -362,7 +362,7 @@ def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(
         for name, role in (("server", "server"), ("clinic", "holder"))
     ]
     known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
-    shown = read(screens.made({**known, "parties": parties, "unsigned": unsigned}))
+    shown = read(screens.created({**known, "parties": parties, "unsigned": unsigned}))
     assert all(part in shown for part in said) and unsaid not in shown
     assert "graphveil federation plan run/server" in shown
 

@@ -14,6 +14,7 @@ import typer.testing
 
 from graphveil.cli.app import build
 from graphveil.cli.base import choices, groups, near, options
+from graphveil.cli.compare.command import comparison_of
 from graphveil.cli.train.running import run_method
 from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
@@ -109,7 +110,7 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert result.privacy.guarantee.epsilon == default
     typed_all, nothing = run({"epsilon_y": 1.5}, lambda event: None)
     assert nothing is None and capsys.readouterr().err == "" and typed_all.privacy.guarantee.epsilon == 1.5
-    several = choices.taken({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
+    several = choices.defaults_sentence({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
     assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 
@@ -159,7 +160,7 @@ def test_comparison_gives_each_method_its_own() -> None:
         "reproducible_noise": None,
         "split": "random",
     }
-    found = choices.comparison("lpgnn, mlp,label-propagation", "cora", typed)
+    found = comparison_of("lpgnn, mlp,label-propagation", "cora", typed)
     assert found.methods == {
         "lpgnn": {"epochs": 4, "steps_x": 1, "dropout": 0.1},
         "mlp": {"epochs": 4, "dropout": 0.1},
@@ -171,7 +172,7 @@ def test_comparison_gives_each_method_its_own() -> None:
 
 def compared(methods: str, **typed: object) -> Comparison:
     nothing = {"settings": None, "seed": 0, "repeats": 1, "no_controls": False, "reproducible_noise": None}
-    return choices.comparison(methods, "cora", {**dict.fromkeys(choices.NAMED), **nothing, "split": "random", **typed})
+    return comparison_of(methods, "cora", {**dict.fromkeys(choices.NAMED), **nothing, "split": "random", **typed})
 
 
 def test_a_total_goes_to_methods_that_are_given_no_parts() -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
+from graphveil.files.columns import Category, Column, YesNo
 from graphveil.graphs import load_graph
-from graphveil.graphs.declared.columns import Category, Column, YesNo
 from graphveil.graphs.releases.score_file import read_scores
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.base.domain import VectorDomain

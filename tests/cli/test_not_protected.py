@@ -11,7 +11,7 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.privacy import SecureRandomness
-from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.run import attack_run
 from tests.cli.conftest import Terminal
 
@@ -64,7 +64,7 @@ def test_a_run_on_private_edges_is_attacked_beside_a_network_that_says_what_it_r
     assert type_in("train", "class-sums", data, *words).code == 0
     shown = type_in("attack", "run", "--attack", "linkteller")
     assert shown.code == 0 and "NOT PROTECTED: a plain network read the true features" in shown.out, shown.err
-    found = kept(Path("run"))["linkteller"]
+    found = read_attacks(Path("run"))["linkteller"]
     # The control recovers edges, which the method does not show.
     assert found[PLAIN].auc.low > 0.8 and found["class-sums"].auc.mean == 0.5
     assert found[PLAIN].notes[-1].startswith("NOT PROTECTED") and "edges" in found[PLAIN].notes[-1]

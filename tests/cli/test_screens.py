@@ -15,8 +15,8 @@ import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from graphveil.cli import comparison_screen
 from graphveil.cli.base import console, screens, tables
+from graphveil.cli.compare import screens as comparison_screens
 from graphveil.graphs import social_graph
 from graphveil.methods.runs.plan import plan
 from graphveil.reports.compare.rows import row_of
@@ -64,7 +64,7 @@ def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothin
 def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None:
     """A price of a relationship takes the columns of the lift."""
     rows = [row_of("solitude", {}, [made.record(**made.beside_rivals(runs=1))]), row_of("lpgnn", {}, [made.record()])]
-    text = shown(comparison_screen.compared(Sheet("cora", tuple(rows)), Path("study")))
+    text = shown(comparison_screens.compared(Sheet("cora", tuple(rows)), Path("study")))
     assert max(len(line) for line in text.splitlines()) <= 80
     lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
     beside = {cells[2] for cells in lines if cells[:1] == ["solitude at 7"] and len(cells) > 2}

@@ -7,13 +7,9 @@ import re
 
 import pytest
 
-from tests.pages import DOCS, ROOT
+from tests.pages import ROOT, table
 
-LINES = [
-    [cell.strip() for cell in line.strip("| ").split(" | ")]
-    for line in (DOCS / "reference" / "collection-threats.md").read_text().splitlines()
-    if line.startswith("| ")
-][2:]
+LINES = table("collection-threats")
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1][:40])

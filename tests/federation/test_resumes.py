@@ -167,7 +167,7 @@ def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> N
     assert not torch.equal(heard[:30], begun.labels[:30])
     same = head(place < 20, (place >= 20) & (place < 30))
     same.load(begun.state())
-    assert torch.equal(same.given(-1), begun.given(-1))
+    assert torch.equal(same.training_labels(-1), begun.training_labels(-1))
     other = head(place >= 40, (place >= 20) & (place < 30))
     with pytest.raises(InputError, match="the training or validation nodes changed"):
         other.load(begun.state())

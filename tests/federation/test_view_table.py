@@ -17,29 +17,23 @@ from graphveil.federation.effects import Effect, Receive, Send
 from graphveil.federation.party import holder_program
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
-from tests.pages import page
+from tests.pages import page, table
 
 ROOT = Path(__file__).parent.parent
-TABLE = "# What each party sees, message by message\n"
-
-
-def rows() -> list[list[str]]:
-    text = page("federation-views").split(TABLE, 1)[1].split("\n## ", 1)[0]
-    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+LINES = table("federation-views")
 
 
 def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
-    listed = {row[1].strip("`"): row[0] for row in rows()}
+    listed = {row[1].strip("`"): row[0] for row in LINES}
     assert listed == {name: kind.receiver for name, kind in KINDS.items()}
-    assert len(rows()) == len(KINDS)
+    assert len(LINES) == len(KINDS)
     assert set(listed.values()) == {SERVER, HOLDER, LABELS}
-    assert all(len(row) == 5 and row[3] and row[4] for row in rows())
+    assert all(len(row) == 5 and row[3] and row[4] for row in LINES)
 
 
 def test_every_test_that_is_named_is_there() -> None:
-    named = {word.strip("`,") for row in rows() for word in row[4].split()}
-    text = page("federation-views").split(TABLE, 1)[1]
+    named = {word.strip("`,") for row in LINES for word in row[4].split()}
+    text = page("federation-views")
     named |= {word.strip("(`).,") for word in text.split() if "::test_" in word}
     assert len(named) > 20
     for name in named:

@@ -12,8 +12,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.federation.vertical import feature_parts
+from graphveil.files.columns import Category, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.graphs import Graph, from_tables, load_graph, write_release
-from graphveil.graphs.declared.columns import Category, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.graphs.value.schema import FeatureNumbers
 from graphveil.methods.registry import build_method
 from graphveil.methods.release.extractor import Extractor, embedded
@@ -51,11 +51,11 @@ def graph(nodes: int = 40) -> Graph:
 def test_whole_columns_stay_and_half_of_one_is_refused() -> None:
     schema = graph().schema
     age, _, team, *_ = blocks_of(schema.columns)
-    part = schema.derived(kept=[*range(age.start, age.stop), *range(team.start, team.stop)], name="part")
+    part = schema.derived(selected=[*range(age.start, age.stop), *range(team.start, team.stop)], name="part")
     assert [column.name for column in part.columns] == ["age", "team"]
     assert (part.name, part.dimension, part.missing) == ("part", 4, (("age", 20.0),))
     with pytest.raises(InputError, match="1 of the 3 features of the column 'team'; allowed: whole columns"):
-        schema.derived(kept=[0, team.start])
+        schema.derived(selected=[0, team.start])
 
 
 def test_numbers_in_place_of_features_have_a_declaration_of_their_own() -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_paid_where_what_is_published_cannot_be_declared(monkeypatch:
 def test_holders_get_whole_columns_and_each_column_once(shares: tuple[int, ...]) -> None:
     schema = graph().schema
     parts = feature_parts(schema, shares, seed=3)
-    names = [column.name for mine in parts for column in schema.derived(kept=mine.tolist()).columns]
+    names = [column.name for mine in parts for column in schema.derived(selected=mine.tolist()).columns]
     assert sorted(names) == sorted(COLUMNS)
     assert sorted(np.concatenate(parts).tolist()) == list(range(schema.dimension))
     with pytest.raises(InputError, match="holder 1 gets none of the 6 feature columns"):

@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import coo_matrix, save_npz
 
 from graphveil.errors import DataError, InputError, MissingDataError
+from graphveil.files.columns import Category, blocks_of, width_of
 from graphveil.graphs import load_graph, validate
-from graphveil.graphs.declared.columns import Category, blocks_of, width_of
 from tests.graphs.published_made import flickr, ppi, saint, university
 
 

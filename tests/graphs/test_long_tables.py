@@ -110,7 +110,7 @@ def test_a_long_csv_is_refused_as_a_short_one_is(tmp_path: Path, wrong: bytes) -
     path.write_bytes(b"a,b\n" + b"1,2\n" * 30 + wrong + b"\n1,2\n")
     for held in (0, None):
         with pytest.raises(DataError) as raised:
-            find_places(open_table(path, held=held), "b", known)
+            find_places(open_table(path, in_memory=held), "b", known)
         said.append(str(raised.value))
     assert said[0] == said[1] and "line 32" in said[0]
 
@@ -125,7 +125,7 @@ from graphveil.graphs.tables.tables import open_table
 known = KnownIds(polars.Series([1]))
 peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
-find_places(open_table(Path(sys.argv[1]), held=0 if sys.argv[2] == "parts" else None), "b", known)
+find_places(open_table(Path(sys.argv[1]), in_memory=0 if sys.argv[2] == "parts" else None), "b", known)
 print(peak() - before)
 """
 

@@ -11,8 +11,8 @@ import pytest
 
 import graphveil
 from graphveil.errors import DataError, InputError
+from graphveil.files.columns import Category, Column, Number
 from graphveil.graphs import load_graph, load_parts, store_parts, write_folder
-from graphveil.graphs.declared.columns import Category, Column, Number
 from graphveil.graphs.declared.declaration import parse_declaration
 from tests.graphs.made import folder
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphveil.errors import DataError, InputError
+from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
 from graphveil.graphs import GraphSchema, load_graph, validate
 from graphveil.graphs.declared.column_declaration import parse_columns
-from graphveil.graphs.declared.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
 from graphveil.graphs.declared.declaration import parse_declaration
 from tests.graphs.made import folder
 

@@ -12,7 +12,7 @@ import torch
 
 from graphveil.audit.exact import audit_table, row_table
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Category, Column, Number, YesNo
+from graphveil.files.columns import Category, Column, Number, YesNo
 from graphveil.mechanisms import best_category
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed, MixedReports, best_sample
@@ -89,8 +89,8 @@ def test_the_sampler_follows_the_likelihood() -> None:
     """40,000 reports of one person, six standard errors for each of 7 answers (one false alarm in 10^7)."""
     mechanism = mixed(sampled=1)
     reports = mechanism.randomize(np.repeat(PEOPLE[:1], 40_000, axis=0), randomness=SeededRandomness(2))
-    assert reports.asked.sum(dim=1).eq(1).all()
-    for part, sent, who in zip(mechanism.parts, reports.answers, reports.asked.T, strict=True):
+    assert reports.assigned.sum(dim=1).eq(1).all()
+    for part, sent, who in zip(mechanism.parts, reports.answers, reports.assigned.T, strict=True):
         assert abs(float(who.double().mean()) - 1 / 3) < 6 * math.sqrt(2 / 9 / 40_000)
         named = part.mechanism.estimate(sent) * part.mechanism.law.lean + part.mechanism.law.flip
         true = int(part.truth(PEOPLE[:1])[0])
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused(how: dict[str, Any], message: str) -> None
 def test_reports_that_do_not_fit_are_refused() -> None:
     reports = mixed(sampled=1).randomize(PEOPLE, randomness=SeededRandomness(1))
     with pytest.raises(InputError, match="answers for"):
-        MixedReports(~reports.asked, reports.answers)
+        MixedReports(~reports.assigned, reports.answers)
     assert set(reports.to_tensors()) == {"asked", "0.labels", "1.labels", "2.labels"}
     with pytest.raises(InputError, match="as many"):
         mixed(sampled=1).log_likelihood(reports, PEOPLE[:1])

@@ -11,7 +11,7 @@ import torch
 
 from graphveil.audit.exact import audit_table, row_table
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
+from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.privacy import SeededRandomness

@@ -1,4 +1,4 @@
-"""Run the mutants: ``python -m tests.mutants [--jobs N] [--page PAGE] [WORD ...]``, or ``make mutants``.
+"""Run the mutants: ``python -m tests.mutants [--jobs N] [WORD ...]``, or ``make mutants``.
 
 Works on copies of the tree, never on the tree itself. Every named test first runs on the unchanged source and must
 pass. Then each mutant's tests run on its copy, and at least one must fail, by an assertion or by one of our own errors:
@@ -24,7 +24,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.catalogue import FOLDER, ROOT, SECONDS, Mutant, StaleMutantError, read_mutants
+from tests.mutants.catalogue import ROOT, SECONDS, Mutant, StaleMutantError, read_mutants
 from tests.mutants.forked import run_pytest
 
 PARTS: Final = (
@@ -47,7 +47,6 @@ COMPILED: Final = ("*.nbi", "*.nbc")
 #: Runs are forked from a process that has loaded the slow libraries and none of our own modules.
 LIBRARIES: Final = ("pytest", "numpy", "scipy.stats", "scipy.sparse", "torch", "sklearn", "dp_accounting")
 FORKS: Final = multiprocessing.get_context("forkserver")
-MARK: Final = "<!-- the table below is written by `make mutants` -->"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,6 @@ def main() -> int:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="most for one test; raise it on a busy machine")
-    parser.add_argument("--page", type=Path, help="rewrite the table of this page")
     options = parser.parse_args()
     chosen = [m for m in read_mutants() if not options.words or any(word in m.name for word in options.words)]
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -90,8 +88,6 @@ def main() -> int:
             print(f"{row.verdict:9} {row.mutant.name:60} {row.seconds:6.1f} s  {row.by}", flush=True)
     killed = sum(row.verdict == "killed" for row in rows)
     print(f"{len(rows)} mutants, {killed} killed")
-    if options.page:
-        write_page(options.page, rows)
     return int(killed < len(rows))
 
 
@@ -191,25 +187,6 @@ def copy_tree(source: Path, target: Path) -> None:
             shutil.copytree(source / part, target / part, ignore=ignored)
         else:
             shutil.copy2(source / part, target / part)
-
-
-def write_page(page: Path, rows: list[Row]) -> None:
-    """Rewrite the table after the mark of a page; mutants that did not run keep their lines as long as they exist."""
-    head, _, table = page.read_text(encoding="utf-8").partition(MARK)
-    lines = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
-    for row in rows:
-        breaks = " ".join(row.mutant.breaks.split()).replace("|", "\\|")
-        by = f"`{row.by}`" if row.verdict == "killed" else row.verdict.split(":")[0]
-        lines[row.mutant.name] = f"| `{row.mutant.name}` | {breaks} | {by} | {row.seconds:.1f} |"
-    kept = [lines[name] for name in sorted(lines) if (FOLDER / f"{name}.toml").exists() or name in seen_in(rows)]
-    killed = sum("| `" in line[1:] for line in kept)
-    table = "\n".join(["| mutant | guarantee it breaks | killed by | seconds |", "| --- | --- | --- | --- |", *kept])
-    page.write_text(f"{head}{MARK}\n\n{len(kept)} mutants, {killed} killed.\n\n{table}\n", encoding="utf-8")
-
-
-def seen_in(rows: list[Row]) -> set[str]:
-    """The names of the mutants of some rows."""
-    return {row.mutant.name for row in rows}
 
 
 if __name__ == "__main__":

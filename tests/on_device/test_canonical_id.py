@@ -32,7 +32,7 @@ def test_what_people_cannot_tell_apart_has_one_form(one: str, other: str) -> Non
     with pytest.raises(DeviceError, match=r"^bad-ids: .* are one id to people") as refused:
         require_distinct(["first", one, "between", other])
     # Both are named so that they can be told apart: letters that nobody sees are spelled.
-    assert spelled_id(one) in refused.value.said and spelled_id(other) in refused.value.said
+    assert spelled_id(one) in refused.value.detail and spelled_id(other) in refused.value.detail
 
 
 def test_what_people_can_tell_apart_has_two() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graphveil.device import Task
-from graphveil.device.lines import answered
+from graphveil.device.lines import answer_lines
 from graphveil.device.task import TASK
 from tests.on_device.javascript import BUNDLE, CLIENT, deno, node, said, tools
 from tests.on_device.signing import MOODS, degree, facts, features, label, links, signed
@@ -29,7 +29,7 @@ TESTS = ("laws", "reporting", "seal")
 
 
 def python(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in answered(map(json.dumps, lines))]
+    return [json.loads(line) for line in answer_lines(map(json.dumps, lines))]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -27,7 +27,7 @@ def field(kind: str, mode: str) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) -> None:
     task = task_of(*(field(kind, mode) for kind in kinds), people=PEOPLE)
-    told = list(telling.asked(task))
+    told = list(telling.task_lines(task))
     begins = {("features",): "- your numbers", ("label",): "- which one you are", LINKS: "- whether you"}
     for about, begin in begins.items():
         found = [line for line in told if line.startswith(begin)]
@@ -48,7 +48,7 @@ def test_a_link_that_both_ends_report_is_counted_from_both(mode: str, other: str
     task = task_of(links(PEOPLE, "1", mode), degree(PEOPLE, "0.5", other), people=PEOPLE)
     assert float(about_one_link(task.fields)) == epsilon
     alone = task_of(links(PEOPLE, "1", mode), people=PEOPLE)
-    (line,) = (line for line in telling.asked(alone) if "certain person" in line)
+    (line,) = (line for line in telling.task_lines(alone) if "certain person" in line)
     assert f"(epsilon {1 if mode == 'lower' else 2})" in line
 
 
@@ -58,14 +58,14 @@ def test_odds_at_most_hold_however_large_they_are() -> None:
         (task_of(features("100", 10, sampled=10)), "100"),
         (task_of(links(PEOPLE, "30", "both"), degree(PEOPLE, "30", "both"), people=PEOPLE), "120"),
     ):
-        told = "\n".join(telling.asked(task))
+        told = "\n".join(telling.task_lines(task))
         assert f"odds up to practical certainty (epsilon {epsilon})" in told and "odds at most" not in told
 
 
 def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     """Nobody checks what it says: the device's own figures stand before it."""
     words = "Each report hides everything about you (epsilon = 0.01)."
-    told = list(telling.asked(task_of(label("30"), guarantee=[words], public=[words])))
+    told = list(telling.task_lines(task_of(label("30"), guarantee=[words], public=[words])))
     assert [line for line in told if words in line] == [
         f"the organiser's words: {words}",
         f"the organiser's words on what is public: {words}",

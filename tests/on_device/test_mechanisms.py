@@ -46,7 +46,7 @@ def test_answers_of_features_have_the_likelihood_of_multi_bit(epsilon: str, samp
     field, values = task.fields[0], [-1.0, 3.0, 0.0, -0.0, 2.5, 1 / 3]
     assert isinstance(field, Features)
     for number, secret in enumerate(SECRETS[:12]):
-        columns = field.asked(task.person(number, bytes(16)))
+        columns = field.coordinates(task.person(number, bytes(16)))
         bits = sent(task, number, {"features": values}, secret)
         told = MultiBitReports(torch.tensor([columns], dtype=torch.int32), torch.from_numpy(bits[None]))
         steps = [round((values[column] + 1) / 4 * STEPS) for column in columns]

@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 from typing import Any
 
-from graphveil.device.lines import Client, answered
+from graphveil.device.lines import Client, answer_lines
 from tests.on_device.javascript import CLIENT, node
 from tests.on_device.signing import OPENING, degree, features, label, links, signed
 from tests.on_device.vectors import KEY, NONCES, SECRETS, answer, asked
@@ -85,7 +85,7 @@ def spoilt(line: dict[str, Any]) -> list[bytes]:
 def test_both_clients_answer_alike() -> None:
     right = rights()
     lines = [*(json.dumps(one).encode() for one in right), *ODD, *(one for told in right for one in spoilt(told))]
-    ours = [json.loads(one) for one in answered(lines)]
+    ours = [json.loads(one) for one in answer_lines(lines)]
     assert not any("error" in one for one in ours[: len(right)])
     done = subprocess.run([node(), str(CLIENT / "lines.js")], input=b"\n".join(lines), capture_output=True, check=True)
     theirs = [json.loads(one) for one in done.stdout.splitlines()]

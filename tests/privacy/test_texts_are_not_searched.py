@@ -1,4 +1,4 @@
-"""Meaning is read from values: nobody but `privacy/old_texts.py` looks for words in what a guarantee prints."""
+"""Meaning is read from values: nobody but `privacy/statement/old_texts.py` looks for words in what a guarantee prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphveil.privacy.statement.registry import CODES
 from tests import source
 
 SOURCE = Path(__file__).parents[2] / "src" / "graphveil"
-READER = SOURCE / "privacy" / "old_texts.py"
+READER = SOURCE / "privacy" / "statement" / "old_texts.py"
 #: What makes a text of a value: `unit.text`, `against.text`, `fact.sentence`, `guarantee.sentence()`, `str(unit)`.
 TEXTS = {"text", "sentence"}
 VALUES = {"unit", "against", "assumes"}
@@ -71,13 +71,13 @@ def test_a_search_is_noticed() -> None:
 
 def test_no_module_looks_for_words_in_what_a_guarantee_prints() -> None:
     found = {str(file.relative_to(SOURCE)): lines for file in FILES if (lines := searches(source.nodes(file)))}
-    assert not found, "decide by codes, see privacy/unit.py and privacy/assumption.py"
+    assert not found, "decide by codes, see privacy/statement/unit.py and assumption.py"
 
 
 def test_no_sentence_of_the_registry_is_written_twice() -> None:
     known = {entry.sentence for entry in CODES.values() if "{" not in entry.sentence}
     for file in FILES:
-        if file.parent.name == "privacy":
+        if "privacy" in file.parts:
             continue
         words = {node.value for node in source.nodes(file) if isinstance(node, ast.Constant)}
         assert not {word for word in words if isinstance(word, str)} & known, file.relative_to(SOURCE)

@@ -33,8 +33,8 @@ def test_a_folder_is_written_whole_and_only_once(tmp_path: Path) -> None:
     assert json.loads(files["demo.json"].read_text()) == answer
     for told, way in zip(answer["ways"], story().ways, strict=True):
         assert Guarantee.from_dict(told["guarantee"]) == way.guarantee
-        assert AttackResult.from_dict(told["attack"]["protected"]).auc == way.found.auc
-        assert AttackResult.from_dict(told["attack"]["unprotected"]).auc == way.exposed.auc
+        assert AttackResult.from_dict(told["attack"]["protected"]).auc == way.protected.auc
+        assert AttackResult.from_dict(told["attack"]["unprotected"]).auc == way.unprotected.auc
         assert told["control"]["name"] == way.control and told["lift"]["mean"] == way.lift.mean
     assert files["demo.png"].read_bytes().startswith(b"\x89PNG")
     assert sum(file.stat().st_size for file in files.values()) < ROOM
@@ -80,8 +80,12 @@ def test_a_story_is_of_its_graph_its_seed_and_the_noise_that_was_handed_in() -> 
             right = 25 * score.mean  # a quarter of the people is tested
             assert (len(score.runs) == 1 and right == pytest.approx(round(right))) or way.control == "public-only"
     # Each attack is the same on both sides, and no rival is trained.
-    assert [way.found.name for way in made.ways] == [way.exposed.name for way in made.ways] == list(ATTACKS.values())
-    assert made.ways[0].exposed is made.ways[1].exposed
+    assert (
+        [way.protected.name for way in made.ways]
+        == [way.unprotected.name for way in made.ways]
+        == list(ATTACKS.values())
+    )
+    assert made.ways[0].unprotected is made.ways[1].unprotected
     assert made.alike.name == "link-stealing" and made.alike.baseline is not None
     stages = list(dict.fromkeys(event.stage for event in told))
     assert stages[0] == "a network that protects nothing" and "two organisations" in stages

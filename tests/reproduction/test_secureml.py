@@ -45,12 +45,12 @@ def test_training_on_shares_is_that_in_the_clear(holders: int) -> None:
     arguments = (parts(holders), GRAPH.y, SPLIT, 0)
     shared = run_on_shares(PLAN, *arguments, randomness=SeededRandomness(0))
     clear, untrained = in_clear(PLAN, holders), in_clear(replace(PLAN, epochs=1), holders)
-    assert float((shared.found.z - clear.z).abs().max()) <= ERROR
+    assert float((shared.head.z - clear.z).abs().max()) <= ERROR
     assert float((untrained.z - clear.z).abs().max()) > 10 * ERROR
-    assert shared.found.best == clear.best
+    assert shared.head.best == clear.best
     if holders == 2:  # only rounding depends on masks, and a run with the same ones repeats itself to the bit
-        again, other = (run_on_shares(PLAN, *arguments, randomness=SeededRandomness(seed)).found.z for seed in (0, 1))
-        assert torch.equal(shared.found.z, again)
+        again, other = (run_on_shares(PLAN, *arguments, randomness=SeededRandomness(seed)).head.z for seed in (0, 1))
+        assert torch.equal(shared.head.z, again)
         assert 0 < float((again - other).abs().max()) <= ERROR
     longer = run_on_shares(replace(PLAN, epochs=5), *arguments, randomness=SeededRandomness(1))
     once = shared.transcript.bytes - PLAN.epochs * (longer.transcript.bytes - shared.transcript.bytes)

@@ -120,9 +120,9 @@ class CountedSum:
         keys = BlockNoise(randomness).keys(len(blocks))
         task = _NoisyBlock(self.bits, None if math.isinf(self.epsilon) else self.noise)
         shared = engine.put(*rows.arrays[:2], sent.numpy())
-        found = torch.empty_like(sent)
-        engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found.numpy())
-        return found
+        noisy = torch.empty_like(sent)
+        engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, noisy.numpy())
+        return noisy
 
     def log_likelihood(self, noisy: Tensor, rows: ReceiverRows, x: Tensor) -> Tensor:
         """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
@@ -164,16 +164,16 @@ class _NoisyBlock:
         if self.noise is not None:
             # Each entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             sums = self.noise.randomize(sums.reshape(-1), randomness=key.stream()).view_as(sums)
-        found: np.ndarray = (sums.float() * 2.0**-self.bits).numpy()
-        return found
+        scaled: np.ndarray = (sums.float() * 2.0**-self.bits).numpy()
+        return scaled
 
 
 def _whole_sums(rows: ReceiverRows, sent: GridRows, receivers: slice = slice(None)) -> Tensor:
     """Return exact sums of consecutive receivers in whole steps, int64 [rows, c]."""
     sums = rows.sums(sent, receivers)
-    found = sums.values.long()
-    found[sums.long] = sums.totals
-    return found
+    whole = sums.values.long()
+    whole[sums.long] = sums.totals
+    return whole
 
 
 def on_l1_grid(x: Tensor, bits: int) -> Tensor:
@@ -190,5 +190,5 @@ def on_l1_grid(x: Tensor, bits: int) -> Tensor:
     # Towards zero: no entry grows, so what is shortened to 1 stays at most 1.
     steps = (exact / lengths.clamp_min(1.0) * 2.0**bits).trunc()
     # Asked of the whole numbers that are sent: rounding in the division may not lengthen a row, and NaN is not kept.
-    kept = steps.sum(dim=1, keepdim=True) <= 2.0**bits
-    return torch.where(kept, steps, 0.0).float()
+    valid = steps.sum(dim=1, keepdim=True) <= 2.0**bits
+    return torch.where(valid, steps, 0.0).float()

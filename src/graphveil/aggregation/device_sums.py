@@ -41,7 +41,7 @@ def noisy_sums(
     device, columns = grid.values.device, grid.values.shape[1]
     there, source = rows.to(device), iter(keys)
     tables = None if noise is None else NormalTensors.of(noise, device)
-    found = torch.empty(grid.values.shape, device=device)
+    noisy = torch.empty(grid.values.shape, device=device)
     for group in _groups(blocks):
         receivers = slice(group[0].start, group[-1].stop)
         sums = there.sums(grid, receivers)
@@ -49,8 +49,8 @@ def noisy_sums(
             size = (group[0].stop - group[0].start) * columns
             # Every entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             sums.values.add_(tables.draw(size, list(islice(source, len(group)))).view(-1, columns))
-        found[receivers] = sums.whole()
-    return found
+        noisy[receivers] = sums.whole()
+    return noisy
 
 
 def _groups(blocks: Blocks) -> Iterator[list[Block]]:

@@ -90,22 +90,22 @@ class Entries:
 
     def backwards(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values of the entries [E] with each row from its end to its beginning."""
-        found = np.empty_like(values)
+        turned = np.empty_like(values)
         for block in Blocks(len(self.starts) - 1, _PART >> 3):
             starts = self.starts[block.start : block.stop + 1]
             part = slice(starts[0], starts[-1])
             ends = starts.astype(np.int64) - starts[0]
             places = np.repeat(ends[:-1] + ends[1:] - 1, np.diff(ends))
             places -= np.arange(len(places))
-            found[part] = values[part][places]
-        return found
+            turned[part] = values[part][places]
+        return turned
 
     def at_columns(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return of a table [n] what stands at each entry's column [E]."""
-        found = np.empty(len(self.columns), table.dtype)
-        for part in Blocks(len(found), _PART):
-            found[part.rows] = table[self.columns[part.rows]]
-        return found
+        values = np.empty(len(self.columns), table.dtype)
+        for part in Blocks(len(values), _PART):
+            values[part.rows] = table[self.columns[part.rows]]
+        return values
 
     def at_rows(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return of a table [n] what stands at each entry's row [E]."""

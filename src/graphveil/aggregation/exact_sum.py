@@ -90,8 +90,8 @@ class ReceiverRows:
         bound = edges if isinstance(edges, BoundedEdges) else None
         edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
         largest, weight_bits = (1, 0) if weights is None else (_largest(w_max, weight_bits), weight_bits)
-        asked = None if weights is None else _steps(weights, largest, weight_bits)
-        entries = received(edge_index, num_nodes, weights=asked)
+        edge_steps = None if weights is None else _steps(weights, largest, weight_bits)
+        entries = received(edge_index, num_nodes, weights=edge_steps)
         starts, senders = torch.from_numpy(entries.starts), torch.from_numpy(entries.columns)
         steps = None if entries.weights is None else torch.from_numpy(entries.weights)
         return ReceiverRows(starts, senders, steps, largest, weight_bits, bound)
@@ -165,12 +165,12 @@ class ReceiverRows:
 
         entries, own = slice(int(starts[0]), int(starts[-1])), (starts - starts[0]).long()
         long = torch.nonzero(torch.diff(own) > piece).ravel()
-        found = torch.empty(len(own) - 1, values.shape[1])
+        sums = torch.empty(len(own) - 1, values.shape[1])
         totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
         weights = None if self.weights is None else self.weights[entries].numpy()
         senders = self.senders[entries].contiguous().numpy()
-        add_messages(own.numpy(), senders, weights, values.numpy(), piece, found.numpy(), totals.numpy())
-        return _Sums(found, long, totals)
+        add_messages(own.numpy(), senders, weights, values.numpy(), piece, sums.numpy(), totals.numpy())
+        return _Sums(sums, long, totals)
 
     def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
@@ -184,11 +184,11 @@ class ReceiverRows:
         several = pieces[owner] > 1
         totals = long.new_zeros(len(long), values.shape[1])
         totals.index_add_(0, place[owner[several]], parts[several].long())
-        found = parts[ordinal == 0]
+        sums = parts[ordinal == 0]
         # Zeroed, not left with a first piece: the noise is added to these rows as it is, and the whole sums behind it
         # as integers.
-        found[long] = 0.0
-        return _Sums(found, long, totals)
+        sums[long] = 0.0
+        return _Sums(sums, long, totals)
 
     def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
         # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.

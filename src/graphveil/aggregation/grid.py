@@ -116,11 +116,11 @@ def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST), 0.0).float()
     # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
     # counts.
-    found = torch.mul(block, scale[:, None]).trunc_()
+    rows = torch.mul(block, scale[:, None]).trunc_()
     if not bool(usable.all()):
         # Written over, since NaN times 0 is NaN.
-        found[~usable] = 0.0
-    return found
+        rows[~usable] = 0.0
+    return rows
 
 
 def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
@@ -135,9 +135,9 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     if _worth_a_loop(x):
         from graphveil.aggregation.loops import scale_to_one
 
-        found = np.empty(tuple(x.shape), np.float32) if out is None else out
-        _each_block(x, found, lambda rows, own: scale_to_one(rows, _LONGEST, own))
-        return as_tensor(found)
+        unit = np.empty(tuple(x.shape), np.float32) if out is None else out
+        _each_block(x, unit, lambda rows, own: scale_to_one(rows, _LONGEST, own))
+        return as_tensor(unit)
     rows = x.detach().float()
     result = torch.empty_like(rows)
     for own in _parts(rows):

@@ -57,8 +57,8 @@ def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.
     Args:
         centred, a, reported: as `upgnet_features`.
     """
-    mean, found = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
-    for block in Blocks.of(*found.shape):
+    mean, features = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
+    for block in Blocks.of(*features.shape):
         rows = mean[block.rows]
         averaged = rows @ centred
         # A constant is its own average, but for nodes that have nobody to average.
@@ -69,8 +69,8 @@ def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.
             share = np.asarray(rows @ reported.astype(np.float32)).reshape(-1, 1)
             dense = np.where(share > 0, dense / np.maximum(share, np.finfo(np.float32).tiny), 0)
         dense = dense + middle
-        found[block.rows] = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
-    return found
+        features[block.rows] = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
+    return features
 
 
 def require_dense(nodes: int, dimension: int) -> None:

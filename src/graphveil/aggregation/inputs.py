@@ -54,7 +54,7 @@ class Inputs:
         matrix: C, sparse or dense [n, d]; already propagated when `hops` is 0.
         p: the propagation matrix [n, n], or None where nothing is left to propagate.
         hops: K.
-        ones: P^K 1 [n, 1].
+        row_sums: P^K 1 [n, 1].
         offset: o [1, d]; mean: m [1, d]; scale: one number.
         answered: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
     """
@@ -62,7 +62,7 @@ class Inputs:
     matrix: SparseMatrix | Tensor
     p: SparseMatrix | None
     hops: int
-    ones: Tensor
+    row_sums: Tensor
     offset: Tensor | None = None
     mean: Tensor | None = None
     scale: float = 1.0
@@ -100,9 +100,9 @@ class Inputs:
     def _shifts(self) -> tuple[Tensor, Tensor] | None:
         """What is added to P^K C as (columns [n, s], rows [s, d]) of a product, s at most 2."""
         # The constant goes through the propagation as one column, P^K 1, and never as d of them.
-        parts = [] if self.offset is None else [(self.ones, self.offset)]
+        parts = [] if self.offset is None else [(self.row_sums, self.offset)]
         if self.mean is not None:
-            parts.append((-torch.ones_like(self.ones), self.mean))
+            parts.append((-torch.ones_like(self.row_sums), self.mean))
         if not parts:
             return None
         columns, rows = zip(*parts, strict=True)
@@ -133,24 +133,28 @@ def build_inputs(
     matrix = _load(centred, device)
     n, d = matrix.shape
     hops = hops if p is not None else 0
-    ones = torch.ones(n, 1, device=device)
+    row_sums = torch.ones(n, 1, device=device)
     if p is not None and hops:
-        ones = propagate(p, ones, hops, engine=engine)
+        row_sums = propagate(p, row_sums, hops, engine=engine)
     answered = None
     # By exactly as many hops as the features: nearer or further shares would leave the mean shrunk.
     if p is not None and hops and reported is not None and not bool(reported.all()):
-        answered = _answered(ones, propagate(p, reported.to(ones).unsqueeze(1), hops, engine=engine))
+        answered = _answered(row_sums, propagate(p, reported.to(row_sums).unsqueeze(1), hops, engine=engine))
     if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
         dense = matrix if isinstance(matrix, torch.Tensor) else matrix.on(engine) @ torch.eye(d, device=device)
         matrix, p, hops = propagate(p, dense, hops, engine=engine), None, 0
         matrix, answered = matrix if answered is None else matrix * answered, None
     shift = torch.full((1, d), offset, device=device) if offset else None
-    return Inputs(matrix, p if hops else None, hops, ones, shift, answered=answered)
+    return Inputs(matrix, p if hops else None, hops, row_sums, shift, answered=answered)
 
 
-def _answered(ones: Tensor, heard: Tensor) -> Tensor:
+def _answered(row_sums: Tensor, reported_sums: Tensor) -> Tensor:
     """Return s [n, 1] of P^K 1 and P^K r; whom no report reaches is left at the middle of the range."""
-    return torch.where(heard > 0, ones / heard.clamp_min(torch.finfo(heard.dtype).tiny), torch.zeros_like(ones))
+    return torch.where(
+        reported_sums > 0,
+        row_sums / reported_sums.clamp_min(torch.finfo(reported_sums.dtype).tiny),
+        torch.zeros_like(row_sums),
+    )
 
 
 def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, width: int) -> bool:
@@ -183,7 +187,7 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
         engine: where blocks of rows are worked on; no bit of the operator depends on it.
     """
     n, d = inputs.num_nodes, inputs.dimension
-    device = inputs.ones.device
+    device = inputs.row_sums.device
     there = inputs.on(engine)
     mean = _column_means(there)
     g = torch.randn(d, probes, generator=generator).to(device)
@@ -199,7 +203,7 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
 
 
 def _column_means(inputs: Inputs) -> Tensor:
-    weights = torch.ones_like(inputs.ones) if inputs.answered is None else inputs.answered
+    weights = torch.ones_like(inputs.row_sums) if inputs.answered is None else inputs.answered
     if inputs.p is not None:
         for _ in range(inputs.hops):
             # 1^T P^K from the left: K products with one column, where P^K C would take d of them.
@@ -208,7 +212,7 @@ def _column_means(inputs: Inputs) -> Tensor:
     # Blocks of columns, each with all of its rows in their order: nothing is added up across blocks.
     sums = matrix.T @ weights if isinstance(matrix, torch.Tensor) else matrix.backward.times(weights)
     mean = sums.T / inputs.num_nodes
-    return mean if inputs.offset is None else mean + inputs.ones.mean() * inputs.offset
+    return mean if inputs.offset is None else mean + inputs.row_sums.mean() * inputs.offset
 
 
 def _load(centred: sp.csr_matrix | np.ndarray | Tensor, device: torch.device | str) -> SparseMatrix | Tensor:

@@ -49,17 +49,17 @@ def put_on_grid(
     shortest: float,
     longest: float,
     largest: float,
-    found: npt.NDArray[np.float32] | npt.NDArray[np.int16],
+    out: npt.NDArray[np.float32] | npt.NDArray[np.int16],
 ) -> None:
     """Scale every row to so many steps and truncate its entries towards zero.
 
     Args:
         rows: [n, c].
-        steps: the length of what is found, before truncation.
+        steps: the length of a scaled row before truncation.
         shortest: shorter rows are scaled as if they had this length.
         longest: rows of this length and more, and those with a NaN, become zero.
         largest: of a row's scale.
-        found: [n, c], set.
+        out: [n, c], set.
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
@@ -67,20 +67,20 @@ def put_on_grid(
         if 0.0 < long < longest:
             scale = np.float32(min(steps / max(long, shortest), largest))
             for k in range(rows.shape[1]):
-                found[i, k] = np.trunc(rows[i, k] * scale)
+                out[i, k] = np.trunc(rows[i, k] * scale)
         else:
             for k in range(rows.shape[1]):
-                found[i, k] = 0
+                out[i, k] = 0
 
 
 @compiled
-def scale_to_one(rows: npt.NDArray[np.float32], longest: float, found: npt.NDArray[np.float32]) -> None:
+def scale_to_one(rows: npt.NDArray[np.float32], longest: float, out: npt.NDArray[np.float32]) -> None:
     """Divide every row by its length.
 
     Args:
         rows: [n, c].
         longest: as for `put_on_grid`.
-        found: [n, c], set; may be `rows`.
+        out: [n, c], set; may be `rows`.
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
@@ -88,10 +88,10 @@ def scale_to_one(rows: npt.NDArray[np.float32], longest: float, found: npt.NDArr
         if 0.0 < long < longest:
             whole = np.float32(long)
             for k in range(rows.shape[1]):
-                found[i, k] = rows[i, k] / whole
+                out[i, k] = rows[i, k] / whole
         else:
             for k in range(rows.shape[1]):
-                found[i, k] = 0.0
+                out[i, k] = 0.0
 
 
 @compiled
@@ -101,7 +101,7 @@ def add_messages(
     weights: npt.NDArray[np.float32] | None,
     values: npt.NDArray[np.int16],
     piece: int,
-    found: npt.NDArray[np.float32],
+    sums: npt.NDArray[np.float32],
     totals: npt.NDArray[np.int64],
 ) -> None:
     """Add up what each receiver is sent, exactly.
@@ -112,12 +112,12 @@ def add_messages(
         weights: whole numbers, one a sender, or None where all are 1.
         values: what every node sends [n, c].
         piece: so many messages add up to at most 2^24.
-        found: set to the sums [rows, c], and to 0 for receivers of more messages than a piece.
+        sums: set to the sums [rows, c], and to 0 for receivers of more messages than a piece.
         totals: all zero; set to the sums of those receivers, one after the other [long rows, c].
     """
     columns, last, long = values.shape[1], senders.size - 1, 0
     part = np.empty(columns, np.int32)
-    for u in range(found.shape[0]):
+    for u in range(sums.shape[0]):
         begin, stop = starts[u], starts[u + 1]
         several = stop - begin > piece
         # Once also where there is no message: a row is set whatever it receives.
@@ -139,11 +139,11 @@ def add_messages(
                         part[k] += weight * np.int32(values[sender, k])
             if several:
                 for k in range(columns):
-                    found[u, k] = 0.0
+                    sums[u, k] = 0.0
                     totals[long, k] += part[k]
             else:
                 for k in range(columns):
-                    found[u, k] = part[k]
+                    sums[u, k] = part[k]
             begin = end
             if begin >= stop:
                 break
@@ -156,9 +156,9 @@ def add_rows(
     columns: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32],
     x: npt.NDArray[np.float32],
-    found: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
 ) -> None:
-    """Set found[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1].
+    """Set out[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1].
 
     A sum is taken in the order of its entries, whatever rows are worked on with it.
 
@@ -167,28 +167,28 @@ def add_rows(
         columns: rows of x, one an entry.
         weights: one an entry.
         x: [n, c], soonest of the columns that `widened` gives it.
-        found: set to the sums [rows, c].
+        out: set to the sums [rows, c].
     """
     width = x.shape[1]
     done = width // 32 * 32
     rest = width - done
-    for u in range(found.shape[0]):
+    for u in range(out.shape[0]):
         first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
         for k in range(0, done, 32):
-            weighted_sum(columns, weights, x, found, first, stop, u, k, 32)
+            weighted_sum(columns, weights, x, out, first, stop, u, k, 32)
         # Columns that no register's length fits are taken by two that overlap: both find the same of what they share.
         if rest > 16:
-            weighted_sum(columns, weights, x, found, first, stop, u, done, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, done, 16)
         if rest > 8 and width >= 16:
-            weighted_sum(columns, weights, x, found, first, stop, u, width - 16, 16)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 16, 16)
         elif rest > 4 and width >= 8:
-            weighted_sum(columns, weights, x, found, first, stop, u, width - 8, 8)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 8, 8)
             if rest > 8:
-                weighted_sum(columns, weights, x, found, first, stop, u, done, 8)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, 8)
         elif rest > 0 and width >= 4:
-            weighted_sum(columns, weights, x, found, first, stop, u, width - 4, 4)
+            weighted_sum(columns, weights, x, out, first, stop, u, width - 4, 4)
             if rest > 4:
-                weighted_sum(columns, weights, x, found, first, stop, u, done, 4)
+                weighted_sum(columns, weights, x, out, first, stop, u, done, 4)
         elif rest > 0:
             for k in range(width):
-                weighted_sum(columns, weights, x, found, first, stop, u, k, 1)
+                weighted_sum(columns, weights, x, out, first, stop, u, k, 1)

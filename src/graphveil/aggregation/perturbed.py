@@ -259,7 +259,7 @@ class PerturbedSum:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
         self._check(rows)
         # Before the first draw: a publication that breaks off later has been paid for.
-        found = require_room(out, *x.shape)
+        target = require_room(out, *x.shape)
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
@@ -271,10 +271,10 @@ class PerturbedSum:
         if not x.is_cpu:
             # A power of two, as below.
             sums = noisy_sums(rows, grid, noise, blocks, keys).mul_(2.0 ** -(bits + rows.weight_bits))
-            return sums if out is None else as_tensor(found).copy_(sums)
+            return sums if out is None else as_tensor(target).copy_(sums)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
-        return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found))
+        return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
 
     def require_noise(self, *, weighted: bool) -> None:
         """Refuse noise that is too small or too large for the grid, before anything is read or paid.
@@ -353,8 +353,8 @@ class _NoisyBlock:
             # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             self.noise.add_to(out.view(-1).numpy(), key.stream())
         # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
-        found: np.ndarray = sums.whole().mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
-        return found
+        scaled: np.ndarray = sums.whole().mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
+        return scaled
 
 
 def propagate_privately(
@@ -385,9 +385,9 @@ def propagate_privately(
     if len(places) != perturbed.hops + 1:
         raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    found = [unit_rows(start, out=places[0])]
+    layers = [unit_rows(start, out=places[0])]
     for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
-        sums = perturbed.perturb(rows, found[-1], hop, randomness, engine=engine, out=place)
-        found.append(unit_rows(sums, out=sums.numpy() if sums.is_cpu else None) if normalise else sums)
-    return found
+        sums = perturbed.perturb(rows, layers[-1], hop, randomness, engine=engine, out=place)
+        layers.append(unit_rows(sums, out=sums.numpy() if sums.is_cpu else None) if normalise else sums)
+    return layers

@@ -257,5 +257,5 @@ def _checked(weights: Tensor, edges: int) -> np.ndarray:
 def inverse(values: np.ndarray) -> np.ndarray:
     """Return 1 / values [n], and 0 where they are 0."""
     # Isolated nodes get 0 and not infinity: they keep nothing of their own and receive nothing.
-    found: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-    return found
+    quotients: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return quotients

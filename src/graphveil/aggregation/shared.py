@@ -41,7 +41,7 @@ def overlap(out: npt.NDArray[Any], x: Dense) -> bool:
     if isinstance(x, torch.Tensor):
         return bool(np.may_share_memory(out, x.detach().cpu().numpy()))
     array = x.open() if isinstance(x, Mapped) else x
-    files = [getattr(one, "filename", None) for one in (out, array)]
+    files = [getattr(side, "filename", None) for side in (out, array)]
     return bool(np.may_share_memory(out, array)) or (files[0] is not None and files[0] == files[1])
 
 

@@ -81,11 +81,11 @@ class Rows:
         far = wide.numel() >= _FAR_NUMBERS and self.indices.numel() < _FEW_ENTRIES
         if hops >= _OFTEN and far and self.engine == LOCAL:
             order, places, near = self._near
-            found = near._walked(wide.index_select(0, order), hops, alpha).index_select(0, places)
+            result = near._walked(wide.index_select(0, order), hops, alpha).index_select(0, places)
         else:
-            found = self._walked(wide, hops, alpha)
-        found = found.to(x.device)
-        return found if wide.shape[1] == x.shape[1] else found[:, : x.shape[1]].contiguous()
+            result = self._walked(wide, hops, alpha)
+        result = result.to(x.device)
+        return result if wide.shape[1] == x.shape[1] else result[:, : x.shape[1]].contiguous()
 
     def _walked(self, wide: Tensor, hops: int, alpha: float) -> Tensor:
         # Written over in turns: large arrays are slow to take from the system.
@@ -104,24 +104,24 @@ class Rows:
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
         starts, entries = self.starts.long(), self.indices.numel()
-        held = sp.csr_matrix((self.values.numpy(), self.indices.numpy(), self.starts.numpy()), (len(starts) - 1,) * 2)
-        order = torch.from_numpy(reverse_cuthill_mckee(held).astype(np.int64))
+        matrix = sp.csr_matrix((self.values.numpy(), self.indices.numpy(), self.starts.numpy()), (len(starts) - 1,) * 2)
+        order = torch.from_numpy(reverse_cuthill_mckee(matrix).astype(np.int64))
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order))
         counts = torch.diff(starts)[order]
         first = counts.cumsum(0) - counts
-        taken = torch.repeat_interleave(starts[order] - first, counts) + torch.arange(entries)
+        sources = torch.repeat_interleave(starts[order] - first, counts) + torch.arange(entries)
         ends = torch.cat([first, first.new_tensor([entries])]).to(self.starts.dtype)
-        return order, places, Rows(ends, places[self.indices[taken].long()].int(), self.values[taken])
+        return order, places, Rows(ends, places[self.indices[sources].long()].int(), self.values[sources])
 
     def _bags(self, x: Tensor) -> Tensor:
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
         if self.starts.dtype == torch.int64:
-            found = x.new_empty(self.starts.numel() - 1, x.shape[1])
-            for block in Blocks.of(*found.shape):
-                found[block.rows] = self.part(block.rows)._bags(x)
-            return found
+            product = x.new_empty(self.starts.numel() - 1, x.shape[1])
+            for block in Blocks.of(*product.shape):
+                product[block.rows] = self.part(block.rows)._bags(x)
+            return product
         return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
@@ -207,8 +207,8 @@ class SparseMatrix:
     def __getitem__(self, chosen: Tensor) -> SparseMatrix:
         """Return some rows [m, columns], int64 numbers [m], in the order in which they are named."""
         rows = self.forward.to("cpu")
-        held = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=self.shape)
-        return from_scipy(held[chosen.cpu().numpy()]).to(self.forward.values.device)
+        matrix = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=self.shape)
+        return from_scipy(matrix[chosen.cpu().numpy()]).to(self.forward.values.device)
 
     def power(self, x: Tensor, hops: int) -> Tensor:
         """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].
@@ -240,10 +240,10 @@ class SparseMatrix:
         """Return the same matrix, whose products an engine works on, block by block."""
         return self._of_rows(lambda rows: rows.on(engine))
 
-    def _of_rows(self, made: Callable[[Rows], Rows]) -> SparseMatrix:
-        forward = made(self.forward)
+    def _of_rows(self, convert: Callable[[Rows], Rows]) -> SparseMatrix:
+        forward = convert(self.forward)
         # What is stored once stays stored once.
-        return SparseMatrix(forward, forward if self.backward is self.forward else made(self.backward), self.shape)
+        return SparseMatrix(forward, forward if self.backward is self.forward else convert(self.backward), self.shape)
 
 
 def _mixed(seeds: Tensor | None, product: Tensor, alpha: float) -> Tensor:
@@ -289,11 +289,11 @@ def _product(
     """Return a block of rows of the product [rows of the block, c]: what an engine does."""
     from graphveil.aggregation.loops import add_rows
 
-    found = room(block.stop - block.start, x.shape[1])
+    product = room(block.stop - block.start, x.shape[1])
     # As tensors and back: for arrays that may not be written, the loop would be compiled once more.
     first, second, third, fourth = map(as_tensor, (starts[block.start : block.stop + 1], indices, values, x))
-    add_rows(first.numpy(), second.numpy(), third.numpy(), fourth.numpy(), found)
-    return found
+    add_rows(first.numpy(), second.numpy(), third.numpy(), fourth.numpy(), product)
+    return product
 
 
 def _rows(csr: sp.csr_matrix) -> Rows:

@@ -139,8 +139,8 @@ class Support:
 
     def to(self, device: torch.device | str) -> Support:
         """Return the same support on another device."""
-        kept = {name: value for name, value in vars(self).items() if name != "pattern"}
-        moved: dict[str, Any] = {k: v.to(device) for k, v in kept.items() if isinstance(v, torch.Tensor)}
+        parts = {name: value for name, value in vars(self).items() if name != "pattern"}
+        moved: dict[str, Any] = {k: v.to(device) for k, v in parts.items() if isinstance(v, torch.Tensor)}
         # Torch keeps matrices in compressed rows apart on each device: there plain rows do.
         return replace(self, **moved, pattern=self.pattern if torch.device(device).type == "cpu" else None)
 

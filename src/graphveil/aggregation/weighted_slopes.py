@@ -90,8 +90,8 @@ class Normalised(torch.autograd.Function):
             return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
         # The direct part first, each entry by its own factor; then what it adds to both of its degrees.
-        found = slope * factor
-        found += through(received, support.row_sums(weighed)).index_select(0, support.target)
+        gradient = slope * factor
+        gradient += through(received, support.row_sums(weighed)).index_select(0, support.target)
         if sent is not None:
-            found += through(sent, support.column_sums(weighed)).index_select(0, support.source)
-        return found, None, None, None
+            gradient += through(sent, support.column_sums(weighed)).index_select(0, support.source)
+        return gradient, None, None, None

@@ -60,9 +60,9 @@ def edge_weights(
             raise InputError("attention was not trained", where="weights")
         return attention(x, edges).clamp_(max=w_max), w_max
     close = cosines(x, edges)
-    found = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))
+    weights = in_blocks(torch.sigmoid, close) if kind == "similarity" else in_blocks(torch.exp, sharpness * (close - 1))
     # Rounding may put a weight an ulp above its bound: the clamp makes w_max true in the arithmetic that is used.
-    return found.clamp_(max=w_max), w_max
+    return weights.clamp_(max=w_max), w_max
 
 
 def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
@@ -81,8 +81,8 @@ def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
     """
     flat = values.reshape(-1)
     padded = torch.cat([flat, flat.new_zeros(-len(flat) % _BLOCK)])
-    found = torch.cat([function(block) for block in torch.split(padded, _BLOCK)]) if len(padded) else padded
-    return found[: len(flat)].view_as(values)
+    results = torch.cat([function(block) for block in torch.split(padded, _BLOCK)]) if len(padded) else padded
+    return results[: len(flat)].view_as(values)
 
 
 def cosines(x: Tensor, edges: Tensor) -> Tensor:
@@ -98,9 +98,9 @@ def cosines(x: Tensor, edges: Tensor) -> Tensor:
     lengths = x.float().norm(dim=1, keepdim=True)
     # Each row is scaled by itself: a mean or a largest length of all rows would make every weight depend on everybody.
     unit = torch.where((lengths > 0) & lengths.isfinite(), x.float() / lengths.clamp_min(1e-30), torch.zeros(()))
-    found = torch.empty(edges.shape[1])
+    result = torch.empty(edges.shape[1])
     for start in range(0, edges.shape[1], _CHUNK):
         here = edges[:, start : start + _CHUNK]
-        found[start : start + _CHUNK] = (unit[here[0]] * unit[here[1]]).sum(dim=1)
+        result[start : start + _CHUNK] = (unit[here[0]] * unit[here[1]]).sum(dim=1)
     # float32 cosines overshoot 1 by a few 1e-7, and the kernel of such a number exceeds its largest weight.
-    return found.clamp_(-1.0, 1.0)
+    return result.clamp_(-1.0, 1.0)

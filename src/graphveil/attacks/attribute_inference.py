@@ -39,8 +39,8 @@ def attribute(
     graph: Graph,
     *,
     column: int | None = None,
-    known: float = 0.5,
-    shown: np.ndarray | None = None,
+    known_share: float = 0.5,
+    observed: np.ndarray | None = None,
     dealt: Sequence[np.ndarray] = (),
     split: Split | None = None,
     seed: int = 0,
@@ -51,28 +51,28 @@ def attribute(
         method: fitted.
         graph: with the true features, which score the attack.
         column: the sensitive feature; None: all of them together (2,000 drawn ones where there are more).
-        known: share of the nodes whose features are public.
+        known_share: share of the nodes whose features are public.
         dealt: the same of the same method, each trained after all features were dealt out to other nodes.
         split: whose labels the baseline knows; default: half of them.
-        shown: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
+        observed: what the method shows of each node [n, k], such as embeddings; default: probabilities and their logs.
 
     Raises:
         InputError: for a column or share outside its range, or a feature that nobody or everybody has.
     """
-    if not 0 < known < 1:
-        raise InputError(f"known = {known!r}", where="attribute", allowed="a share in (0, 1)")
+    if not 0 < known_share < 1:
+        raise InputError(f"known_share = {known_share!r}", where="attribute", allowed="a share in (0, 1)")
     rng = np.random.default_rng([seed, 0xA7])
     truth, columns = _truth(graph, column, rng)
-    rows = answer_rows(method, graph) if shown is None else np.asarray(shown, dtype=np.float64)
+    rows = answer_rows(method, graph) if observed is None else np.asarray(observed, dtype=np.float64)
     if rows.shape[:1] != truth.shape[:1]:
         raise InputError(f"{len(rows)} rows were shown", where="attribute", allowed=f"{len(truth)}, one a node")
     public = np.zeros(len(rows), dtype=bool)
     # Learn on some people and judge on others, so that fitting by heart does not count.
-    public[rng.permutation(len(rows))[: round(known * len(rows))]] = True
+    public[rng.permutation(len(rows))[: round(known_share * len(rows))]] = True
     reading = _read_off(rows, truth, public)
     # The middle of the declared range, not of the data: whoever is judged has no say in where the line lies.
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
-    members, others = _sample(reading.scores[above], rng), _sample(reading.scores[~above], rng)
+    members, non_members = _sample(reading.scores[above], rng), _sample(reading.scores[~above], rng)
     figures = {"variance explained beyond the mean": reading.explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
 
@@ -85,12 +85,12 @@ def attribute(
         "attribute",
         "a private feature from what the method shows of a node" if column is None else f"feature {column} of a node",
         members,
-        others,
+        non_members,
         limit=limit_of_answers(method),
         seed=seed,
         figures=figures,
         notes=several,
-        **_baseline(labels, [found_in(one) for one in dealt]),
+        **_baseline(labels, [found_in(rows) for rows in dealt]),
     )
 
 

@@ -28,7 +28,7 @@ from graphveil.privacy import Randomness
 PUBLISHED = "published-edges"
 SHADOW = "link-stealing-shadow"
 DEALT = 5  # trainings with other people's features, beside which answers are judged
-KNOWN = 0.5  # of the nodes' links, for the link stealing that learns
+KNOWN_SHARE = 0.5  # of the nodes' links, for the link stealing that learns
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def _attribute(target: Target) -> AttackResult:
     # Only where an epsilon could be contradicted: five trainings are a high price where no limit is at stake.
     if target.train is not None and limit_of_answers(target.method).exists:
         for number in range(1, DEALT + 1):
-            others = with_features_of_others(target.served, target.seed + number)
-            dealt.append(answer_rows(target.train(others, target.split, target.seed + number), others))
+            shuffled = with_features_of_others(target.served, target.seed + number)
+            dealt.append(answer_rows(target.train(shuffled, target.split, target.seed + number), shuffled))
     return attribute(target.method, target.graph, dealt=dealt, split=target.split, seed=target.seed)
 
 
@@ -136,8 +136,8 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
         how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
         result = averaging(mechanism, **how)
         # Fewer people: permanent reports are made one device at a time.
-        kept = averaging(mechanism, people=100, permanent=True, **how)
-        permanent = {f"permanent reports, {name}": value for name, value in kept.figures.items()}
+        permanent_result = averaging(mechanism, people=100, permanent=True, **how)
+        permanent = {f"permanent reports, {name}": value for name, value in permanent_result.figures.items()}
         return replace(result, figures={**result.figures, **permanent})
 
     return run
@@ -148,7 +148,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
         "linkteller": Attack("edges, by how far changed features sway other nodes' answers", _influence),
         "link-stealing": Attack("edges, by how similar two nodes' answers are", _stealing),
         "link-stealing-known": Attack(
-            "the same, learned from the links of half the nodes", partial(_stealing, known=KNOWN)
+            "the same, learned from the links of half the nodes", partial(_stealing, known_share=KNOWN_SHARE)
         ),
         SHADOW: Attack("the same, learned on a graph and a model of the adversary's own", _stealing_by_shadow),
         PUBLISHED: Attack("edges, by what a published graph lists", _published),

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from graphveil.attacks.inversion import Shown, inverted
+from graphveil.attacks.inversion import Observed, inverted
 from graphveil.attacks.likeness import likeness
 from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
@@ -50,14 +50,14 @@ class _People:
     """Those who take part.
 
     Attributes:
-        nodes: int64 [m], ascending; known: mask [m] of those whose features the adversary knows.
-        held: their features as they are [m, D]; truth: those under attack, over the declared range [m, d] in 0..1.
+        nodes: int64 [m], ascending; auxiliary: mask [m] of those whose features the adversary knows.
+        features: theirs as they are [m, D]; truth: those under attack, over the declared range [m, d] in 0..1.
         columns: which they are [d]; groups: the class of each [m], all 0 where people have several.
     """
 
     nodes: np.ndarray
-    known: np.ndarray
-    held: Any
+    auxiliary: np.ndarray
+    features: Any
     truth: np.ndarray
     columns: np.ndarray
     groups: np.ndarray
@@ -67,7 +67,7 @@ class _People:
 class _View:
     """What an adversary sees of people, in words, and the limit that it is under."""
 
-    shown: Shown
+    observed: Observed
     words: str
     limit: Limit
     apart: np.ndarray | None = None
@@ -79,8 +79,8 @@ def reconstruction(
     graph: Graph,
     *,
     served: Graph | None = None,
-    known: float | np.ndarray = 0.5,
-    shown: np.ndarray | None = None,
+    auxiliary: float | np.ndarray = 0.5,
+    observed: np.ndarray | None = None,
     noiseless: bool = False,
     split: Split | None = None,
     randomness: Randomness | None = None,
@@ -92,8 +92,8 @@ def reconstruction(
         method: fitted.
         graph: with the true features, which score the attack; `image`, where they are pixels.
         served: the graph that the method was trained on; default: `graph`.
-        known: share of the nodes whose features the adversary knows, or a mask [n] of them.
-        shown: what is shown of each node [n, k], such as embeddings, in place of what the module says.
+        auxiliary: share of the nodes whose features the adversary knows, or a mask [n] of them.
+        observed: what is shown of each node [n, k], such as embeddings, in place of what the module says.
         noiseless: show the features as they are: what a report or a release would be without protection.
         split: whose labels the baseline of answers knows; default: half of them.
         randomness: of the reports, which are made anew for the attack.
@@ -109,21 +109,21 @@ def reconstruction(
             remedy="give it with --truth",
         )
     rng = np.random.default_rng([seed, 0x1A6E])
-    people = _people(graph, known, rng)
+    people = _people(graph, auxiliary, rng)
     served = graph if served is None else served
-    if shown is not None:
-        view = _given(method, graph, people, shown)
+    if observed is not None:
+        view = _given(method, graph, people, observed)
     elif noiseless or shows_features(method, served):
         view = _copied(method, graph, served, people, noiseless, randomness)
     else:
         view = _answered(method, graph, people, split, seed)
-    hidden, seen = ~people.known, people.truth[people.known]
-    guess = inverted(view.shown, people.known, seen, seed=seed)[hidden]
+    hidden, seen = ~people.auxiliary, people.truth[people.auxiliary]
+    guess = inverted(view.observed, people.auxiliary, seen, seed=seed)[hidden]
     # Candidates share a class: telling classes apart is no reconstruction of a person.
     truth, centre = people.truth[hidden], _centres(people)[hidden]
     mine, theirs = _partners(people.groups[hidden], rng)
     own, other = _alike(guess, truth, centre, mine, mine), _alike(guess, truth, centre, mine, theirs)
-    apart = centre if view.apart is None else inverted(Shown(view.apart), people.known, seen, seed=seed)[hidden]
+    apart = centre if view.apart is None else inverted(Observed(view.apart), people.auxiliary, seen, seed=seed)[hidden]
     figures = likeness(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
     figures["nearer to its own than to the other"] = float(((own > other) + 0.5 * (own == other)).mean())
     result = judge(
@@ -164,30 +164,34 @@ def _mechanism(method: object, schema: GraphSchema) -> Any:
     )  # a plain network's features: answers alone
 
 
-def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -> _People:
+def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generator) -> _People:
     """Draw who is known and who is attacked, never the same; the one place that reads features and labels."""
     n, d, schema = int(graph.num_nodes), int(graph.schema.dimension), graph.schema
     order = rng.permutation(n)
-    if isinstance(known, np.ndarray):
-        if known.shape != (n,) or known.dtype != bool:
-            raise InputError(f"known is {known.dtype} {known.shape}", where="reconstruction", allowed=f"a mask [{n}]")
+    if isinstance(auxiliary, np.ndarray):
+        if auxiliary.shape != (n,) or auxiliary.dtype != bool:
+            raise InputError(
+                f"auxiliary is {auxiliary.dtype} {auxiliary.shape}", where="reconstruction", allowed=f"a mask [{n}]"
+            )
         # In random order, so that cutting to a limit below draws at random.
-        ours, others = order[known[order]], order[~known[order]]
-    elif 0 < known < 1:
-        ours, others = order[: round(known * n)], order[round(known * n) :]
+        learned, attacked = order[auxiliary[order]], order[~auxiliary[order]]
+    elif 0 < auxiliary < 1:
+        learned, attacked = order[: round(auxiliary * n)], order[round(auxiliary * n) :]
     else:
-        raise InputError(f"known = {known!r}", where="reconstruction", allowed="a share in (0, 1)")
-    if min(len(ours), len(others)) < _FEWEST:
+        raise InputError(f"auxiliary = {auxiliary!r}", where="reconstruction", allowed="a share in (0, 1)")
+    if min(len(learned), len(attacked)) < _FEWEST:
         raise InputError(
-            f"{len(ours)} known and {len(others)} other nodes", where="reconstruction", allowed=f"{_FEWEST} of each"
+            f"{len(learned)} known and {len(attacked)} other nodes",
+            where="reconstruction",
+            allowed=f"{_FEWEST} of each",
         )
-    nodes = np.sort(np.concatenate([ours[:_LEARNED], others[:_JUDGED]]))
+    nodes = np.sort(np.concatenate([learned[:_LEARNED], attacked[:_JUDGED]]))
     # Sorted, so that the columns lie in memory as they are read.
     columns = np.sort(rng.permutation(d)[:_COLUMNS])
-    held: Any = as_matrix(graph.x)
-    held = held[nodes] if sp.issparse(held) else held[torch.from_numpy(nodes)]
+    features: Any = as_matrix(graph.x)
+    features = features[nodes] if sp.issparse(features) else features[torch.from_numpy(nodes)]
     # Over the declared range, so that errors of different graphs compare; the data's own range would be read off it.
-    truth = (_dense(held, columns) - schema.low) / (schema.high - schema.low)
+    truth = (_dense(features, columns) - schema.low) / (schema.high - schema.low)
     if not truth.std(axis=0).any():
         raise InputError(
             "the graph has no features",
@@ -195,13 +199,15 @@ def _people(graph: Graph, known: float | np.ndarray, rng: np.random.Generator) -
             remedy="attack a graph with features",
         )
     groups = graph.y.numpy()[nodes] if graph.y.dim() == 1 else np.zeros(len(nodes), dtype=np.int64)
-    return _People(nodes, np.isin(nodes, ours), held, truth, columns, groups)
+    return _People(nodes, np.isin(nodes, learned), features, truth, columns, groups)
 
 
-def _given(method: object, graph: Graph, people: _People, shown: np.ndarray) -> _View:
-    if shown.shape[:1] != (int(graph.num_nodes),):
-        raise InputError(f"{len(shown)} rows were shown", where="reconstruction", allowed="one for each node")
-    return _View(Shown(shown[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features"))
+def _given(method: object, graph: Graph, people: _People, observed: np.ndarray) -> _View:
+    if observed.shape[:1] != (int(graph.num_nodes),):
+        raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
+    return _View(
+        Observed(observed[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features")
+    )
 
 
 def _copied(
@@ -213,15 +219,15 @@ def _copied(
         published: Any = as_matrix(served.x)
         copy, words = _dense(published[people.nodes], people.columns), "its published features"
     elif isinstance(mechanism, Public):
-        copy, words = _dense(people.held, people.columns), "its features without noise"
+        copy, words = _dense(people.features, people.columns), "its features without noise"
     else:
         if randomness is None:
             raise InputError("this attack draws reports", where="reconstruction", remedy="give randomness")
         # Made anew: a second report of the same person, which a simulation may draw and a collection has to pay for.
-        reports = mechanism.randomize(people.held, randomness=randomness)
+        reports = mechanism.randomize(people.features, randomness=randomness)
         copy, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
     copy = copy / (graph.schema.high - graph.schema.low)
-    return _View(Shown(copy, estimate=copy), words, limit_of(method, "features"))
+    return _View(Observed(copy, estimate=copy), words, limit_of(method, "features"))
 
 
 def _answered(method: Answering, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
@@ -230,7 +236,7 @@ def _answered(method: Answering, graph: Graph, people: _People, split: Split | N
     classes = people.groups[:, None] == np.unique(people.groups)
     apart = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
     rows = answer_rows(method, graph)[people.nodes]
-    return _View(Shown(rows), "the answer about it", limit, apart, "the class, and labels spread over the edges")
+    return _View(Observed(rows), "the answer about it", limit, apart, "the class, and labels spread over the edges")
 
 
 def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:
@@ -243,11 +249,11 @@ def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:
 def _centres(people: _People) -> np.ndarray:
     """Return for each of the people the mean of those known who have the same class [m, d]; of all, where none has."""
     # Means of known people alone: one over everybody would hold the very rows that are to be reconstructed.
-    centres = np.repeat(people.truth[people.known].mean(axis=0)[None], len(people.nodes), axis=0)
+    centres = np.repeat(people.truth[people.auxiliary].mean(axis=0)[None], len(people.nodes), axis=0)
     for group in np.unique(people.groups):
         alike = people.groups == group
-        if (alike & people.known).any():
-            centres[alike] = people.truth[alike & people.known].mean(axis=0)
+        if (alike & people.auxiliary).any():
+            centres[alike] = people.truth[alike & people.auxiliary].mean(axis=0)
     return centres
 
 
@@ -273,19 +279,19 @@ def _alike(
     guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mine: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
     """Return how alike the reconstructions of `mine` and the truth of `candidates` are beyond their class [p]."""
-    guessed, held = guess[mine] - centre[mine], truth[candidates] - centre[mine]
-    sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(held, axis=1)
-    cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * held).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
+    guessed, actual = guess[mine] - centre[mine], truth[candidates] - centre[mine]
+    sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(actual, axis=1)
+    cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * actual).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
     # Rounded, so that rounding errors do not break ties between equal candidates.
     return cosine.round(9)
 
 
 def _notes(people: _People, graph: Graph, figures: Mapping[str, float]) -> tuple[str, ...]:
-    known = int(people.known.sum())
-    others = len(people.nodes) - known
+    learned = int(people.auxiliary.sum())
+    attacked = len(people.nodes) - learned
     errors = [figures[f"mean squared error{of}"] for of in ("", " of the class mean", " of the overall mean")]
     notes = [
-        f"the adversary knew the features of {known:,} nodes, and reconstructed {others:,} others",
+        f"the adversary knew the features of {learned:,} nodes, and reconstructed {attacked:,} others",
         f"mean squared error of a feature over its range: {errors[0]:.3g}; of the class mean {errors[1]:.3g}, of the "
         f"overall mean {errors[2]:.3g}",
     ]
@@ -301,7 +307,7 @@ def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np
     image = graph.get("image")
     if image is None or graph.y.dim() != 1:
         return result
-    hidden = np.flatnonzero(~people.known)
+    hidden = np.flatnonzero(~people.auxiliary)
     groups, first = np.unique(people.groups[hidden], return_index=True)
     # Nodes without a label (-1) have no class to stand below the picture.
     chosen = first[groups >= 0][:_PICTURES]

@@ -135,8 +135,8 @@ def with_fakes(
     features = MultiBitReports(torch.cat([reports.features.indices, indices]), torch.cat([reports.features.bits, bits]))
     nobody, all_ = torch.zeros(count, dtype=torch.bool), torch.ones(count, dtype=torch.bool)
     masks = torch.cat([reports.train, all_]), torch.cat([reports.val, nobody])
-    told = replace(reports, features=features, labels=torch.cat([reports.labels, classes]), ids=None)
-    return replace(told, train=masks[0], val=masks[1]), grown
+    forged = replace(reports, features=features, labels=torch.cat([reports.labels, classes]), ids=None)
+    return replace(forged, train=masks[0], val=masks[1]), grown
 
 
 def victims(people: int, fakes: int, links: int, draws: np.random.Generator) -> np.ndarray:
@@ -158,16 +158,16 @@ def forge_lists(sent: EdgeReports, who: Tensor, mode: str, flip: float, seed: in
     """
     draws, n = np.random.default_rng([seed, 0xF3]), len(sent)
     lengths, forgers = sent.starts.diff().numpy(), who.nonzero().flatten().numpy()
-    asked = n - 1 - np.arange(n) if mode == "lower" else np.full(n, n - 1)
+    possible = n - 1 - np.arange(n) if mode == "lower" else np.full(n, n - 1)
     # As many as an honest list holds on average: what is not named by chance.
-    usual = max(1, round(float((lengths - asked * flip).sum() / (1 - 2 * flip) / n)))
+    usual = max(1, round(float((lengths - possible * flip).sum() / (1 - 2 * flip) / n)))
     rows = np.split(sent.columns.numpy(), sent.starts.numpy()[1:-1])
-    for one, chosen in zip(forgers, victims(n, len(forgers), usual, draws), strict=True):
+    for forger, chosen in zip(forgers, victims(n, len(forgers), usual, draws), strict=True):
         named = draws.random(n) < flip
         named[chosen] = draws.random(len(chosen)) >= flip
-        named[: one + 1 if mode == "lower" else 0] = False
-        named[one] = False
-        rows[one] = np.flatnonzero(named).astype(np.int32)
+        named[: forger + 1 if mode == "lower" else 0] = False
+        named[forger] = False
+        rows[forger] = np.flatnonzero(named).astype(np.int32)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return EdgeReports(torch.from_numpy(starts), torch.from_numpy(np.concatenate(rows)))
 
@@ -184,5 +184,5 @@ def _with_labels(reports: LocalReports, who: Tensor, classes: Tensor) -> LocalRe
 
 
 def _with_bits(reports: LocalReports, who: Tensor, bits: Tensor) -> LocalReports:
-    told = torch.where(who[:, None], bits, reports.features.bits)
-    return replace(reports, features=MultiBitReports(reports.features.indices, told))
+    forged = torch.where(who[:, None], bits, reports.features.bits)
+    return replace(reports, features=MultiBitReports(reports.features.indices, forged))

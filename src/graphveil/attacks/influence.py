@@ -65,12 +65,12 @@ def linkteller(
         # All scores equal: the attack is left with chance, and spends no queries to learn it.
         influence = np.zeros((len(pairs.nodes), len(pairs.nodes)))
     scores = pair_scores(influence, pairs)
-    members, others = pairs.split(scores)
+    members, non_members = pairs.split(scores)
     return judge(
         "linkteller",
         f"which of {len(scores):,} pairs of {len(pairs.nodes):,} nodes are an edge",
         members,
-        others,
+        non_members,
         limit=limit_of(method, "edge"),
         seed=seed,
         baseline=0.5,
@@ -149,18 +149,18 @@ def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_
     # Grouping only saves queries: where its own table would not fit, asking node by node finds the same.
     if reach.nnz > _CELLS:
         return None, alone
-    taken: list[np.ndarray] = []
+    occupied: list[np.ndarray] = []
     groups: list[list[int]] = []
     # Widest reach first: greedy colouring then needs fewer groups. Stable, so that a seed gives the same groups.
     for place in np.argsort(-np.diff(reach.indptr), kind="stable"):
         swayed = reach.indices[reach.indptr[place] : reach.indptr[place + 1]]
-        free = (number for number, mask in enumerate(taken) if not mask[swayed].any())
-        chosen = next(free, len(taken))
-        if chosen == len(taken):
+        free = (number for number, mask in enumerate(occupied) if not mask[swayed].any())
+        chosen = next(free, len(occupied))
+        if chosen == len(occupied):
             groups.append([])
-            taken.append(np.zeros(len(nodes), dtype=bool))
+            occupied.append(np.zeros(len(nodes), dtype=bool))
         groups[chosen].append(int(place))
-        taken[chosen][swayed] = True
+        occupied[chosen][swayed] = True
     return reach, [np.array(group) for group in groups]
 
 

@@ -29,7 +29,7 @@ _SMALL = 1e-9
 
 
 @dataclass(frozen=True)
-class Shown:
+class Observed:
     """What is shown of n people.
 
     Attributes:
@@ -41,37 +41,39 @@ class Shown:
     estimate: np.ndarray | None = None
 
 
-def inverted(shown: Shown, known: np.ndarray, truth: np.ndarray, *, seed: int) -> np.ndarray:
+def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, seed: int) -> np.ndarray:
     """Return what everybody is taken to hold [n, d].
 
     Args:
-        known: mask [n] of the people to learn from; truth: what they hold [m, d].
+        auxiliary: mask [n] of the people to learn from; truth: what they hold [m, d].
         seed: fixes weights, batches and who is kept aside.
     """
     # A generator of its own: the adversary's draws never move those of training.
     order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(seed))
     aside, learn = order[: len(truth) // _CHECKED], order[len(truth) // _CHECKED :]
-    start = _start(shown, known, truth, learn.numpy())
-    left = truth - start[known]
+    start = _start(observed, auxiliary, truth, learn.numpy())
+    left = truth - start[auxiliary]
     scale = float(left.std())
     if scale < _SMALL:  # an exact copy: nothing is left over
         return start
-    rows = _scaled(shown.rows, shown.rows[known])
+    rows = _scaled(observed.rows, observed.rows[auxiliary])
     network = _network(rows.shape[1], truth.shape[1], seed)
     wanted = torch.from_numpy(left / scale).float()
-    _learn(network, rows[torch.from_numpy(known)], wanted, learn, aside, seed)
+    _learn(network, rows[torch.from_numpy(auxiliary)], wanted, learn, aside, seed)
     with torch.no_grad():
         residual: np.ndarray = network(rows).double().numpy()
     return start + scale * residual
 
 
-def _start(shown: Shown, known: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
+def _start(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
     """Return what is said before the network speaks [n, d]."""
     mean: np.ndarray = truth.mean(axis=0)
-    if shown.estimate is None:
-        return np.repeat(mean[None], len(known), axis=0)
-    away = shown.estimate - shown.estimate[known].mean(axis=0)  # whatever a release subtracts from all is gone
-    seen = away[known][learn]
+    if observed.estimate is None:
+        return np.repeat(mean[None], len(auxiliary), axis=0)
+    away = observed.estimate - observed.estimate[auxiliary].mean(
+        axis=0
+    )  # whatever a release subtracts from all is gone
+    seen = away[auxiliary][learn]
     size = float((seen**2).sum())
     # Least squares with one number: as noise grows it falls to 0, so that a useless estimate does no harm.
     gain = float((seen * (truth[learn] - mean)).sum()) / size if size > _SMALL else 0.0
@@ -88,12 +90,12 @@ def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:
     return torch.from_numpy(np.clip(moved, -_FAR, _FAR)).float()
 
 
-def _network(shown: int, held: int, seed: int) -> nn.Sequential:
+def _network(inputs: int, outputs: int, seed: int) -> nn.Sequential:
     """Return a network that says 0 of everybody, before it learns."""
     # torch's layers draw from its global generator, which must come out as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        first, middle, last = nn.Linear(shown, _HIDDEN), nn.Linear(_HIDDEN, _HIDDEN), nn.Linear(_HIDDEN, held)
+        first, middle, last = nn.Linear(inputs, _HIDDEN), nn.Linear(_HIDDEN, _HIDDEN), nn.Linear(_HIDDEN, outputs)
     # At zero, so that learning starts from the linear estimate, and stopping early can fall back to it.
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)

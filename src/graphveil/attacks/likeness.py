@@ -23,23 +23,23 @@ def likeness(
     return figures
 
 
-def _moments(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments(guess: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return both variances and the covariance within each row [m]."""
-    a, b = one - one.mean(axis=1, keepdims=True), other - other.mean(axis=1, keepdims=True)
+    a, b = guess - guess.mean(axis=1, keepdims=True), truth - truth.mean(axis=1, keepdims=True)
     return (a**2).mean(axis=1), (b**2).mean(axis=1), (a * b).mean(axis=1)
 
 
-def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    first, second, both = _moments(one, other)
+def _correlation(guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    first, second, both = _moments(guess, truth)
     sizes = np.sqrt(first * second)
     # A constant row has no direction: it correlates with nothing.
     return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
 
 
-def _similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _similarity(guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 2004, eq. 13, with one window over the image."""
-    first, second, both = _moments(one, other)
-    a, b = one.mean(axis=1), other.mean(axis=1)
+    first, second, both = _moments(guess, truth)
+    a, b = guess.mean(axis=1), truth.mean(axis=1)
     light, contrast = 0.01**2, 0.03**2
     near = (2 * a * b + light) / (a**2 + b**2 + light)
     similarity: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)

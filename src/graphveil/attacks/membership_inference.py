@@ -64,7 +64,7 @@ def lira(
     judged = (split.train | split.test).numpy()
     inside = _halves(judged, shadows, float(split.train.numpy()[judged].mean()), seed)
     fitted = (train(_as_split(row, judged, split), seed + number) for number, row in enumerate(inside, start=1))
-    seen = np.stack([confidence(one, graph) for one in fitted])
+    seen = np.stack([confidence(model, graph) for model in fitted])
     phi = confidence(method, graph)
     # The control attacks a shadow, trained on other nodes, as if it were the target.
     # Scored by shadows alone, the target left out: a fit that holds the scored model itself finds members in pure
@@ -99,11 +99,11 @@ def confidence(method: Answering, graph: Graph) -> np.ndarray:
         right = np.where(y.numpy() > 0, chances, 1 - chances)
         return np.asarray((np.log(np.maximum(right, tiny)) - np.log(np.maximum(1 - right, tiny))).mean(axis=1))
     # Nodes without a label have -1; picking column 0 for them is harmless, the result is masked below.
-    known = y.numpy() >= 0
-    picked = chances[np.arange(len(chances)), np.where(known, y.numpy(), 0)]
+    labelled = y.numpy() >= 0
+    picked = chances[np.arange(len(chances)), np.where(labelled, y.numpy(), 0)]
     # Not 1 - p: in floating point the probabilities of all classes need not add up to 1.
     rest = chances.sum(axis=1) - picked
-    return np.where(known, np.log(np.maximum(picked, tiny)) - np.log(np.maximum(rest, tiny)), 0.0)
+    return np.where(labelled, np.log(np.maximum(picked, tiny)) - np.log(np.maximum(rest, tiny)), 0.0)
 
 
 def _limit(method: object) -> Limit:

@@ -70,9 +70,9 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
     public = graph.get("public_edges") if hasattr(graph, "get") else None
     if public is not None:
         # Place of each node among those under attack; -1 outside.
-        known = np.zeros((n,), dtype=np.int64) - 1
-        known[nodes] = np.arange(len(nodes))
-        ends = known[graph.edge_index[:, public].numpy()]
+        place = np.zeros((n,), dtype=np.int64) - 1
+        place[nodes] = np.arange(len(nodes))
+        ends = place[graph.edge_index[:, public].numpy()]
         ends = ends[:, (ends >= 0).all(axis=0)]
         open_pairs = np.zeros((len(nodes), len(nodes)), dtype=bool)
         open_pairs[ends[0], ends[1]] = open_pairs[ends[1], ends[0]] = True

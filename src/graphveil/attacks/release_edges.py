@@ -39,19 +39,19 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
     # Drawn among the nodes that the release declares: pairs elsewhere are no secret, and easy ones would flatter the
     # attack.
     pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
-    shown = true_adjacency(served)
-    listed = entries_of(shown, pairs)
-    members, others = pairs.split(listed)
+    adjacency = true_adjacency(served)
+    listed = entries_of(adjacency, pairs)
+    members, non_members = pairs.split(listed)
     return judge(
         "published-edges",
         f"which of {len(listed):,} protected pairs of {len(pairs.nodes):,} nodes are an edge, by what is listed",
         members,
-        others,
+        non_members,
         limit=limit_of(served.get("release"), "edge"),
         seed=seed,
-        baseline=auc_of(*pairs.split(common_neighbours(shown, pairs, listed))),
+        baseline=auc_of(*pairs.split(common_neighbours(adjacency, pairs, listed))),
         baseline_note="common neighbours and degrees in the release, the pair itself left out",
-        figures={"edges listed": float(members.mean()), "others listed": float(others.mean())},
+        figures={"edges listed": float(members.mean()), "others listed": float(non_members.mean())},
     )
 
 
@@ -71,7 +71,7 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
     n = int(graph.num_nodes)
     if n != int(served.num_nodes):
         raise InputError(f"the truth has {n} nodes", allowed=f"the {int(served.num_nodes)} of what was published")
-    names = [[str(one) for one in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
+    names = [[str(node_id) for node_id in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
     # In another order the attack would score pairs of strangers, find nothing, and seem to prove the release safe.
     if len(names) == 2 and names[0] != names[1]:
         raise InputError("the truth has other node ids, or another order", where=graph.schema.name)
@@ -92,9 +92,9 @@ def as_it_is(graph: Graph, served: Graph) -> Graph:
         graph: the truth.
         served: the release made of it: says which edges are public and which nodes may have private ones.
     """
-    shown = copy.copy(with_public_edges(graph, served))
-    shown["private_nodes"] = served.get("private_nodes")
-    return shown
+    view = copy.copy(with_public_edges(graph, served))
+    view["private_nodes"] = served.get("private_nodes")
+    return view
 
 
 def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
@@ -111,18 +111,18 @@ def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
     return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
 
 
-def common_neighbours(shown: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
+def common_neighbours(adjacency: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
     """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing.
 
     Args:
-        shown: the published adjacency matrix [n, n].
+        adjacency: the published adjacency matrix [n, n].
         pairs: p pairs among the nodes under attack.
         listed: whether the pair itself is in `shown` [p], 0 or 1; it is taken off both degrees.
 
     Returns:
         [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.
     """
-    rows = shown[pairs.nodes].astype(np.int64)
+    rows = adjacency[pairs.nodes].astype(np.int64)
     common = (rows @ rows.T).toarray()[pairs.first, pairs.second]
     degrees = np.asarray(rows.sum(axis=1)).ravel()
     # The pair's own entry is taken off: it is what the release is judged by, and must not speak through the degrees.

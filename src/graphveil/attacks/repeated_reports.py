@@ -57,18 +57,18 @@ def averaging(
         raise InputError("a device and permanent devices were both given", where="averaging", allowed="one of the two")
     # The worst pair of inputs: at any other two the reports are harder to tell apart, and less would be found than
     # there is.
-    one, other = extremes(mechanism, people)
+    first, second = extremes(mechanism, people)
     if permanent:
-        device = _permanent(mechanism, one, other, randomness)
-    send = device or (lambda held, _: mechanism.randomize(held, randomness=randomness))
+        device = _permanent(mechanism, first, second, randomness)
+    send = device or (lambda values, _: mechanism.randomize(values, randomness=randomness))
     total = np.zeros((2, people))
     figures = {}
     for number in range(1, rounds + 1):
-        for side, held in enumerate((one, other)):
-            reports = send(held, number)
+        for side, values in enumerate((first, second)):
+            reports = send(values, number)
             # The sum of log likelihood ratios is the best test there is (Neyman and Pearson), so nothing stronger is
             # left out.
-            ratio = mechanism.log_likelihood(reports, other) - mechanism.log_likelihood(reports, one)
+            ratio = mechanism.log_likelihood(reports, second) - mechanism.log_likelihood(reports, first)
             total[side] += ratio.numpy()
         # A few rounds only: each costs an AUC over all people.
         if number in (1, 5, 21, 101):
@@ -93,13 +93,13 @@ def averaging(
     )
 
 
-def _permanent(mechanism: Reporter, one: Tensor, other: Tensor, randomness: Randomness) -> Device:
+def _permanent(mechanism: Reporter, first: Tensor, second: Tensor, randomness: Randomness) -> Device:
     """Return devices that answer an equal value with an equal report, each by a secret of its own."""
     groups = {
-        id(held): [PermanentRandomness(randomness.bytes(SECRET_BYTES), "averaging") for _ in held]
-        for held in (one, other)
+        id(values): [PermanentRandomness(randomness.bytes(SECRET_BYTES), "averaging") for _ in values]
+        for values in (first, second)
     }
-    return lambda held, _: permanent_reports(mechanism, held, groups[id(held)], field="value")
+    return lambda values, _: permanent_reports(mechanism, values, groups[id(values)], field="value")
 
 
 def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:

@@ -119,8 +119,8 @@ class AttackResult:
             for name in ("auc", "advantage", "tpr_at_1_fpr")
         }
         roc = tuple((float(false), float(true)) for false, true in facts["roc"])
-        made = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
-        result = cls(**{**facts, **scores, **made})
+        parsed = {"epsilon": float(facts["epsilon"]), "roc": roc, "notes": tuple(facts["notes"])}
+        result = cls(**{**facts, **scores, **parsed})
         _require_kinds(result)
         return result
 
@@ -147,7 +147,7 @@ def judge(
     name: str,
     target: str,
     members: np.ndarray,
-    others: np.ndarray,
+    non_members: np.ndarray,
     *,
     limit: Limit,
     seed: int = 0,
@@ -165,7 +165,7 @@ def judge(
 
     Args:
         name: the attack; target: what was attacked, in words.
-        members, others: scores [p] and [q], finite, at least two each.
+        members, non_members: scores [p] and [q], finite, at least two each.
         limit: what epsilon allows this attack, or why nothing is known.
         seed: fixes bootstrap draws and the halves that thresholds are chosen on.
         baseline: AUC of the same attack without the secret; baseline_note: what that was.
@@ -176,23 +176,25 @@ def judge(
     Raises:
         InputError: when there are fewer than two of either, or a score is not a number.
     """
-    members, others = np.asarray(members, dtype=np.float64), np.asarray(others, dtype=np.float64)
-    if min(len(members), len(others)) < 2:
-        raise InputError(f"{len(members)} members and {len(others)} others", where=name, allowed="at least two of each")
+    members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
+    if min(len(members), len(non_members)) < 2:
+        raise InputError(
+            f"{len(members)} members and {len(non_members)} others", where=name, allowed="at least two of each"
+        )
     # NaN would sort to one end and count as a member or as none there: a broken score must not pass for a finding.
-    if not (np.isfinite(members).all() and np.isfinite(others).all()):
+    if not (np.isfinite(members).all() and np.isfinite(non_members).all()):
         raise InputError("a score is not a finite number", where=name)
-    table = _Table.of(members, others)
+    table = _Table.of(members, non_members)
     rng = np.random.default_rng([seed, 0xA77])
-    if len(others) < 1 / FALSE_ALARMS:
-        notes = (*notes, f"{len(others)} others are too few to see 1% of false alarms: the TPR is interpolated")
+    if len(non_members) < 1 / FALSE_ALARMS:
+        notes = (*notes, f"{len(non_members)} others are too few to see 1% of false alarms: the TPR is interpolated")
     # All draws follow from the seed, so that the same scores always give the same intervals.
     auc, tpr = _bootstrapped(table, rng)
     return AttackResult(
         name,
         target,
         auc,
-        _advantage(members, others, rng),
+        _advantage(members, non_members, rng),
         tpr,
         limit.tpr(FALSE_ALARMS),
         limit.advantage,
@@ -203,28 +205,28 @@ def judge(
         baseline_note,
         table.corners(),
         len(members),
-        len(others),
+        len(non_members),
         dict(figures or {}),
         notes,
         baseline_high,
     )
 
 
-def auc_of(members: np.ndarray, others: np.ndarray) -> float:
+def auc_of(members: np.ndarray, non_members: np.ndarray) -> float:
     """The chance that a member scores above an other, ties half.
 
     Args:
-        members, others: scores [p] and [q], at least one of each.
+        members, non_members: scores [p] and [q], at least one of each.
     """
     from sklearn.metrics import roc_auc_score
 
     # Rounded because sums of steps differ in the last digits by machine.
-    return round(float(roc_auc_score(*_labelled(members, others))), 12)
+    return round(float(roc_auc_score(*_labelled(members, non_members))), 12)
 
 
-def _labelled(members: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(members: np.ndarray, non_members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """1 or 0 for each score, and the scores, as scikit-learn takes them."""
-    scores = np.concatenate([np.asarray(members, np.float64), np.asarray(others, np.float64)])
+    scores = np.concatenate([np.asarray(members, np.float64), np.asarray(non_members, np.float64)])
     return np.arange(len(scores)) < len(members), scores
 
 
@@ -240,9 +242,9 @@ class _Table:
     levels: int
 
     @classmethod
-    def of(cls, members: np.ndarray, others: np.ndarray) -> _Table:
+    def of(cls, members: np.ndarray, non_members: np.ndarray) -> _Table:
         # Equal scores share one level, so that ties count half in the AUC whatever their order.
-        values, places = np.unique(-np.concatenate([members, others]), return_inverse=True)
+        values, places = np.unique(-np.concatenate([members, non_members]), return_inverse=True)
         return cls(places, np.arange(len(places)) < len(members), len(values))
 
     def curve(self, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -265,8 +267,8 @@ class _Table:
         # Half the points on a log scale: the region of few false alarms is what matters.
         grid = np.unique(np.concatenate([np.geomspace(1e-4, 1.0, _CURVE // 2), np.linspace(0, 1, _CURVE // 2)]))
         places = np.unique(np.searchsorted(false, grid, side="right") - 1)
-        kept = np.union1d(places, [0, len(false) - 1])
-        return tuple((float(false[place]), float(true[place])) for place in kept)
+        corners = np.union1d(places, [0, len(false) - 1])
+        return tuple((float(false[place]), float(true[place])) for place in corners)
 
 
 def _at(false: np.ndarray, true: np.ndarray, rate: float) -> float:
@@ -311,9 +313,9 @@ def _share(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
     return stats.binomtest(hits, tries).proportion_ci(0.95, method)
 
 
-def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> Interval:
+def _advantage(members: np.ndarray, non_members: np.ndarray, rng: np.random.Generator) -> Interval:
     """Choose a threshold on one half, use it on the other, and the other way round."""
-    mine, theirs = rng.permutation(members), rng.permutation(others)
+    mine, theirs = rng.permutation(members), rng.permutation(non_members)
     halves = [(mine[i::2], theirs[i::2]) for i in (0, 1)]
     hits = alarms = 0
     for chosen, used in ((halves[0], halves[1]), (halves[1], halves[0])):
@@ -321,7 +323,7 @@ def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator
         threshold = _best_threshold(*chosen)
         hits += int((used[0] >= threshold).sum())
         alarms += int((used[1] >= threshold).sum())
-    p, q = len(members), len(others)
+    p, q = len(members), len(non_members)
     true, false = hits / p, alarms / q
     up, down = _share(hits, p, "wilson"), _share(alarms, q, "wilson")
     value = true - false
@@ -331,8 +333,8 @@ def _advantage(members: np.ndarray, others: np.ndarray, rng: np.random.Generator
     return Interval(value, max(low, -1.0), min(high, 1.0), (value,))
 
 
-def _best_threshold(members: np.ndarray, others: np.ndarray) -> float:
+def _best_threshold(members: np.ndarray, non_members: np.ndarray) -> float:
     from sklearn.metrics import roc_curve
 
-    false, true, thresholds = roc_curve(*_labelled(members, others), drop_intermediate=False)
+    false, true, thresholds = roc_curve(*_labelled(members, non_members), drop_intermediate=False)
     return float(thresholds[np.argmax(true - false)])

@@ -35,7 +35,7 @@ _LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
 
 
 class Answering(Protocol):
-    """Anything fitted that answers with class probabilities: an estimator, or the core of one."""
+    """Anything fitted that answers with class probabilities: an estimator, or what is asked like one."""
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
         """Return probabilities [n, c]; without a graph those of the training's own people."""
@@ -77,12 +77,12 @@ def service_of(method: Answering, graph: Graph) -> Service:
             the graph of its training is gone (a loaded model).
     """
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
-        network = deployed(cast(LPGNN, method), graph)  # no other core says yes
+        network = deployed(cast(LPGNN, method), graph)  # no other method says yes
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
         return Service(answer, network.topology.num_nodes, hops, reach, note, True, network)
-    return _asked(method, graph)
+    return _queried(method, graph)
 
 
 def reach_of(topology: Topology) -> sp.csr_matrix:
@@ -163,7 +163,9 @@ def deployed(method: LPGNN, graph: Graph) -> Deployed:
     model.double().eval()
     weight = network.weights["weight1"].double()
     x = as_matrix(method.released.features if method.released is not None else graph.x)
-    known = torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    products = (
+        torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    )
     # The mean is subtracted after propagation, so it passes through the weight on its own.
     shift = torch.zeros(1, weight.shape[1], dtype=torch.float64)
     if network.mean is not None:
@@ -171,7 +173,7 @@ def deployed(method: LPGNN, graph: Graph) -> Deployed:
     return Deployed(
         model,
         settings.model,
-        known,
+        products,
         shift,
         network.scale,
         in_double(topology.propagation()) if settings.steps_x else None,
@@ -190,7 +192,7 @@ def in_double(structure: object) -> Any:
     return SparseMatrix(forward, forward, structure.shape)
 
 
-def _asked(method: Answering, graph: Graph) -> Service:
+def _queried(method: Answering, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
     if _rows_are_own(method) and getattr(method, "reads_edges", True):
@@ -265,31 +267,32 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
     """
     if not _rows_are_own(method):
         return known_answers(method, graph)
-    held = graph
+    view = graph
     if not edges:
-        held = copy.copy(graph)
-        held.edge_index = graph.edge_index[:, :0]
-    core: Any = getattr(method, "core", method)
-    chances = networks_on(core, held) if isinstance(core, StagedEstimator) else core.probabilities(held)
+        view = copy.copy(graph)
+        view.edge_index = graph.edge_index[:, :0]
+    chances = (
+        networks_on(method, view) if isinstance(method, StagedEstimator) else cast(Any, method).probabilities(view)
+    )
     return cast(Tensor, chances).detach().double().numpy()
 
 
-def networks_on(core: StagedEstimator, graph: Graph) -> Tensor:
+def networks_on(method: StagedEstimator, graph: Graph) -> Tensor:
     """Return what released networks say of a graph that whoever has them holds [n, c]: no noise, nothing paid.
 
     For an adversary of the simulation, who has a graph of its own; never an answer about people who are protected.
 
     Args:
-        core: fitted.
+        method: fitted.
         graph: of the adversary, with the features of the training.
 
     Raises:
         InputError: for a graph with other features.
     """
-    fitted = core.result
+    fitted = method.result
     require_same_features(graph.schema, fitted.schema)
     # A twin that protects nothing: sums are taken as they are, on the same path.
-    twin = type(core)(**{**core.parameters(), "epsilon": math.inf, "tuning": None, "queries": 0})
+    twin = type(method)(**{**method.parameters(), "epsilon": math.inf, "tuning": None, "queries": 0})
     exact = replace(fitted.noise, sigmas=(0.0,) * len(fitted.noise.sigmas))
     return twin.answer(
         EdgeReading(graph, fitted.schema, exact, SeededRandomness(0), fitted.networks), fitted.noise.sigmas

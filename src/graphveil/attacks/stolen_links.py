@@ -48,7 +48,7 @@ def link_stealing(
     graph: Graph,
     *,
     similarity: str = "correlation",
-    known: float = 0.0,
+    known_share: float = 0.0,
     shadow: tuple[Answering, Graph] | None = None,
     without_edges: Answering | None = None,
     without: str = "a perceptron that saw no edge: friends are alike",
@@ -62,8 +62,8 @@ def link_stealing(
         method: fitted; only the answers that it gives of its own people are used.
         graph: the graph with its true edges, which score the attack.
         similarity: one of DISTANCES, for the attack that learns nothing.
-        known: share of the nodes under attack whose links with each other the adversary knows; the pairs of the rest
-            are judged.
+        known_share: of the nodes under attack, those whose links with each other the adversary knows; the pairs of the
+            rest are judged.
         shadow: (a fitted method, its graph), the adversary's own.
         without_edges: a fitted method that read no secret edges, for the baseline; default: a plain perceptron.
         without: what the baseline is, in words.
@@ -74,26 +74,30 @@ def link_stealing(
     """
     if similarity not in DISTANCES:
         raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
-    if not 0 <= known < 1 or (known and shadow is not None):
-        raise InputError(f"known = {known!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow")
+    if not 0 <= known_share < 1 or (known_share and shadow is not None):
+        raise InputError(
+            f"known_share = {known_share!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow"
+        )
     answers = shown_answers(method, graph, edges=False)
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
     pairs = pairs_of(graph, targets=targets, seed=seed)
     # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
-    lesson, exam = _parts(pairs, known, int(graph.num_nodes), seed)
+    lesson, exam = _parts(pairs, known_share, int(graph.num_nodes), seed)
     how = f"{similarity} of answers"
     if lesson is not None:
-        how = f"learned from the links of {known:.0%} of the nodes"
-        scores, plain = (_learned(_table(shown, lesson), _table(shown, exam), seed) for shown in (answers, control))
+        how = f"learned from the links of {known_share:.0%} of the nodes"
+        scores, plain = (
+            _learned(_table(observed, lesson), _table(observed, exam), seed) for observed in (answers, control)
+        )
     elif shadow is not None:
         how = f"learned on {shadow[1].schema.name}"
         own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
         taught = [_table(shown_answers(teacher, shadow[1], edges=False), own) for teacher in lessons]
         both = zip(taught, (answers, control), strict=True)
-        scores, plain = (_learned(one, _table(shown, exam), seed) for one, shown in both)
+        scores, plain = (_learned(taught_lesson, _table(observed, exam), seed) for taught_lesson, observed in both)
     else:
-        scores, plain = (-distances(shown, exam, (similarity,))[:, 0] for shown in (answers, control))
-    members, others = exam.split(scores)
+        scores, plain = (-distances(observed, exam, (similarity,))[:, 0] for observed in (answers, control))
+    members, non_members = exam.split(scores)
     figures = belief_figures(scores, exam.edge, BELIEFS)
     # All eight are reported, so that nobody need trust the choice of one.
     each = distances(answers, exam, DISTANCES)
@@ -101,12 +105,12 @@ def link_stealing(
         figures[f"auc of {name}"] = auc_of(*exam.split(-each[:, column]))
     anyway = auc_of(*exam.split(plain))
     # Friends are alike: only what similarity tells beyond that was leaked by the edges.
-    figures["auc above no edges"] = auc_of(members, others) - anyway
+    figures["auc above no edges"] = auc_of(members, non_members) - anyway
     return judge(
         "link-stealing",
         f"which of {len(scores):,} pairs of {len(exam.nodes):,} nodes are an edge, {how}",
         members,
-        others,
+        non_members,
         limit=limit_of(method, "edge"),
         seed=seed,
         baseline=anyway,
@@ -142,10 +146,10 @@ def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
         The fitted network; post-processing of the release, which costs nothing.
     """
     public = served.get("public_edges")
-    kept = torch.zeros(served.edge_index.shape[1], dtype=torch.bool) if public is None else public
-    known = copy.copy(served)
-    known.edge_index, known.public_edges = served.edge_index[:, kept], kept[kept]
-    return baseline("gcn", epochs=100, seed=seed).fit(known, split=split, randomness=SeededRandomness(seed))
+    is_public = torch.zeros(served.edge_index.shape[1], dtype=torch.bool) if public is None else public
+    public_graph = copy.copy(served)
+    public_graph.edge_index, public_graph.public_edges = served.edge_index[:, is_public], is_public[is_public]
+    return baseline("gcn", epochs=100, seed=seed).fit(public_graph, split=split, randomness=SeededRandomness(seed))
 
 
 def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.ndarray:
@@ -187,30 +191,32 @@ def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
     """Return scores [p] of the pairs of `exam` by logistic regression on all edges and some other pairs of `lesson`."""
     rng = np.random.default_rng([seed, 3])
     rows, edge = lesson
-    others = np.flatnonzero(~edge)
+    unlinked = np.flatnonzero(~edge)
     # Twenty for each edge: all others would be hundreds, most of the work, and teach nothing more.
-    chosen = rng.choice(others, min(len(others), _OTHERS_FOR_ONE * int(edge.sum())), replace=False)
-    kept = np.concatenate([np.flatnonzero(edge), chosen])
-    quantiles = min(200, len(kept))  # ranks: distances differ by orders of magnitude
-    scaler = QuantileTransformer(n_quantiles=quantiles, output_distribution="normal", random_state=seed).fit(rows[kept])
+    chosen = rng.choice(unlinked, min(len(unlinked), _OTHERS_FOR_ONE * int(edge.sum())), replace=False)
+    sampled = np.concatenate([np.flatnonzero(edge), chosen])
+    quantiles = min(200, len(sampled))  # ranks: distances differ by orders of magnitude
+    scaler = QuantileTransformer(n_quantiles=quantiles, output_distribution="normal", random_state=seed).fit(
+        rows[sampled]
+    )
     model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    model.fit(scaler.transform(rows[kept]), edge[kept])
+    model.fit(scaler.transform(rows[sampled]), edge[sampled])
     return cast(np.ndarray, model.decision_function(scaler.transform(exam[0])))
 
 
-def _parts(pairs: Pairs, known: float, nodes: int, seed: int) -> tuple[Pairs | None, Pairs]:
+def _parts(pairs: Pairs, known_share: float, nodes: int, seed: int) -> tuple[Pairs | None, Pairs]:
     """Return the pairs of nodes whose links are known, or None, and the pairs among all others.
 
     Raises:
         InputError: when either part has fewer than two edges.
     """
-    if not known:
+    if not known_share:
         return None, pairs
     rng = np.random.default_rng([seed, 2])
-    told = np.zeros(len(pairs.nodes), dtype=bool)
-    told[rng.permutation(len(told))[: round(known * len(told))]] = True
+    is_known = np.zeros(len(pairs.nodes), dtype=bool)
+    is_known[rng.permutation(len(is_known))[: round(known_share * len(is_known))]] = True
     # Pairs between a known and an unknown node are in neither part: one end of them has been to the lesson.
-    both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
+    both, none = is_known[pairs.first] & is_known[pairs.second], ~is_known[pairs.first] & ~is_known[pairs.second]
     lesson, exam = pairs.where(both), pairs.where(none)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
         few = f"too few edges: {lesson.edge.sum()} to learn from and {exam.edge.sum()} to measure by"

@@ -134,8 +134,8 @@ def audit_edge_canaries(
     truth = randomness.uint64(canaries) % np.uint64(2) == 1
     graph, split = _edges_graph(truth, randomness)
     quick = {key: value for key, value in (("epochs", 5), ("hidden", 8)) if key in METHODS[name].options}
-    made = {**quick, account: epsilon, **settings}
-    method = build_method(name, made, len(graph.schema.classes), seed=seed)
+    options = {**quick, account: epsilon, **settings}
+    method = build_method(name, options, len(graph.schema.classes), seed=seed)
     scores = score(method, graph, split, randomness)
     budget = next(budget for budget in method.ledger.budget if budget.unit not in ("features", "labels"))
     # Fixed before the scores are seen: the best number of guesses in hindsight has no such tail.
@@ -176,8 +176,8 @@ def audit_people_canaries(
     ratio = features.log_likelihood(sent.features, high) - features.log_likelihood(sent.features, low)
     # The class of the mechanism's reports, made from nobody's label: nothing is drawn for it.
     reports = labels.randomize(bits[:0].long(), randomness=randomness).from_tensors({"labels": sent.labels})
-    ones = torch.ones(canaries, dtype=torch.int64)
-    ratio = ratio + labels.log_likelihood(reports, ones) - labels.log_likelihood(reports, 0 * ones)
+    positive = torch.ones(canaries, dtype=torch.int64)
+    ratio = ratio + labels.log_likelihood(reports, positive) - labels.log_likelihood(reports, 0 * positive)
     claimed = (epsilon_x + epsilon_y, 0.0)
     return _verdict(f"lpgnn, {canaries:,} canary people", claimed, ratio.numpy(), truth, canaries // 2, false_alarm)
 
@@ -254,8 +254,8 @@ def _of_release(method: Any, graph: Graph, split: Split, randomness: Randomness)
 def _of_counts(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """How many of each other's group two partners have, both counts together."""
     published = method.release(graph, randomness=randomness, split=split).release.counts
-    others = published.groups.view(-1, 2).flip(1).reshape(-1)
-    return np.asarray(published.counts.gather(1, others[:, None]).view(-1, 2).sum(dim=1).double())
+    other_group = published.groups.view(-1, 2).flip(1).reshape(-1)
+    return np.asarray(published.counts.gather(1, other_group[:, None]).view(-1, 2).sum(dim=1).double())
 
 
 def _named(edges: Tensor, nodes: int) -> Scores:

@@ -84,15 +84,15 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
     Raises:
         InputError: no such target.
     """
-    known, name = targets(), current_name(name)
+    available, name = targets(), current_name(name)
     # Refused rather than passed: "holds" beside a method without a claim would be taken for one.
     if name in CATALOGUE and CATALOGUE[name].trust == "none":
         what = f"{name} promises nothing: there is no claim to audit"
         raise InputError(what, remedy="graphveil attack shows what it leaks")
-    if name not in known and name not in GROUPS:
-        raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *known)))
+    if name not in available and name not in GROUPS:
+        raise InputError(f"audit target {name!r} is not known", allowed=", ".join((*GROUPS, *available)))
     group = name if name in GROUPS else ALL
-    chosen = [one for one in known.values() if name in (one.name, *GROUPS) and one.audits(group)]
+    chosen = [target for target in available.values() if name in (target.name, *GROUPS) and target.audits(group)]
     audits: list[Audit] = []
     for done, target in enumerate(chosen):
         if progress is not None:

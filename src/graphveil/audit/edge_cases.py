@@ -159,8 +159,8 @@ def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled
 
 
 def _lists_of(user: int, mode: str) -> list[tuple[int, ...]]:
-    others = [j for j in range(_USERS) if j > user or (j != user and mode != "lower")]
-    return [named for size in range(len(others) + 1) for named in itertools.combinations(others, size)]
+    candidates = [j for j in range(_USERS) if j > user or (j != user and mode != "lower")]
+    return [named for size in range(len(candidates) + 1) for named in itertools.combinations(candidates, size)]
 
 
 def _reports(lists: Sequence[Sequence[int]]) -> EdgeReports:
@@ -264,7 +264,7 @@ def _class_counts() -> Case:
 
     def table(mechanism: ClassCounts) -> Table:
         sets = _all_sets(domain)
-        tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets for away in (-1, 0, 1)]
+        tables = [torch.from_numpy(mechanism.count(edges)) + away for edges in sets for away in (-1, 0, 1)]
         return graph_table(mechanism.log_likelihood, sets, tables)
 
     def large(epsilon: float) -> ClassCounts:
@@ -275,11 +275,11 @@ def _class_counts() -> Case:
         partners = torch.arange(2 * _MANY).view(-1, 2).T
 
         def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
-            found: list[sampled.Scores] = []
-            while sum(map(len, found)) < count:
+            batches: list[sampled.Scores] = []
+            while sum(map(len, batches)) < count:
                 sent = mechanism.randomize(partners if is_first else partners[:, :0], randomness=randomness)
-                found.append((sent[0::2, 1] + sent[1::2, 0]).numpy().astype(np.float64))
-            return np.concatenate(found)[:count]
+                batches.append((sent[0::2, 1] + sent[1::2, 0]).numpy().astype(np.float64))
+            return np.concatenate(batches)[:count]
 
         return scores
 

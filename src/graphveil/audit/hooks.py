@@ -76,9 +76,9 @@ class ReportTap:
             arguments: of `randomize`, by name.
         """
         (values,) = (value for name, value in arguments.items() if name not in _PUBLIC)
-        kept = values.clone() if isinstance(values, Tensor) else values.copy()
+        snapshot = values.clone() if isinstance(values, Tensor) else values.copy()
         constants = (mechanism,) if self._is_set else (mechanism, tuple(values.shape))
-        return Question(constants, (), kept)
+        return Question(constants, (), snapshot)
 
     def weigh(self, mechanism: Likely[A, Values], answer: A, first: Values, second: Values) -> Evidence:
         """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer.
@@ -142,12 +142,12 @@ class SumTap:
             answer: the first run's noisy sums [n, c].
             first, second: edges, rows and hop of the two runs.
         """
-        one, other = exact_sums(mechanism, first), exact_sums(mechanism, second)
-        moved = float(np.linalg.norm(one - other))
+        first_sums, second_sums = exact_sums(mechanism, first), exact_sums(mechanism, second)
+        moved = float(np.linalg.norm(first_sums - second_sums))
         sigma = mechanism.sigmas[first[2] - 1]
         if moved == 0.0:
             return Evidence(0.0)
-        mu = 1e6 if sigma == 0.0 else _shown(moved, answer.double().numpy() - one)
+        mu = 1e6 if sigma == 0.0 else _fewest_deviations(moved, answer.double().numpy() - first_sums)
         return Evidence(moved / mechanism.sensitivity, mu=mu)
 
 
@@ -183,8 +183,8 @@ class CountTap:
             first, second: edges and rows of the two runs.
         """
         plain = replace(mechanism, epsilon=math.inf)
-        one, other = (plain.perturb(rows, x, SeededRandomness(0)) for rows, x in (first, second))
-        moved = float((one - other).abs().sum())
+        first_sums, second_sums = (plain.perturb(rows, x, SeededRandomness(0)) for rows, x in (first, second))
+        moved = float((first_sums - second_sums).abs().sum())
         if moved == 0.0:
             return Evidence(0.0)
         ratio = mechanism.log_likelihood(answer, *first) - mechanism.log_likelihood(answer, *second)
@@ -226,7 +226,7 @@ class ChainTap:
         moved = float((exact - second[0]).norm())
         if moved == 0.0:
             return Evidence(0.0)
-        mu = _shown(moved, (answer - exact).numpy())
+        mu = _fewest_deviations(moved, (answer - exact).numpy())
         # Noise that is smaller than declared counts as a larger move: hidden states show nothing, so that their own mu
         # is no part of what comes out.
         change = moved if sigma == 0.0 else mu * sigma
@@ -259,7 +259,7 @@ class HeadTap:
             first, second: the weights of the two runs.
         """
         moved = float((first - second).norm())
-        mu = 0.0 if moved == 0.0 else _shown(moved, (answer.double() - first).numpy())
+        mu = 0.0 if moved == 0.0 else _fewest_deviations(moved, (answer.double() - first).numpy())
         return Evidence(moved / mechanism.sensitivity, mu=mu)
 
 
@@ -282,8 +282,8 @@ class DescentTap:
             arguments: of `add_noise`, by name.
         """
         totals = arguments["totals"]
-        kept = totals.to(torch.float64, copy=True)  # noise is added in place
-        return Question((tuple(totals.shape), mechanism.schedule), (), kept)
+        snapshot = totals.to(torch.float64, copy=True)  # noise is added in place
+        return Question((tuple(totals.shape), mechanism.schedule), (), snapshot)
 
     def weigh(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
         """Measure how far the sum moved, in what all samples that may change can move it by.
@@ -327,7 +327,7 @@ class TreeTap:
         return Evidence(change, first[0]) if change else Evidence(0.0)
 
 
-def _shown(moved: float, noise: npt.NDArray[np.float64]) -> float:
+def _fewest_deviations(moved: float, noise: npt.NDArray[np.float64]) -> float:
     """The fewest deviations of the noise that a move can be, at most 1e6; wrong by chance with _FALSE_ALARM."""
     # Measured and not read off the settings: noise that was never added, or with half its deviation, shows here.
     largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))

@@ -62,8 +62,8 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
         method: Fitted = build_method(method_name, chosen, len(graph.schema.classes), seed=seed)
         return method.fit(graph, split=split, randomness=randomness)
 
-    made = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
-    epsilon, delta = _claimed(made, unit)
+    estimator = build_method(method_name, chosen, len(first.schema.classes), seed=seed)
+    epsilon, delta = _claimed(estimator, unit)
     # A curator's prediction of a person is made from that person's own features, and is for that person alone.
     hidden = info.trust == "central" and unit in ("person", "node")
     return Pipeline(
@@ -86,7 +86,7 @@ def outcome_of(method: Estimator, without: int | None = None) -> dict[str, objec
     """
     guarantee: Guarantee = method.guarantee
     answers = method.predict_proba()
-    shown: dict[str, object] = {
+    outcome: dict[str, object] = {
         "predictions": answers if without is None else torch.cat([answers[:without], answers[without + 1 :]]),
         "history": tuple(method.history),
         "ledger": method.ledger.to_dict(),
@@ -94,8 +94,8 @@ def outcome_of(method: Estimator, without: int | None = None) -> dict[str, objec
     }
     with tempfile.TemporaryDirectory() as folder:
         # The file as well: a scaler or a cached tensor in it can hold what no prediction shows.
-        shown["the model file"] = _timeless(read_method(method.save(Path(folder) / "model")))
-    return shown
+        outcome["the model file"] = _timeless(read_method(method.save(Path(folder) / "model")))
+    return outcome
 
 
 def _timeless(value: object) -> object:
@@ -168,8 +168,8 @@ def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
     new = strange.nonzero()[:count, 0]
     more = torch.stack([torch.full_like(new, person), new])
     both = torch.cat([edges, more], dim=1)
-    found, _ = normalise_edges(both[0].numpy(), both[1].numpy(), int(graph.num_nodes), directed=False)
-    return make_graph(graph["x"], found, graph["y"], graph.schema)
+    edge_index, _ = normalise_edges(both[0].numpy(), both[1].numpy(), int(graph.num_nodes), directed=False)
+    return make_graph(graph["x"], edge_index, graph["y"], graph.schema)
 
 
 def _without(graph: Graph, gone: Callable[[Tensor], Tensor]) -> Graph:
@@ -181,8 +181,8 @@ def _without(graph: Graph, gone: Callable[[Tensor], Tensor]) -> Graph:
     edges, _ = normalise_edges(left[0].numpy(), left[1].numpy(), int(graph.num_nodes), directed=False)
     public = graph.get("public_edges")
     if public is not None:
-        known = {tuple(pair) for pair in pairs[:, public[up]].T.tolist()}
-        public = torch.tensor([(min(u, v), max(u, v)) in known for u, v in edges.T.tolist()])
+        public_pairs = {tuple(pair) for pair in pairs[:, public[up]].T.tolist()}
+        public = torch.tensor([(min(u, v), max(u, v)) in public_pairs for u, v in edges.T.tolist()])
     members = graph.get("private_nodes")
     return make_graph(graph["x"], edges, graph["y"], graph.schema, public_edges=public, private_nodes=members)
 

@@ -215,8 +215,8 @@ def _judged(
     pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
 ) -> Audit:
     changes = [
-        (one.name, one.tap.weigh(one.mechanism, one.answer, one.question.private, other.question.private))
-        for one, other in zip(first, second, strict=False)
+        (call.name, call.tap.weigh(call.mechanism, call.answer, call.question.private, neighbour_call.question.private))
+        for call, neighbour_call in zip(first, second, strict=False)
     ]
     findings += [
         f"{name} hides a change of 1 and saw one of {part.change:.4g}" for name, part in changes if part.change > _UP
@@ -252,13 +252,13 @@ def _judged(
 def _tapped(taps: Sequence[AnyTap], tape: _Tape) -> Iterator[None]:
     """Every tap writes to the tape while the block runs."""
     # Statically, so that a static or class method is put back as what it was and not as the function it wraps.
-    kept = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
+    originals = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
     try:
-        for tap, (_, _, real) in zip(taps, kept, strict=True):
+        for tap, (_, _, real) in zip(taps, originals, strict=True):
             setattr(tap.owner, tap.attribute, _watched(tap, real, tape))
         yield
     finally:
-        for owner, attribute, real in kept:
+        for owner, attribute, real in originals:
             setattr(owner, attribute, real)
 
 

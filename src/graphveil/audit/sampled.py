@@ -83,10 +83,12 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
     _require_scores(first, second)
     # A cut chosen on the samples it is judged by would be the luckiest of 401, and the stated rate of false alarms
     # untrue.
-    chosen, (one, other) = _divide(first, second)
-    cut = _best_cut(*chosen, delta, false_alarm)
+    choosing, (judging_first, judging_second) = _divide(first, second)
+    cut = _best_cut(*choosing, delta, false_alarm)
     # Half of the false alarms for each rate: a union bound, as the bound is wrong when either interval is.
-    return epsilon_of_rates(_rate(one, cut, false_alarm / 2), _rate(other, cut, false_alarm / 2), delta)
+    return epsilon_of_rates(
+        _rate(judging_first, cut, false_alarm / 2), _rate(judging_second, cut, false_alarm / 2), delta
+    )
 
 
 def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
@@ -100,11 +102,11 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
         InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
-    (a, b), (one, other) = _divide(first, second)
+    (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)
     # Half-way between both, where normal scores give the sharpest bound on mu; medians, as noise may have outliers.
-    cut = (float(np.median(a)) + float(np.median(b))) / 2
-    low = _rate(one, cut, false_alarm / 2)[0]
-    high = _rate(other, cut, false_alarm / 2)[1]
+    cut = (float(np.median(choosing_first)) + float(np.median(choosing_second))) / 2
+    low = _rate(judging_first, cut, false_alarm / 2)[0]
+    high = _rate(judging_second, cut, false_alarm / 2)[1]
     return max(0.0, float(stats.norm.ppf(low) - stats.norm.ppf(high))) if low > 0.0 and high < 1.0 else 0.0
 
 
@@ -180,9 +182,9 @@ def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw
     """
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> Scores:
-        one, other = (row[None].expand(count, *row.shape).contiguous() for row in (first, second))
-        reports = mechanism.randomize(one if is_first else other, randomness=randomness)
-        score = mechanism.log_likelihood(reports, one) - mechanism.log_likelihood(reports, other)
+        first_inputs, second_inputs = (row[None].expand(count, *row.shape).contiguous() for row in (first, second))
+        reports = mechanism.randomize(first_inputs if is_first else second_inputs, randomness=randomness)
+        score = mechanism.log_likelihood(reports, first_inputs) - mechanism.log_likelihood(reports, second_inputs)
         scores: Scores = score.numpy()
         return scores
 

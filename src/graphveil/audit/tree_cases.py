@@ -146,7 +146,7 @@ class TreeCase:
         weight = private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
         # All nodes are declared private: how many have a private edge is what the law may not depend on.
         everybody = np.ones((len(world.private), self.nodes), np.bool_)
-        return trees.scores(world.public, world.known) + weight * trees.scores(world.private, everybody)
+        return trees.scores(world.public, world.touched) + weight * trees.scores(world.private, everybody)
 
     def draw(self, graph: int, epsilon: float, randomness: Randomness) -> int:
         """Run the shipped chain on a graph and return which tree came out.
@@ -168,14 +168,14 @@ class World:
     """Graphs, and which are neighbours.
 
     Attributes:
-        public, private: bool [graphs, pairs]; known: bool [graphs, nodes], who has a public edge.
+        public, private: bool [graphs, pairs]; touched: bool [graphs, nodes], who has a public edge.
         starts: each chain's first tree; None: a random balanced one.
         neighbours: numbers of graphs that differ in one private edge.
     """
 
     public: Bools
     private: Bools
-    known: Bools
+    touched: Bools
     starts: Sequence[Dendrogram | None]
     neighbours: list[exact.Pair]
 
@@ -297,9 +297,9 @@ def _worst(case: TreeCase, table: Table) -> float:
 def _first_law(case: TreeCase) -> Table:
     """How likely each chain is to begin at each tree, [graphs, trees]."""
     trees = Trees(case.nodes)
-    one = np.eye(len(trees.clusters))
+    identity = np.eye(len(trees.clusters))
     anywhere = trees.balanced()
-    return np.stack([anywhere if start is None else one[trees.number(start)] for start in case.world.starts])
+    return np.stack([anywhere if start is None else identity[trees.number(start)] for start in case.world.starts])
 
 
 def _all_private(nodes: int) -> World:
@@ -319,9 +319,9 @@ def _with_public(nodes: int) -> World:
         if kind[k] == 0
     ]
     public, private = (np.array(kinds) == kind for kind in (1, 2))
-    known = np.stack([(public[:, (pairs == node).any(axis=1)]).any(axis=1) for node in range(nodes)], axis=1)
+    touched = np.stack([(public[:, (pairs == node).any(axis=1)]).any(axis=1) for node in range(nodes)], axis=1)
     trees = {
         key: public_tree(nodes, pairs[list(key)].T) for key in {tuple(np.flatnonzero(row)) for row in public} if key
     }
     starts = [trees.get(tuple(np.flatnonzero(row))) for row in public]
-    return World(public, private, known, starts, neighbours)
+    return World(public, private, touched, starts, neighbours)

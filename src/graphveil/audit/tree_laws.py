@@ -54,9 +54,9 @@ class Trees:
     def number(self, tree: Dendrogram) -> int:
         """Which of all a tree is."""
         below = [1 << leaf for leaf in range(self.leaves)]
-        for one, other in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
+        for left, right in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
             # A tree is told by its clusters alone: the chain's numbering of inner nodes and of sides plays no part.
-            below.append(below[one] | below[other])
+            below.append(below[left] | below[right])
         return _numbers(self.leaves)[frozenset(below[self.leaves :])]
 
     def scores(self, graphs: Bools, members: Bools) -> Table:
@@ -69,9 +69,9 @@ class Trees:
         nats = _node_scores(self.leaves)
         scores = np.zeros((len(graphs), len(self.clusters)))
         for tree, clusters in enumerate(self.clusters):
-            for one, other in (_halves(cluster, clusters) for cluster in clusters):
-                crossing = [_joins(pair, one, other) for pair in pairs_of(self.leaves)]
-                ends = [members[:, _leaves_of(half, self.leaves)].sum(axis=1) for half in (one, other)]
+            for left, right in (_halves(cluster, clusters) for cluster in clusters):
+                crossing = [_joins(pair, left, right) for pair in pairs_of(self.leaves)]
+                ends = [members[:, _leaves_of(half, self.leaves)].sum(axis=1) for half in (left, right)]
                 scores[:, tree] += nats[ends[0] * ends[1], graphs[:, crossing].sum(axis=1)]
         return scores
 
@@ -148,8 +148,8 @@ def _moves(leaves: int) -> npt.NDArray[np.int64]:
         for outer in clusters:
             for inner, sibling in itertools.permutations(_halves(outer, clusters)):
                 if inner in clusters:
-                    for kept in _halves(inner, clusters):
-                        moves[number, numbers[clusters - {inner} | {kept | sibling}]] += 1
+                    for half in _halves(inner, clusters):
+                        moves[number, numbers[clusters - {inner} | {half | sibling}]] += 1
     return moves
 
 
@@ -169,7 +169,7 @@ def _trees_over(cluster: int) -> list[Clusters]:
     part = rest
     while part:  # every part of the rest but none; the lowest leaf is in the other half
         trees += [
-            frozenset({cluster}) | one | other for one in _trees_over(cluster ^ part) for other in _trees_over(part)
+            frozenset({cluster}) | left | right for left in _trees_over(cluster ^ part) for right in _trees_over(part)
         ]
         part = (part - 1) & rest
     return trees
@@ -178,13 +178,13 @@ def _trees_over(cluster: int) -> list[Clusters]:
 def _halves(cluster: int, clusters: Clusters) -> tuple[int, int]:
     """The two children of a cluster: the largest cluster inside it (or, without any, one leaf) and what it leaves."""
     inside = [other for other in clusters if other != cluster and other & cluster == other]
-    one = max(inside, key=int.bit_count) if inside else cluster & -cluster
-    return one, cluster ^ one
+    largest = max(inside, key=int.bit_count) if inside else cluster & -cluster
+    return largest, cluster ^ largest
 
 
-def _joins(pair: tuple[int, int], one: int, other: int) -> bool:
+def _joins(pair: tuple[int, int], left: int, right: int) -> bool:
     u, v = 1 << pair[0], 1 << pair[1]
-    return bool((u & one and v & other) or (u & other and v & one))
+    return bool((u & left and v & right) or (u & right and v & left))
 
 
 def _leaves_of(cluster: int, leaves: int) -> list[int]:

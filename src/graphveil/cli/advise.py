@@ -36,16 +36,16 @@ _NONE_FITS = {
 }
 
 
-def of_all(data: str, found: Sequence[Advice], *, why: bool = False) -> RenderableType:
+def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> RenderableType:
     """A line for each trust, and its command; with the reason where that is asked for."""
     head = Text(f"{printable(data)}: which method for which trust", style="bold")
     lines = [
         line
-        for one in found
+        for advice in advices
         for line in (
-            (one.trust, f"{_method(one)}{_lift(one)}"),
-            *([("", _reason(one))] if why else []),
-            ("", command_of(one, data) or _reason(one)),
+            (advice.trust, f"{_method(advice)}{_lift(advice)}"),
+            *([("", _reason(advice))] if why else []),
+            ("", command_of(advice, data) or _reason(advice)),
         )
     ]
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
@@ -82,8 +82,8 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
     lines.append(("Run next", command_of(advice, data) or "nothing"))
-    asked = question_command(advice, data)
-    return lines if asked is None else [*lines, ("Or ask too", f"{asked}; {_ASKED}")]
+    question = question_command(advice, data)
+    return lines if question is None else [*lines, ("Or ask too", f"{question}; {_ASKED}")]
 
 
 _ASKED = (
@@ -115,7 +115,7 @@ def _hidden(advice: Advice) -> str:
 
 
 def _several(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    return [(name if place == 0 else "", text) for place, text in enumerate(texts)]
+    return [(name if index == 0 else "", text) for index, text in enumerate(texts)]
 
 
 def _method(advice: Advice) -> str:
@@ -136,8 +136,8 @@ def _expected_line(advice: Advice) -> str:
         if advice.trust == "federation":
             return f"{measured}; a federation is not rehearsed, so no accuracy is known for yours"
         return f"{measured}; not rehearsed on yours"
-    found = f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}"
-    return f"{found}, rehearsed in {seconds(advice.seconds)} on {advice.on}"
+    expected = f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}"
+    return f"{expected}, rehearsed in {seconds(advice.seconds)} on {advice.on}"
 
 
 def _rehearsed(advice: Advice) -> list[RenderableType]:
@@ -145,12 +145,12 @@ def _rehearsed(advice: Advice) -> list[RenderableType]:
         return []
     lines = (
         (
-            one.world,
-            percent(one.accuracy.mean),
-            f"{points(one.lift.mean)} ({points(one.lift.low)} to {points(one.lift.high)})",
-            one.control,
+            trial.world,
+            percent(trial.accuracy.mean),
+            f"{points(trial.lift.mean)} ({points(trial.lift.low)} to {points(trial.lift.high)})",
+            trial.control,
         )
-        for one in advice.rehearsal.trials
+        for trial in advice.rehearsal.trials
     )
     table = rows(("rehearsed where", "accuracy, %", "lift, points (95%)", "over"), lines)
     return [Text(), table, *([Text(_WORLDS)] if _several_worlds(advice) else [])]
@@ -175,16 +175,16 @@ def command_of(advice: Advice, data: str) -> str | None:
     if advice.rule is None or advice.rule.method is None:
         return None
     # A folder's name may hold spaces, and a user pastes this line.
-    where = shlex.quote(data)
-    words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
+    quoted_data = shlex.quote(data)
+    flags = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
     # A federation is no training of one party, and a release is a command of its own.
     if advice.trust == "federation":
-        made = f"graphveil federation split {where} --out parts"
-        joined = "graphveil federation init --from parts --out run --mode guesses --set unit=person"
-        return f"{made} && {joined} {' '.join(words)}"
+        split_command = f"graphveil federation split {quoted_data} --out parts"
+        init_command = "graphveil federation init --from parts --out run --mode guesses --set unit=person"
+        return f"{split_command} && {init_command} {' '.join(flags)}"
     if advice.trust == "release":
-        return f"graphveil release {advice.rule.method} {where} {' '.join(words)} --out runs/released"
-    return f"graphveil train {advice.rule.method} {where} {' '.join(words)}"
+        return f"graphveil release {advice.rule.method} {quoted_data} {' '.join(flags)} --out runs/released"
+    return f"graphveil train {advice.rule.method} {quoted_data} {' '.join(flags)}"
 
 
 def question_command(advice: Advice, data: str) -> str | None:
@@ -197,18 +197,18 @@ def question_command(advice: Advice, data: str) -> str | None:
     rule = advice.rule
     if rule is None or rule.method != "label-pool" or "features" not in advice.facts.hidden or advice.epsilon is None:
         return None
-    asked = shlex.quote(f"question={advice.facts.question}")
-    return f"graphveil train answer-pool {shlex.quote(data)} --epsilon {_spelt(advice.epsilon)} --set {asked}"
+    question = shlex.quote(f"question={advice.facts.question}")
+    return f"graphveil train answer-pool {shlex.quote(data)} --epsilon {_spelt(advice.epsilon)} --set {question}"
 
 
 def _spelt(epsilon: float | None) -> str:
     return "none" if epsilon is None else rounded_up(epsilon)
 
 
-def told(advice: Advice, data: str) -> dict[str, object]:
+def answer_of(advice: Advice, data: str) -> dict[str, object]:
     """The advice as JSON types, with the next command."""
-    asked = question_command(advice, data)
-    more = {} if asked is None else {"question_command": asked}
+    command = question_command(advice, data)
+    more = {} if command is None else {"question_command": command}
     return {**advice.to_dict(), "command": command_of(advice, data), **more}
 
 
@@ -241,45 +241,43 @@ def advise(
 ) -> None:
     """Say which method to take for a graph and a trust, why, what lift to expect, and the command to run next."""
     # Before anything is loaded: a mistyped name must not cost the reading of a large folder.
-    checked = None if trust is None else trust_of(trust)
+    if trust is not None:
+        require_trust(trust)
     # Five searches at once would take minutes, and each trust has a unit of its own that epsilon is the price of.
-    if checked is None and (want or pilot or epsilon):
+    if trust is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
     _refuse_numbers(epsilon, degree)
-    from graphveil.cli import advise as advise_screen
     from graphveil.graphs import load_parts
-    from graphveil.methods.advise.advice import advise as answer
+    from graphveil.methods.advise.advice import advise as advice_for
     from graphveil.methods.advise.advice import all_trusts
     from graphveil.methods.advise.goal import goal_of
 
     goal = None if want is None else goal_of(want)
-    with working() as tell:
-        graph = load_parts(data, data_root, progress=tell)
-        pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=tell)
-        asked = asked_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
-        found = all_trusts(graph, asked) if checked is None else (answer(checked, graph, asked, tell),)
-    content = {"data": graph.schema.name, "advice": [told(one, data) for one in found]}
-    if checked is None:
-        emit(content, as_json=as_json, screen=lambda: advise_screen.of_all(data, found))
+    with working() as progress:
+        graph = load_parts(data, data_root, progress=progress)
+        pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=progress)
+        request = request_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
+        advices = all_trusts(graph, request) if trust is None else (advice_for(trust, graph, request, progress),)
+    answers = [answer_of(advice, data) for advice in advices]
+    if trust is None:
+        emit({"data": graph.schema.name, "advice": answers}, as_json=as_json, screen=lambda: of_all(data, advices))
     else:
-        one = {"data": graph.schema.name, **told(found[0], data)}
-        emit(one, as_json=as_json, screen=lambda: advise_screen.of_one(data, found[0]))
+        emit({"data": graph.schema.name, **answers[0]}, as_json=as_json, screen=lambda: of_one(data, advices[0]))
 
 
 _NAMES = ", ".join(TRUSTS)
 _NOBODY = "where nobody is trusted, say local for private features and labels, links for private connections"
 
 
-def trust_of(name: str) -> str:
-    """The trust called ``name``.
+def require_trust(trust: str) -> None:
+    """Refuse the name of a trust that does not exist.
 
     Raises:
-        InputError: there is none.
+        InputError: no trust has this name.
     """
-    if name not in TRUSTS:
-        meant = _NOBODY if name == "nobody" else near.nearest(name, TRUSTS)
-        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=meant)
-    return name
+    if trust not in TRUSTS:
+        remedy = _NOBODY if trust == "nobody" else near.nearest(trust, TRUSTS)
+        raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)
 
 
 def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
@@ -293,15 +291,15 @@ def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
         raise InputError(f"{degree!r} contacts", where="--degree", allowed="a number above 0")
 
 
-def asked_of(data: str, graph: GraphParts, **wanted: object) -> Asked:
-    """What is asked of advice about a graph.
+def request_of(data: str, graph: GraphParts, **fields: object) -> Asked:
+    """The request for advice about a graph.
 
     Args:
-        data: its name or folder; what is private in a folder is what its owner declares.
+        data: its name or folder; a named set counts as public, in a folder the owner declares what is private.
         graph: its parts.
-        wanted: the other fields of `Asked`.
+        fields: the other fields of `Asked`.
     """
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.advice import Asked
 
-    return Asked(None if is_name(data) else graph.schema.private, **wanted)  # type: ignore[arg-type]
+    return Asked(None if is_name(data) else graph.schema.private, **fields)  # type: ignore[arg-type]

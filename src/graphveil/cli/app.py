@@ -15,8 +15,6 @@ from graphveil.cli import (
     advise,
     attack,
     audit,
-    compare,
-    compare_runs,
     config,
     data,
     demo,
@@ -30,6 +28,7 @@ from graphveil.cli.base import near
 from graphveil.cli.base.console import complain
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
+from graphveil.cli.compare import command as compare
 from graphveil.cli.federation import command as federation
 from graphveil.cli.train import command as train
 from graphveil.cli.train import plan, predict, tune
@@ -50,20 +49,20 @@ _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; no exception leaves it.
 
     Args:
-        arguments: what was typed after ``graphveil``; by default what the process was started with.
+        args: what was typed after ``graphveil``; by default what the process was started with.
     """
     gc.set_threshold(_CIRCLES)
     # No arguments is a question and no mistake: help, and exit code 0.
-    typed = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    debug = "--debug" in typed
+    args = list(sys.argv[1:] if args is None else args) or ["--help"]
+    debug = "--debug" in args
     if debug:  # it belongs to every command, so it may stand anywhere
-        typed = ["--debug", *(word for word in typed if word != "--debug")]
+        args = ["--debug", *(arg for arg in args if arg != "--debug")]
     try:
-        code = build(typed)(args=typed, prog_name="graphveil", standalone_mode=False)
+        code = build(args)(args=args, prog_name="graphveil", standalone_mode=False)
         # Inside the try: a full disk or a closed pipe shows only when the buffer is written.
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -86,7 +85,7 @@ _COMMANDS = {
         advise.advise,
         plan.plan,
         compare.compare,
-        compare_runs.compare_runs,
+        compare.compare_runs,
         release.release,
         attack.attack,
         report.report,
@@ -105,21 +104,21 @@ _GROUPS = {
 }
 
 
-def build(typed: Sequence[str] = ()) -> typer.Typer:
+def build(args: Sequence[str] = ()) -> typer.Typer:
     """The application with all its commands.
 
     Args:
-        typed: what was typed after ``graphveil``; where it begins with a command, that one alone is built, as Typer
+        args: what was typed after ``graphveil``; where it begins with a command, that one alone is built, as Typer
             makes the options of all that are there.
     """
-    first = typed[0] if typed and typed[0] in {*_COMMANDS, *_GROUPS} else None
+    only = args[0] if args and args[0] in {*_COMMANDS, *_GROUPS} else None
     app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
     app.callback()(_common)
     for name, command in _COMMANDS.items():
-        if first in (None, name):
+        if only in (None, name):
             app.command(name, epilog=EPILOG, help=_flowing(command.__doc__ or ""))(command)
     for name, group in _GROUPS.items():
-        if first in (None, name):
+        if only in (None, name):
             app.add_typer(group(), name=name)
     return app
 
@@ -129,8 +128,8 @@ def _flowing(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(version: bool) -> None:
+    if version:
         typer.echo(f"graphveil {graphveil.__version__}")
         raise typer.Exit
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.attacks import AttackResult
 from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.errors import InputError
-from graphveil.reports.attacks.figure import summary
-from graphveil.reports.attacks.files import MEASURED
 from graphveil.reports.base.text import printable
+
+if TYPE_CHECKING:
+    from graphveil.attacks import AttackResult
+
 
 # What ``graphveil attack`` shows.
 
@@ -28,6 +29,10 @@ def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableTy
         results: name of the attacked model -> result.
         picture: where the curve was saved.
     """
+
+    from graphveil.reports.attacks.figure import summary
+    from graphveil.reports.attacks.files import MEASURED
+
     parts: list[RenderableType] = []
     for label, result in results.items():
         first, *rest = summary(result)
@@ -100,7 +105,13 @@ def attack(
     from graphveil.reports.attacks import run as attack_run
     from graphveil.reports.releases.card import is_release
 
-    how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
+    attack_options: dict[str, Any] = {
+        "truth": truth,
+        "data_root": data_root,
+        "nodes": nodes,
+        "seed": seed,
+        "plain": not no_plain,
+    }
     if name is None:
         raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
     # Attacks on a release use its private truth, so they never go into the public folder.
@@ -114,18 +125,18 @@ def attack(
         if is_release(run):
             # Before the attack: minutes of work must not end at a folder that may not be used.
             folder = attack_release.curator_folder(run, out)
-            results = attack_release.attack_release(run, name, **how)
+            results = attack_release.attack_release(run, name, **attack_options)
             files = attack_release.keep_for_curator(results, run, folder, name, say=complain)
         elif attack_federation.is_federation(run):
-            results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
+            results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **attack_options)
             files = attack_run.keep(results, run, name, say=complain)
         else:
-            how |= {"people": people_of(run), "data": data, "shadows": shadows, "shadow": shadow}
-            results = attack_run.attack_run(run, name, randomness=choices.noise(None), **how)
+            attack_options |= {"people": people_of(run), "data": data, "shadows": shadows, "shadow": shadow}
+            results = attack_run.attack_run(run, name, randomness=choices.noise(None), **attack_options)
             files = attack_run.keep(results, run, name, say=complain)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
-    told = {label: result.to_dict() for label, result in results.items()}
-    emit({**answer, "results": told}, as_json=as_json, screen=lambda: attacked(results, files[1]))
+    figures = {label: result.to_dict() for label, result in results.items()}
+    emit({**answer, "results": figures}, as_json=as_json, screen=lambda: attacked(results, files[1]))
 
 
 def _possible(run: Path) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich import box
@@ -11,12 +11,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.audit import Audit
 from graphveil.cli.base import options
 from graphveil.cli.base.console import emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import number, seconds
+
+if TYPE_CHECKING:
+    from graphveil.audit import Audit
+
 
 # The answer of ``graphveil audit`` as people read it, at 80 columns.
 
@@ -27,20 +30,20 @@ def audited(audits: Sequence[Audit]) -> RenderableType:
     table.add_column("audit")
     for name in ("claimed", "at least", "delta", "alarm", "verdict"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in audits:
+    for audit in audits:
         numbers = (
-            rounded_up(one.claimed_epsilon),
-            f"{one.lower_bound:.3f}",
-            rounded_up(one.delta),
-            number(one.false_alarm),
+            rounded_up(audit.claimed_epsilon),
+            f"{audit.lower_bound:.3f}",
+            rounded_up(audit.delta),
+            number(audit.false_alarm),
         )
-        table.add_row(one.target, *numbers, one.verdict, style=None if one.holds else "bold red")
-    broken = [one for one in audits if not one.holds]
-    notes = [(one.target, note) for one in (broken or audits[:3]) for note in one.notes]
+        table.add_row(audit.target, *numbers, audit.verdict, style=None if audit.holds else "bold red")
+    broken = [audit for audit in audits if not audit.holds]
+    notes = [(audit.target, note) for audit in (broken or audits[:3]) for note in audit.notes]
     meaning = [
         ("at least", "epsilon cannot be smaller than this, except for false alarms at the rate shown"),
         ("holds", "this audit found no violation; it proves no more than its bound"),
-        ("Time", seconds(sum(one.seconds for one in audits))),
+        ("Time", seconds(sum(audit.seconds for audit in audits))),
     ]
     head = f"{len(broken)} of {len(audits)} claims broken" if broken else f"{len(audits)} audits: no claim broken"
     return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))
@@ -61,17 +64,16 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data a
 def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
     """Prove lower bounds on a target's epsilon and look for leaks past its mechanisms; exit code 3 if one fails."""
     from graphveil.audit import run_audits
-    from graphveil.cli import audit as audit_screens
 
-    with working() as tell:
-        audits = run_audits(target, seed=seed, progress=tell)
-    verdict = "holds" if all(one.holds for one in audits) else "broken"
+    with working() as progress:
+        audits = run_audits(target, seed=seed, progress=progress)
+    verdict = "holds" if all(audit.holds for audit in audits) else "broken"
     answer = {
         "target": target,
         "verdict": verdict,
-        "seconds": sum(one.seconds for one in audits),
-        "audits": [one.to_dict() for one in audits],
+        "seconds": sum(audit.seconds for audit in audits),
+        "audits": [audit.to_dict() for audit in audits],
     }
-    emit(answer, as_json=as_json, screen=lambda: audit_screens.audited(audits))
+    emit(answer, as_json=as_json, screen=lambda: audited(audits))
     if verdict == "broken":
         raise typer.Exit(BROKEN)

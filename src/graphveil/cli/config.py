@@ -32,33 +32,33 @@ def run_schema(method: AnyMethod | None = None) -> Schema:
     Returns:
         JSON values. What depends on several settings at once, or on the data, is left to the commands.
     """
-    named = {one.name: one for one in (METHODS.values() if method is None else (method,))}
-    which: Schema = {"type": "string", "enum": list(named), "description": "what to train"}
+    methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
+    method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}
     return {
         "$schema": DIALECT,
         "title": "A run of graphveil",
         "type": "object",
         "properties": {
-            METHOD: which,
+            METHOD: method_names,
             DATA: {"type": "string", "description": "a named data set, or a folder, from where this file lies"},
             SETTINGS: {"type": "object"} if method is None else _settings(method),
             OPTIONS: _options(),
         },
         "additionalProperties": False,
-        **(_by_method(named) if method is None else {}),
+        **(_by_method(methods) if method is None else {}),
     }
 
 
-def _by_method(named: Mapping[str, AnyMethod]) -> Schema:
+def _by_method(methods: Mapping[str, AnyMethod]) -> Schema:
     """The settings of each method, which hold where the file names it."""
     rules = [
         {
             "if": {"properties": {METHOD: {"const": name}}, "required": [METHOD]},
             "then": {"properties": {SETTINGS: {"$ref": f"#/$defs/{name}"}}},
         }
-        for name in named
+        for name in methods
     ]
-    return {"allOf": rules, "$defs": {name: _settings(method) for name, method in named.items()}}
+    return {"allOf": rules, "$defs": {name: _settings(method) for name, method in methods.items()}}
 
 
 def _settings(method: AnyMethod) -> Schema:
@@ -72,22 +72,22 @@ def _settings(method: AnyMethod) -> Schema:
 
 
 def _setting(key: str, option: Option) -> Schema:
-    told: Schema = {"description": option.help}
+    property_schema: Schema = {"description": option.help}
     if option.default is not None:
-        told["default"] = json_safe(option.default)
+        property_schema["default"] = json_safe(option.default)
     kind = _KINDS[option.type]
     if option.type is str:
         names = option.within or NAMES.get(key)
-        return told | {"type": kind} | ({"enum": list(names)} if names else {})
+        return property_schema | {"type": kind} | ({"enum": list(names)} if names else {})
     # A name without a range has none here: an editor that refused what the program takes would soon be switched off.
     bounds = NUMBERS.get(key, Bounds())
     number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
     open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
     if not bounds.infinite:
-        return told | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
+        return property_schema | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
     # JSON has no infinity: editors hand on TOML's as a number beyond all others or as its name.
     words = ["inf", *open_word]
-    return told | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
+    return property_schema | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
 
 
 def _ends(bounds: Bounds) -> tuple[tuple[str, float | None], ...]:

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli.base import options
+from graphveil.cli.base import groups, options
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_place
-from graphveil.cli.base.groups import EngineChoice
+from graphveil.cli.base.engines import opened, require_engine_choice
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -34,23 +33,22 @@ def group() -> typer.Typer:
     return app
 
 
+@groups.spread()
 def describe(
     data: options.Data,
     data_root: options.DataRoot = None,
-    engine: options.EngineName = "local",
-    engine_address: options.EngineAddress = None,
-    workers: options.Workers = None,
+    *,
+    engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
     """Counts, degrees, density, homophily, declared ranges and memory of a data set."""
-    place = EngineChoice(engine, engine_address, workers)
-    require_place(place)
+    require_engine_choice(engine_choice)
     from graphveil import graphs
     from graphveil.cli.base import tables
 
-    with working() as tell, opened(place) as there:
-        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell, engine=there))
-    emit(content, as_json=as_json, screen=lambda: tables.described(content))
+    with working() as progress, opened(engine_choice) as engine:
+        answer = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=engine))
+    emit(answer, as_json=as_json, screen=lambda: tables.described(answer))
 
 
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
@@ -58,9 +56,9 @@ def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> N
     from graphveil import graphs
     from graphveil.files.outputs import new_output
 
-    with working() as tell, new_output(out, out, say=complain) as output:
-        parts = graphs.load_parts(data, root=data_root, progress=tell)
-        output.write(lambda folder: graphs.store_parts(parts, folder), paid=False)
+    with working() as progress, new_output(out, out, say=complain) as output:
+        graph = graphs.load_parts(data, root=data_root, progress=progress)
+        output.write(lambda folder: graphs.store_parts(graph, folder), paid=False)
     typer.echo(f"Written to {output.path}: raw data, which you alone may read")
 
 

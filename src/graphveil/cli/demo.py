@@ -16,12 +16,11 @@ from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
-from graphveil.reports.base.words import CONTROL_MEANING, interval, lift_interval
 from graphveil.reports.demo import DATA
-from graphveil.reports.demo.story import COUNTEREXAMPLE, Story, Way
 
 if TYPE_CHECKING:
     from graphveil.files.outputs import Output
+    from graphveil.reports.demo.story import Story, Way
 
 
 # What ``graphveil demo`` shows: one table, how to read it, the counterexample in words, and what to type next.
@@ -53,7 +52,7 @@ NEXT = (
 )
 
 
-def told(story: Story, folder: Path) -> RenderableType:
+def screen_of(story: Story, folder: Path) -> RenderableType:
     """The whole screen, at 80 columns.
 
     Args:
@@ -87,16 +86,22 @@ def table(story: Story) -> Table:
     Args:
         story: its ways are the rows.
     """
+
+    from graphveil.reports.demo.story import COUNTEREXAMPLE
+
     # Not `tables.columns`: its room between columns would break words at 80.
-    shown = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for head, width in _COLUMNS.items():
-        shown.add_column(head, max_width=width)
+        grid.add_column(head, max_width=width)
     for way in story.ways:
-        shown.add_row(*_cells(way), style="italic" if way.method == COUNTEREXAMPLE else "")
-    return shown
+        grid.add_row(*_cells(way), style="italic" if way.method == COUNTEREXAMPLE else "")
+    return grid
 
 
 def _cells(way: Way) -> tuple[str, ...]:
+    from graphveil.reports.base.words import interval, lift_interval
+    from graphveil.reports.demo.story import COUNTEREXAMPLE
+
     trust = "counterexample" if way.method == COUNTEREXAMPLE else way.trust
     return (
         f"{trust}\n{way.method}",
@@ -104,7 +109,7 @@ def _cells(way: Way) -> tuple[str, ...]:
         f"{percent(way.control_accuracy.mean)}\n{way.control}",
         f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
         f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
-        f"{way.exposed.auc.mean:.2f}>{way.found.auc.mean:.2f}\n{_ATTACKS[way.found.name]}",
+        f"{way.unprotected.auc.mean:.2f}>{way.protected.auc.mean:.2f}\n{_ATTACKS[way.protected.name]}",
     )
 
 
@@ -114,6 +119,9 @@ def counterexample(way: Way) -> str:
     Args:
         way: the last of a story.
     """
+
+    from graphveil.reports.base.words import CONTROL_MEANING
+
     if way.lift.low > 0:
         return (
             f"{way.method} gained {points(way.lift.mean)} points this time; it seldom does. Measure before you collect."
@@ -147,25 +155,26 @@ Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Defa
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
     """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
+
     from graphveil.files.outputs import new_output
     from graphveil.reports.runs.folder import default_folder
 
     with new_output(out, default_folder(DATA, "demo", datetime.now()), say=complain) as folder:
         choices.prepare("cpu", None)
-        _tell(folder, seed, as_json=as_json)
+        _run(folder, seed, as_json=as_json)
 
 
-def _tell(folder: Output, seed: int, *, as_json: bool) -> None:
+def _run(folder: Output, seed: int, *, as_json: bool) -> None:
 
     # After the refusals, which need none of what trains, attacks and draws.
     from graphveil.graphs import load_plain
     from graphveil.reports.demo import folder as demo_folder
     from graphveil.reports.demo.story import tell
 
-    with working() as heard:
+    with working() as progress:
         graph = load_plain(DATA)
         choices.settle_threads(None, graph)
         folder.reserve(demo_folder.ROOM)
-        story = tell(graph, randomness=choices.noise(None), seed=seed, progress=heard)
+        story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
         answer = folder.write(lambda path: demo_folder.write(story, path))
-    emit(answer, as_json=as_json, screen=lambda: told(story, folder.path))
+    emit(answer, as_json=as_json, screen=lambda: screen_of(story, folder.path))

@@ -35,8 +35,8 @@ def explain(code: Code = None, as_json: options.Json = False) -> None:
     from graphveil.privacy.statement.codes import table_of
     from graphveil.privacy.statement.registry import CODES, explained
 
-    known = table_of((*CODES.values(), *REFUSAL_CODES.values()))
-    entries = tuple(known.values()) if code is None else explained(code, known)
+    codes = table_of((*CODES.values(), *REFUSAL_CODES.values()))
+    entries = tuple(codes.values()) if code is None else explained(code, codes)
     emit(
         {"codes": [asdict(entry) for entry in entries]},
         as_json=as_json,
@@ -53,7 +53,10 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
 
     parts: list[RenderableType] = []
     for group, head in _HEADS.items():
-        parts += [Text(head, style="bold"), pairs((one.code, one.sentence) for one in entries if one.group == group)]
+        parts += [
+            Text(head, style="bold"),
+            pairs((entry.code, entry.sentence) for entry in entries if entry.group == group),
+        ]
         parts += [Text()]
     return Group(*parts, Text("For more about one of them: graphveil explain CODE"))
 

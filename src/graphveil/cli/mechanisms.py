@@ -1,4 +1,4 @@
-"""``graphveil mechanisms``: the randomizers there are, and what they cost each other."""
+"""``graphveil mechanisms``: the randomizers in a list and in comparison, and the budget shares of features."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -14,14 +14,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli import scores
 from graphveil.cli.base import choices, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.errors import InputError
-from graphveil.mechanisms.category_comparison import CategoryRow, TogetherRow
-from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
 from graphveil.privacy.accounting.printed import rounded_up
+
+if TYPE_CHECKING:
+    from graphveil.mechanisms.category_comparison import CategoryRow, TogetherRow
+    from graphveil.mechanisms.comparison import Measurement, Question, Refusal
+
 
 # The answers of ``graphveil mechanisms compare`` and ``categories`` as people read them, at 80 columns.
 
@@ -34,6 +36,9 @@ def compared(question: Question, results: Sequence[Measurement | Refusal], folde
         results: one for each mechanism and epsilon.
         folder: where the picture was written.
     """
+
+    from graphveil.mechanisms.comparison import measured, refused
+
     parts: list[RenderableType] = []
     for epsilon in question.epsilons:
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
@@ -87,6 +92,8 @@ def _short(value: float) -> str:
 
 
 def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> list[tuple[str, str]]:
+    from graphveil.mechanisms.comparison import measured
+
     deltas = {row.delta: row.mechanism for row in measured(results) if row.delta > 0}
     return [
         ("Input", question.input),
@@ -102,6 +109,8 @@ def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> li
 
 
 def _where(results: Sequence[Measurement | Refusal], folder: Path) -> list[tuple[str, str]]:
+    from graphveil.mechanisms.comparison import measured
+
     beside = "comparison.json" + (", figure.png, figure.svg" if measured(results) else "")
     return [("Folder", f"{folder} ({beside})")]
 
@@ -118,6 +127,23 @@ Answers = Annotated[
     str, typer.Option("--answers", metavar="K,K,...", help="How many answers each question has, separated by commas.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/mechanisms-<D>-<time>.")]
+Sensitive = Annotated[
+    str | None,
+    typer.Option("--sensitive", metavar="I,J,...", help="Columns of the sensitive input, counted from 0."),
+]
+Gamma = Annotated[
+    float, typer.Option("--gamma", min=0.0, max=1.0, help="Weight of importance (SHAP) against sensitivity.")
+]
+PublicShare = Annotated[
+    float | None,
+    typer.Option(
+        "--public-share",
+        metavar="RHO",
+        help="For experiments: declare a random share of the nodes (drawn by --seed) public. "
+        "Without it all of DATA must be.",
+    ),
+]
+ScoresOut = Annotated[Path, typer.Option("--out", help="File to write: one number a line, for --set scores=FILE.")]
 
 
 def group() -> typer.Typer:
@@ -127,7 +153,7 @@ def group() -> typer.Typer:
     app.command("list")(list_mechanisms)
     app.command("compare")(compare_mechanisms)
     app.command("categories")(compare_category_mechanisms)
-    app.command("scores")(scores.scores)
+    app.command("scores")(scores)
     return app
 
 
@@ -138,8 +164,8 @@ def list_mechanisms(as_json: options.Json = False) -> None:
 
     with working():
         listed = [info.facts() for info in catalogue()]
-    shown = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
-    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(shown))
+    short = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
+    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(short))
 
 
 def compare_mechanisms(
@@ -153,7 +179,7 @@ def compare_mechanisms(
     as_json: options.Json = False,
 ) -> None:
     """All feature mechanisms on synthetic vectors: error, report size, speed; tables and a picture."""
-    from graphveil.cli import mechanisms as mechanism_screens
+
     from graphveil.files.outputs import new_output
     from graphveil.graphs.value.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
@@ -166,21 +192,68 @@ def compare_mechanisms(
     epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
     question = Question(epsilons, dimension, users, low, high, delta)
     default = run_folder.default_folder("mechanisms", str(dimension), datetime.now())
-    with working() as tell, new_output(out, default, say=complain) as folder:
-        results = compare(question, randomness=SecureRandomness(), progress=tell)
+    with working() as progress, new_output(out, default, say=complain) as folder:
+        results = compare(question, randomness=SecureRandomness(), progress=progress)
         answer = folder.write(lambda path: mechanism_comparison.write(question, results, path))
-    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.compared(question, results, folder.path))
+    emit(answer, as_json=as_json, screen=lambda: compared(question, results, folder.path))
 
 
 def compare_category_mechanisms(
     epsilon: Epsilons = "0.5,1,2", answers: Answers = "2,8,256", as_json: options.Json = False
 ) -> None:
     """All mechanisms for one answer out of several: error and report size; all the questions under one budget."""
-    from graphveil.cli import mechanisms as mechanism_screens
     from graphveil.mechanisms.category_comparison import compare_categories, compare_together
 
     with working():
-        epsilons, many = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
-        rows, together = compare_categories(epsilons, many), compare_together(epsilons, many)
+        epsilons, counts = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
+        rows, together = compare_categories(epsilons, counts), compare_together(epsilons, counts)
     answer = {"rows": [asdict(row) for row in rows], "together": [asdict(row) for row in together]}
-    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.categories(rows, together))
+    emit(answer, as_json=as_json, screen=lambda: categories(rows, together))
+
+
+def scores(
+    data: options.Data,
+    out: ScoresOut = Path("scores.txt"),
+    sensitive: Sensitive = None,
+    gamma: Gamma = 0.5,
+    public_share: PublicShare = None,
+    seed: options.Seed = 0,
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Budget shares of feature-rr from public rows: how much each feature matters, and tells of a sensitive input."""
+    columns = () if sensitive is None else _columns(sensitive)
+    if out.exists():
+        raise InputError(f"{out} is there already", where="--out", remedy="name another file")
+
+    from graphveil.cli.base import tables
+    from graphveil.files.writing import write_text
+    from graphveil.graphs import load_plain
+    from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
+
+    with working() as progress:
+        graph = load_plain(data, data_root, progress=progress)
+        if public_share is None and "features" in graph.schema.private:
+            raise InputError(
+                f"{graph.schema.name} declares its features private",
+                allowed="data whose features are public",
+                remedy="for an experiment declare a share of the people public: --public-share 0.1",
+            )
+        part = public_part(graph, public_share_of(graph, public_share, seed))
+        masked = masked_columns(part, columns) if columns else None
+        result = public_scores(part, masked=masked, gamma=gamma, seed=seed)
+        # The stamp first: whoever collects states it beforehand, and can show later that nothing was changed.
+        lines = [f"# {result.note}; stamp {result.stamp}", *(repr(share) for share in result.shares)]
+        write_text(out, "\n".join(lines) + "\n")
+    answer = {"file": str(out), "note": result.note, "stamp": result.stamp, "shares": list(result.shares)}
+    least, most = min(result.shares), max(result.shares)
+    facts = {"file": str(out), "from": result.note, "shares": f"{least:.3g} to {most:.3g}", "stamp": result.stamp}
+    emit(answer, as_json=as_json, screen=lambda: tables.described(facts))
+
+
+def _columns(text: str) -> tuple[int, ...]:
+    """Return the columns of a list such as "0,3"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{text!r}", where="--sensitive", allowed="numbers of columns, such as 0,3") from None

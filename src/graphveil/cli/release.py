@@ -11,21 +11,17 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.base import choices, near, options, space
+from graphveil.cli.base import choices, groups, near, options, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine
-from graphveil.cli.base.groups import EngineChoice
 from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
-from graphveil.graphs import Graph
-from graphveil.reports.base import words
-from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import printable
-from graphveil.reports.releases import card as release_card
 
 if TYPE_CHECKING:
+    from graphveil.graphs import Graph
     from graphveil.methods.base.estimator import Estimator
     from graphveil.methods.base.method import AnyMethod
     from graphveil.methods.release.privacy import ReleasePrivacy
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
 # The answer of ``graphveil release`` as people read it.
 
 
-def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
+def release_screen(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
     """What was published, what it promises, what it keeps, and what to do with it.
 
     Args:
@@ -42,6 +38,10 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
         out: the folder it was written to.
         curator: figures computed from the truth, for the curator's screen alone; None where there are none.
     """
+
+    from graphveil.reports.base import words
+    from graphveil.reports.base.card import MARKDOWN
+
     release = graph.release
     head = Text(
         f"{release.method} on {printable(graph.schema.name)}: released into {printable(str(out))}", style="bold"
@@ -60,6 +60,8 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
 
 
 def _content(graph: Graph) -> str:
+    from graphveil.reports.releases import card as release_card
+
     edges = release_card.counts(graph)
     text = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} edges"
     if edges["made"] is not None:
@@ -68,6 +70,8 @@ def _content(graph: Graph) -> str:
 
 
 def _structure(graph: Graph, curator: Mapping[str, Any] | None) -> list[RenderableType]:
+    from graphveil.reports.releases import card as release_card
+
     figures = release_card.figures(graph.release.statistics)
     if not figures or curator is None:
         return []
@@ -106,6 +110,7 @@ WithoutLift = Annotated[
 DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes the draw of --private-share, never the noise.")]
 
 
+@groups.spread()
 def release(
     context: typer.Context,
     method: Method,
@@ -122,9 +127,8 @@ def release(
     config: configured.Config = None,
     reproducible_noise: NoiseSeed = None,
     without_lift: WithoutLift = False,
-    engine: options.EngineName = "local",
-    engine_address: options.EngineAddress = None,
-    workers: options.Workers = None,
+    *,
+    engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
     """Publish a graph with private features or edges; using it later costs no more privacy.
@@ -132,9 +136,8 @@ def release(
     Give an epsilon for each part the method protects: a release cannot be taken back.
     """
     info = find_release(method)
-    chosen = configured.collect(context, method, info)
-    place = EngineChoice(engine, engine_address, workers)
-    require_engine(place, info)
+    release_settings = configured.collect(context, method, info)
+    require_engine(engine_choice, info)
 
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain, write_release
@@ -146,24 +149,24 @@ def release(
     from graphveil.reports.releases.card import release_card
 
     # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
-    require_epsilons(info, chosen)
-    with working() as tell, new_output(out, out, say=complain) as folder, opened(place) as workers_there:
-        graph = choices.drawn(load_plain(data, data_root, progress=tell, engine=workers_there), private_share, seed)
+    require_epsilons(info, release_settings)
+    with working() as progress, new_output(out, out, say=complain) as folder, opened(engine_choice) as engine:
+        graph = choices.drawn(load_plain(data, data_root, progress=progress, engine=engine), private_share, seed)
         # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
         refuse_release(graph, method)
-        choices.warn_of_size([(method, chosen)], graph)
-        maker = build_method(method, chosen, len(graph.schema.classes))
-        warn_of_open_parts(maker, graph)
-        for advice in feature_advice(maker.privacy, feature_noise(maker.privacy, graph.schema)):
+        choices.warn_of_size([(method, release_settings)], graph)
+        estimator = build_method(method, release_settings, len(graph.schema.classes))
+        warn_of_open_parts(estimator, graph)
+        for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
-        if "edges" in maker.privacy.protected:
-            complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
+        if "edges" in estimator.privacy.protected:
+            complain(expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.
         folder.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
-        released = maker.release(graph, randomness=noise, method=method, progress=tell, engine=workers_there)
-        kept = release_report.kept_structure(graph, released)
-        released = release_report.with_statistics(released, kept)
+        released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
+        structure = release_report.kept_structure(graph, released)
+        released = release_report.with_statistics(released, structure)
 
         def write(path: Path) -> None:
             with suppress(OSError):  # an empty one, which was asked for
@@ -172,11 +175,10 @@ def release(
             write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
 
         folder.write(write)
-    curator = None if kept is None else dict(kept.curator)
+    curator = None if structure is None else dict(structure.curator)
     answer = answered(released, folder.path, curator)
-    from graphveil.cli import release as release_screen
 
-    emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, folder.path, curator))
+    emit(answer, as_json=as_json, screen=lambda: release_screen(released, folder.path, curator))
 
 
 def find_release(name: str) -> AnyMethod:
@@ -192,11 +194,11 @@ def find_release(name: str) -> AnyMethod:
     from graphveil.methods.registry import tagged
     from graphveil.methods.release.entries import OPTIONS
 
-    known = tagged(RELEASE)
-    if name not in known:
+    names = tagged(RELEASE)
+    if name not in names:
         trains = f"{name} publishes no graph, train it: graphveil train {name} DATA"
-        meant = trains if name in METHODS else near.nearest(name, known)
-        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=meant)
+        meant = trains if name in METHODS else near.nearest(name, names)
+        raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=meant)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 
@@ -219,17 +221,17 @@ def refuse_release(graph: Graph, method: str) -> None:
         )
 
 
-def warn_of_open_parts(maker: Estimator[Any], graph: Graph) -> None:
+def warn_of_open_parts(estimator: Estimator[Any], graph: Graph) -> None:
     """Warn on stderr of parts that are published as they are although the owner declares them private.
 
     Args:
-        maker: the release method, not yet run; says what it protects.
+        estimator: the release method, not yet run; says what it protects.
         graph: its schema declares what is private.
     """
-    exposed = [part for part in graph.schema.private if part not in maker.privacy.protected]
+    exposed = [part for part in graph.schema.private if part not in estimator.privacy.protected]
     if exposed:
-        what = " and ".join(exposed)
-        complain(f"warning: {what} will be published UNPROTECTED, though {graph.schema.name} declares them private")
+        parts = " and ".join(exposed)
+        complain(f"warning: {parts} will be published UNPROTECTED, though {graph.schema.name} declares them private")
 
 
 def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
@@ -254,19 +256,19 @@ def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: fl
     if without_lift or not rehearsable(privacy, graph):
         outlook = outlook_of(privacy, domain, len(graph.schema.classes))
         return f"{'' if outlook.lift else 'warning: '}{outlook.sentence}"
-    found = rehearse(privacy, graph, alternatives(privacy, graph), share=share)
-    mine, best = found[0], max(found, key=lambda one: one.lift.mean)
-    made = f"{assumed_neighbours(domain, share):.2g} made private edges a person"
-    said = f"expected lift over the public part alone: {mine.sentence}, rehearsed with {made}"
+    trials = rehearse(privacy, graph, alternatives(privacy, graph), share=share)
+    mine, best = trials[0], max(trials, key=lambda trial: trial.lift.mean)
+    assumed = f"{assumed_neighbours(domain, share):.2g} made private edges a person"
+    sentence = f"expected lift over the public part alone: {mine.sentence}, rehearsed with {assumed}"
     advice = "" if best is mine else f"{rival_name(best.edges)}: {best.sentence}"
     if mine.lift.high < 0:
         raise InputError(
-            said,
+            sentence,
             where=f"release {method}",
             remedy=f"{f'take {advice}, ' if advice else ''}give a larger --epsilon-a, or go on with --without-lift",
         )
     doubt = "" if mine.lift.low > 0 else "warning: "
-    return f"{doubt}{said}{f'; recommended is {advice}' if advice else ''}"
+    return f"{doubt}{sentence}{f'; recommended is {advice}' if advice else ''}"
 
 
 def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
@@ -283,9 +285,9 @@ def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict
     from graphveil.reports.releases.card import counts
 
     about = released.release.to_dict()
-    told = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
+    stated = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
     return {
-        **told,
+        **stated,
         "data": released.schema.name,
         "nodes": int(released.num_nodes),
         **counts(released),

@@ -35,9 +35,9 @@ def report(
     released = release_card.is_release(run)
     if lift and not released:
         raise InputError("applies to releases only", where="--lift", remedy="the report of a run shows its lift")
-    with working() as tell:
+    with working() as progress:
         if lift:
-            release_lift.measure_lift(run, progress=tell)
+            release_lift.measure_lift(run, progress=progress)
         answer = rewrite(run)
         if against is not None:
             # Late, with all of the pages' room: most calls ask for one run.
@@ -46,5 +46,5 @@ def report(
             answer["against"] = str(write_against(run, against))
     if open_page:
         typer.launch(answer.get("against") or answer["report"] or str(run / "card.html"))
-    shown = {key: value for key, value in answer.items() if key != "void" or value}
-    emit(answer, as_json=as_json, screen=lambda: tables.described(shown))
+    facts = {key: value for key, value in answer.items() if key != "void" or value}
+    emit(answer, as_json=as_json, screen=lambda: tables.described(facts))

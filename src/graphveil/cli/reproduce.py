@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -13,22 +13,27 @@ from rich.text import Text
 from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs, rows
-from graphveil.graphs import Graph
-from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long
-from graphveil.reproduction.exhibit import Exhibit
-from graphveil.reproduction.runner import Outcome
-from graphveil.reproduction.table import HEADS, by_data, cells, remarks
+
+if TYPE_CHECKING:
+    from graphveil.graphs import Graph
+    from graphveil.reproduction.exhibit import Exhibit
+    from graphveil.reproduction.runner import Outcome
+
 
 # What ``graphveil reproduce`` shows: every table and figure with its state, or one beside what was published.
 
 
-def listed() -> RenderableType:
+def list_screen() -> RenderableType:
     """All tables and figures, paper by paper."""
+
+    from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long
+
     parts: list[RenderableType] = []
     for paper, title in PAPERS.items():
-        own = [one for one in EXHIBITS.values() if one.paper == paper]
+        own = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper == paper]
         table = rows(
-            ("name", "shows", "can be run", "10 splits"), [(one.id, one.caption, one.said, long(one)) for one in own]
+            ("name", "shows", "can be run", "10 splits"),
+            [(exhibit.id, exhibit.caption, exhibit.status, long(exhibit)) for exhibit in own],
         )
         # A name that is broken over two lines cannot be copied.
         table.columns[0].no_wrap = table.columns[3].no_wrap = True
@@ -38,9 +43,12 @@ def listed() -> RenderableType:
 
 def reproduced(exhibit: Exhibit, outcome: Outcome, folder: Path) -> RenderableType:
     """One exhibit: the paper's figures beside ours, and what to mind."""
+
+    from graphveil.reproduction.table import HEADS, by_data, cells, remarks
+
     parts: list[RenderableType] = [Text(f"{exhibit.id}: {exhibit.caption}", style="bold"), Text()]
-    for head, found in by_data(outcome.rows):
-        table = rows(HEADS, map(cells, found))
+    for head, lines in by_data(outcome.rows):
+        table = rows(HEADS, map(cells, lines))
         table.columns[0].no_wrap = True
         parts += [Text(head), table, Text()]
     return Group(*parts, pairs([*remarks(exhibit, outcome), ("Folder", f"{folder} (table.md, table.json)")]))
@@ -89,10 +97,8 @@ def reproduce(
     from graphveil.reproduction.catalogue import EXHIBITS, find_exhibit
 
     if table == LIST:
-        from graphveil.cli import reproduce as reproduce_screen
-
-        listed = {"exhibits": [one.to_dict() for one in EXHIBITS.values()]}
-        emit(listed, as_json=as_json, screen=reproduce_screen.listed)
+        exhibits = [entry.to_dict() for entry in EXHIBITS.values()]
+        emit({"exhibits": exhibits}, as_json=as_json, screen=list_screen)
         return
     # Before anything heavy is loaded: a name mistyped is told at once.
     exhibit = find_exhibit(table)
@@ -102,32 +108,31 @@ def reproduce(
     entries = runner.chosen(exhibit, () if only is None else [word.strip() for word in only.split(",")])
     choices.prepare(speed.device, speed.threads)
 
-    from graphveil.cli import reproduce as reproduce_screen
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain
     from graphveil.reports.base.files import json_safe, to_json
     from graphveil.reproduction import table as tables
 
-    kept, default = {"reproducible_noise": reproducible_noise}, Path("runs") / f"reproduce-{exhibit.id}"
+    run_options, default = {"reproducible_noise": reproducible_noise}, Path("runs") / f"reproduce-{exhibit.id}"
 
     def check(path: Path) -> None:
-        runner.check_folder(exhibit, path, kept)
+        runner.check_folder(exhibit, path, run_options)
 
-    with working() as tell, new_output(out, default, say=complain, check=check) as folder:
+    with working() as progress, new_output(out, default, say=complain, check=check) as folder:
 
         def load(name: str) -> Graph:
-            graph = load_plain(name, data_root, progress=tell)
+            graph = load_plain(name, data_root, progress=progress)
             # Once for each graph, as the fastest number depends on its edges.
             choices.settle_threads(speed.threads, graph)
             # Only now: where no data are at hand there is nothing to resume.
-            runner.open_folder(exhibit, folder, kept)
+            runner.open_folder(exhibit, folder, run_options)
             return graph
 
         # Each split has noise of its own, as each run of a comparison has.
         noise = partial(choices.noise_of_cell, reproducible_noise)
-        train = runner.trainer(noise=noise, device=speed.device, progress=tell)
+        train = runner.trainer(noise=noise, device=speed.device, progress=progress)
         outcome = runner.run_missing(entries, splits, folder, load=load, train=train)
         folder.keep("table.md", tables.markdown(exhibit, outcome))
         answer = tables.answer(exhibit, outcome, folder.path)
         folder.keep("table.json", to_json(json_safe(answer), indent=2) + "\n")
-    emit(answer, as_json=as_json, screen=lambda: reproduce_screen.reproduced(exhibit, outcome, folder.path))
+    emit(answer, as_json=as_json, screen=lambda: reproduced(exhibit, outcome, folder.path))

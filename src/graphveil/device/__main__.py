@@ -15,8 +15,8 @@ from typing import NoReturn
 
 from graphveil.device import refusals, telling
 from graphveil.device.errors import DeviceError
-from graphveil.device.lines import answered
-from graphveil.device.people.named import numbered
+from graphveil.device.lines import answer_lines
+from graphveil.device.people.people import numbered
 from graphveil.device.people.whom import whom
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import Enrolled, book, preview
@@ -43,24 +43,24 @@ def main(words: list[str] | None = None) -> int:
     Args:
         words: of the command; those of the process where left out.
     """
-    told = argparse.Namespace(stands=refusals.NOTHING)
+    args = argparse.Namespace(stands=refusals.NOTHING)
     try:
-        _parser().parse_args(words, told)
-        for line in told.run(told):
+        _parser().parse_args(words, args)
+        for line in args.run(args):
             # At once: the other end of a pipe may wait for this line before it asks the next.
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
     except DeviceError as error:
-        return _refuse(error, told.stands)
+        return _refuse(error, args.stands)
     except OSError as error:
-        said = f"{error.filename or told.folder} cannot be used ({error.strerror})"
+        detail = f"{error.filename or args.folder} cannot be used ({error.strerror})"
         remedy = "Make it usable, and type the same command again; the command spent tells what is booked."
-        return _refuse(DeviceError("enrolment", said, remedy), refusals.after_disk(told.stands))
+        return _refuse(DeviceError("enrolment", detail, remedy), refusals.after_disk(args.stands))
     return 0
 
 
 def _refuse(error: DeviceError, stands: str) -> int:
-    sys.stderr.write(telling.plain(refusals.told(error, stands)) + "\n")
+    sys.stderr.write(telling.plain(refusals.refusal_line(error, stands)) + "\n")
     return 2
 
 
@@ -89,42 +89,42 @@ def _parser() -> argparse.ArgumentParser:
     )
     answer.add_argument("--as", dest="id", help="your id: where links are asked, as another person it is refused")
     answer.set_defaults(run=_answer)
-    for one in (show, answer):
-        one.add_argument("first", nargs="?", metavar="TASK", help="as --task; one word alone is DATA")
-        one.add_argument("data", nargs="?", metavar="DATA", help=_DATA)
-        one.add_argument("--task", help="its hash, or the beginning of it, where there are several")
+    for command in (show, answer):
+        command.add_argument("first", nargs="?", metavar="TASK", help="as --task; one word alone is DATA")
+        command.add_argument("data", nargs="?", metavar="DATA", help=_DATA)
+        command.add_argument("--task", help="its hash, or the beginning of it, where there are several")
     commands.add_parser("spent", parents=[behind], help="what was sent, spent, left").set_defaults(run=_spent)
     lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
-    lines.set_defaults(run=lambda told: answered(sys.stdin.buffer))
+    lines.set_defaults(run=lambda args: answer_lines(sys.stdin.buffer))
     return parser
 
 
-def _enrol(told: argparse.Namespace) -> Iterator[str]:
+def _enrol(args: argparse.Namespace) -> Iterator[str]:
     try:
-        digest = bytes.fromhex(told.task)
+        digest = bytes.fromhex(args.task)
     except ValueError as error:
         raise DeviceError(
             "command", "--task is no hash: it has 64 digits, 0 to 9 and a to f", "Copy it again, whole."
         ) from error
-    home, remote, token = Home(told.folder), Remote(told.url), _token(told.token)
+    home, remote, token = Home(args.folder), Remote(args.url), _token(args.token)
     task = Task.of(remote.task(), digest)
-    begun = home.tasks().get(task.hash.hex())
+    before = home.tasks().get(task.hash.hex())
     expected = _number(task, token)
     # Before the collector hears of the token: to it another key's token is one that was spent.
-    if begun is not None:
-        _require_person(begun, expected)
+    if before is not None:
+        _require_person(before, expected)
     # Before the token is spent, and long before anything is booked: only the person knows who they are.
-    agreed = begun.id if begun is not None and begun.number == expected else None
-    id = whom(remote, task, expected, told.id, agreed)
-    home.limit(told.limit)
+    agreed = before.id if before is not None and before.number == expected else None
+    id = whom(remote, task, expected, args.id, agreed)
+    home.limit(args.limit)
     # Before it, too: who has no secret, or not any more, cannot take part.
     home.secret()
     # Nor who would answer this organiser twice without having agreed to it.
     home.ledger().require_limit(task)
-    number, joined = _join(home, remote, task, token, Enrolment(told.url, os.urandom(32).hex(), id=id))
-    yield from telling.asked(task)
+    number, joined = _join(home, remote, task, token, Enrolment(args.url, os.urandom(32).hex(), id=id))
+    yield from telling.task_lines(task)
     yield f"your secret is kept in {home.place}"
-    yield f"you are {telling.whom(number, id)}, from epoch {joined} on; nothing of yours was sent"
+    yield f"you are {telling.person_name(number, id)}, from epoch {joined} on; nothing of yours was sent"
 
 
 def _token(word: str) -> str:
@@ -141,13 +141,13 @@ def _join(home: Home, remote: Remote, task: Task, token: str, fresh: Enrolment) 
     """Spend a token for the key of this folder, that of `fresh` where it has none; return number and first epoch."""
     with home.ledger().alone():
         # Read again: another terminal may have joined while the person was asked, and the collector knows that key.
-        one = home.tasks().get(task.hash.hex()) or replace(fresh, id=None)
+        enrolment = home.tasks().get(task.hash.hex()) or replace(fresh, id=None)
         # On disk before it is told: where the answer is lost, the same key asks again.
-        home.keep(task, one)
-        number, joined = remote.enrol(token, one.key)
+        home.keep(task, enrolment)
+        number, joined = remote.enrol(token, enrolment.key)
         task.person(number, bytes(16))
-        _require_same(one, number, joined, bool(home.ledger().booked(task.hash)))
-        home.keep(task, replace(fresh, key=one.key, number=number, joined=joined))
+        _require_same(enrolment, number, joined, bool(home.ledger().booked(task.hash)))
+        home.keep(task, replace(fresh, key=enrolment.key, number=number, joined=joined))
     return number, joined
 
 
@@ -155,16 +155,16 @@ def _number(task: Task, token: str) -> int:
     """Whom a token enrols, of the people of a task."""
     number = number_of(token_of(token))
     if number >= task.people:
-        said = f"the token is of none of the {task.people:,} people of this task"
-        raise DeviceError("command", said, "Copy it again, whole.")
+        detail = f"the token is of none of the {task.people:,} people of this task"
+        raise DeviceError("command", detail, "Copy it again, whole.")
     return number
 
 
 def _require_person(before: Enrolment, number: int) -> None:
     """Refuse to become somebody else."""
     if before.number not in (None, number):
-        said = f"this device is person {before.number} of the collection, and the token is person {number}'s"
-        raise DeviceError("enrolment", said, "Take the token that you joined with, or another --folder.")
+        detail = f"this device is person {before.number} of the collection, and the token is person {number}'s"
+        raise DeviceError("enrolment", detail, "Take the token that you joined with, or another --folder.")
 
 
 def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
@@ -172,81 +172,84 @@ def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) 
     _require_person(before, number)
     # By another nonce the device would be asked for other coordinates than it has answered.
     if is_booked and before.joined != joined:
-        said = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
-        raise DeviceError("enrolment", said, "Nothing was changed; tell the organiser.")
+        detail = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
+        raise DeviceError("enrolment", detail, "Nothing was changed; tell the organiser.")
 
 
-def _meant(told: argparse.Namespace) -> tuple[str | None, Path | None]:
+def _meant(args: argparse.Namespace) -> tuple[str | None, Path | None]:
     """Which task is meant, and the person's file, which is the last word."""
-    task, data = (None, told.first) if told.data is None else (told.first, told.data)
-    if None not in (task, told.task):
-        raise DeviceError("command", f"{task} and --task {told.task} name a task each", "Leave one out.")
-    return told.task if task is None else task, None if data is None else Path(data)
+    task, data = (None, args.first) if args.data is None else (args.first, args.data)
+    if None not in (task, args.task):
+        raise DeviceError("command", f"{task} and --task {args.task} name a task each", "Leave one out.")
+    return args.task if task is None else task, None if data is None else Path(data)
 
 
-def _show(told: argparse.Namespace) -> Iterator[str]:
-    home = Home(told.folder)
-    digest, data = _meant(told)
-    task, where, who = home.task(digest)
-    yield from telling.asked(task)
+def _show(args: argparse.Namespace) -> Iterator[str]:
+    home = Home(args.folder)
+    digest, data = _meant(args)
+    task, enrolment, enrolled = home.task(digest)
+    yield from telling.task_lines(task)
     if data is not None:
-        opening, values = _opened(where, task, who), _values(data, task, where)
-        made, nano = preview(task, opening, who, values, home.ledger())
-        person = task.person(who.number, opening.nonce(who.joined))
-        if where.id is not None:
-            yield f"you answer as {telling.whom(who.number, where.id)}; if this is not you, stop and tell the organiser"
-        size = sized(len(made.body))
+        opening, values = _opened(enrolment, task, enrolled), _values(data, task, enrolment)
+        response, nano = preview(task, opening, enrolled, values, home.ledger())
+        person = task.person(enrolled.number, opening.nonce(enrolled.joined))
+        if enrolment.id is not None:
+            name = telling.person_name(enrolled.number, enrolment.id)
+            yield f"you answer as {name}; if this is not you, stop and tell the organiser"
+        size = sized(len(response.body))
         yield f"a report of {size} would cost epsilon {nano / NANO:g} and say, now and ever after:"
-        yield from telling.report(task, person, answers(task, person, made.body))
+        yield from telling.report_lines(task, person, answers(task, person, response.body))
 
 
-def _answer(told: argparse.Namespace) -> Iterator[str]:
-    home = Home(told.folder)
-    digest, data = _meant(told)
+def _answer(args: argparse.Namespace) -> Iterator[str]:
+    home = Home(args.folder)
+    digest, data = _meant(args)
     if data is None:
         raise DeviceError("command", "the file of what you answer is missing", f"Write into it {_EXAMPLE}.")
-    task, where, who = home.task(digest)
-    id = whom(Remote(where.url), task, who.number, told.id, where.id)
-    _require_open(Remote(where.url), home, task, who)
-    opening, values = _opened(where, task, who), _values(data, task, where)
+    task, enrolment, enrolled = home.task(digest)
+    id = whom(Remote(enrolment.url), task, enrolled.number, args.id, enrolment.id)
+    _require_open(Remote(enrolment.url), home, task, enrolled)
+    opening, values = _opened(enrolment, task, enrolled), _values(data, task, enrolment)
     if id is not None:
-        home.keep(task, replace(where, id=id))
-        yield f"you answer as {telling.whom(who.number, id)}"
-    report = book(task, opening, who, values, home.ledger())
+        home.keep(task, replace(enrolment, id=id))
+        yield f"you answer as {telling.person_name(enrolled.number, id)}"
+    report = book(task, opening, enrolled, values, home.ledger())
     # On disk by now: where sending fails, the next try finds the same bytes.
-    told.stands = refusals.BOOKED
+    args.stands = refusals.BOOKED
     yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
-    code = Remote(where.url).send(report)
+    code = Remote(enrolment.url).send(report)
     yield "sent" if code == "accepted" else "the collector had it already: nothing new was sent"
 
 
-def _require_open(remote: Remote, home: Home, task: Task, who: Enrolled) -> None:
+def _require_open(remote: Remote, home: Home, task: Task, enrolled: Enrolled) -> None:
     """Refuse to book what would come too late or too early: it would be paid for, and not count."""
-    found = remote.round()
-    if found is None or found.open:
+    round = remote.round()
+    if round is None or round.open:
         return
     # Booked before: what the collector has is acknowledged at any time.
-    if any((one.task, one.epoch) == (task.hash.hex(), found.epoch) for one in home.ledger().booked()):
+    if any((booked.task, booked.epoch) == (task.hash.hex(), round.epoch) for booked in home.ledger().booked()):
         return
-    if not found.epoch:
+    if not round.epoch:
         raise refusals.of("no-opening")
     task.require_inside(time.time())
-    _require_joined(who, found.epoch)
-    raise DeviceError("closed", f"round {found.epoch} takes no reports now")
+    _require_joined(enrolled, round.epoch)
+    raise DeviceError("closed", f"round {round.epoch} takes no reports now")
 
 
-def _require_joined(who: Enrolled, epoch: int) -> None:
+def _require_joined(enrolled: Enrolled, epoch: int) -> None:
     """Refuse a round that had begun when the person joined."""
-    if epoch < who.joined:
-        raise DeviceError("not-open", f"round {epoch} had begun when you joined, and your first is round {who.joined}")
+    if epoch < enrolled.joined:
+        raise DeviceError(
+            "not-open", f"round {epoch} had begun when you joined, and your first is round {enrolled.joined}"
+        )
 
 
-def _spent(told: argparse.Namespace) -> Iterator[str]:
-    home = Home(told.folder)
+def _spent(args: argparse.Namespace) -> Iterator[str]:
+    home = Home(args.folder)
     ledger, limit = home.ledger(), home.limit()
-    for one in ledger.booked():
-        size = sized(len(one.body) // 2)
-        yield f"task {one.task[:16]} epoch {one.epoch}: epsilon {one.nano / NANO:g}, {size}"
+    for booked in ledger.booked():
+        size = sized(len(booked.body) // 2)
+        yield f"task {booked.task[:16]} epoch {booked.epoch}: epsilon {booked.nano / NANO:g}, {size}"
     if isinstance(limit, Fraction):
         left = f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
     else:
@@ -254,13 +257,13 @@ def _spent(told: argparse.Namespace) -> Iterator[str]:
     yield f"epsilon {float(ledger.spent):g} is spent; {left}"
 
 
-def _opened(where: Enrolment, task: Task, who: Enrolled) -> Opening:
-    opening = Opening.of(Remote(where.url).opening(), task)
-    _require_joined(who, opening.epoch)
+def _opened(enrolment: Enrolment, task: Task, enrolled: Enrolled) -> Opening:
+    opening = Opening.of(Remote(enrolment.url).opening(), task)
+    _require_joined(enrolled, opening.epoch)
     return opening
 
 
-def _values(path: Path, task: Task, where: Enrolment) -> Mapping[str, object]:
+def _values(path: Path, task: Task, enrolment: Enrolment) -> Mapping[str, object]:
     try:
         values = json.loads(path.read_bytes())
     except OSError as error:
@@ -269,7 +272,7 @@ def _values(path: Path, task: Task, where: Enrolment) -> Mapping[str, object]:
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}") from error
     if not isinstance(values, dict):
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}")
-    return numbered(values, task, Remote(where.url).ids)
+    return numbered(values, task, Remote(enrolment.url).ids)
 
 
 if __name__ == "__main__":

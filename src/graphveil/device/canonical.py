@@ -54,11 +54,11 @@ def _check(value: object, deeper: int) -> None:
     if isinstance(value, dict):
         if not all(isinstance(key, str) and key.isascii() for key in value):
             raise DeviceError("not-canonical", "a key that is not ASCII")
-        for one in value.values():
-            _check(one, deeper - 1)
+        for item in value.values():
+            _check(item, deeper - 1)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _check(one, deeper - 1)
+        for item in value:
+            _check(item, deeper - 1)
     elif isinstance(value, int) and not isinstance(value, bool):
         if not -LIMIT < value < LIMIT:
             raise DeviceError("not-canonical", f"the number {value}, of size 2^53 or more")

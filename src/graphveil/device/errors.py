@@ -8,12 +8,12 @@ class DeviceError(Exception):
 
     Args:
         code: what is wrong, of the standard's table.
-        said: what was found, and what is allowed.
+        detail: what was found, and what is allowed.
         remedy: what to do, as a sentence, where more is known of it than what `refusals` tells of the code.
     """
 
-    def __init__(self, code: str, said: str, remedy: str = "") -> None:
-        super().__init__(f"{code}: {said}")
+    def __init__(self, code: str, detail: str, remedy: str = "") -> None:
+        super().__init__(f"{code}: {detail}")
         self.code = code
-        self.said = said
+        self.detail = detail
         self.remedy = remedy

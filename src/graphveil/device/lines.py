@@ -32,7 +32,7 @@ _COLUMNS, _EPOCHS, _DEEPEST = 1 << 20, (1 << 32) - 1, 100
 _NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
-def answered(lines: Iterable[str | bytes]) -> Iterator[str]:
+def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
     """Answer every line; tasks that were verified are known by their hash from then on.
 
     Args:
@@ -41,12 +41,12 @@ def answered(lines: Iterable[str | bytes]) -> Iterator[str]:
     client = Client()
     for line in lines:
         try:
-            found = client.answer(_read_line(line))
+            reply = client.answer(_read_line(line))
         except DeviceError as error:
-            found = {"error": error.code}
+            reply = {"error": error.code}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            found = {"error": "bad-line"}
-        yield json.dumps(found, separators=(",", ":"))
+            reply = {"error": "bad-line"}
+        yield json.dumps(reply, separators=(",", ":"))
 
 
 class Client:
@@ -60,7 +60,7 @@ class Client:
             "parse": lambda facts: {"value": parse(_bytes(facts, "data"))},
             "keeps": _keeps,
             "form": lambda facts: {"form": canonical_id(_text(facts, "id"))},
-            "ids": lambda facts: {"ids": list(ids_of(self._known(facts), _bytes(facts, "data")))},
+            "ids": lambda facts: {"ids": list(ids_of(self._task_of(facts), _bytes(facts, "data")))},
             "task": self._task,
             "opening": self._opening,
             "assigned": _assigned,
@@ -89,28 +89,28 @@ class Client:
         return {"hash": task.hash.hex(), "bits": task.bits, "nano": int(task.epsilon * NANO)}
 
     def _opening(self, facts: Facts) -> dict[str, object]:
-        opening = Opening.of(_text(facts, "data").encode(), self._known(facts))
+        opening = Opening.of(_text(facts, "data").encode(), self._task_of(facts))
         return {"epoch": opening.epoch, "nonce": opening.nonce(_whole(facts, "joined")).hex()}
 
     def _answer(self, facts: Facts) -> dict[str, object]:
-        task = self._known(facts)
+        task = self._task_of(facts)
         if "now" in facts:
             task.require_inside(_whole(facts, "now"))
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
-        made = answer(task, person, _values(facts["values"]), _bytes(facts, "secret", 32))
-        nano = cost(task, made, _seen(facts, task))
+        response = answer(task, person, _values(facts["values"]), _bytes(facts, "secret", 32))
+        nano = cost(task, response, _seen(facts, task))
         if "left" in facts and nano > _whole(facts, "left"):
             raise DeviceError("cap", f"{nano} billionths of epsilon, of {facts['left']}")
-        names = {str(field): list(own) for field, own in made.names.items()}
-        return {"body": made.body.hex(), "names": names, "nano": nano}
+        names = {str(field): list(own) for field, own in response.names.items()}
+        return {"body": response.body.hex(), "names": names, "nano": nano}
 
     def _validate(self, facts: Facts) -> dict[str, object]:
-        task = self._known(facts)
+        task = self._task_of(facts)
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
-        found = answers(task, person, _bytes(facts, "body"))
-        return {"answers": [None if bits is None else "".join(map(str, bits.tolist())) for bits in found]}
+        field_answers = answers(task, person, _bytes(facts, "body"))
+        return {"answers": [None if bits is None else "".join(map(str, bits.tolist())) for bits in field_answers]}
 
-    def _known(self, facts: Facts) -> Task:
+    def _task_of(self, facts: Facts) -> Task:
         if _text(facts, "task") not in self._tasks:
             raise DeviceError("wrong-hash", "no task that was verified on an earlier line")
         return self._tasks[_text(facts, "task")]
@@ -129,49 +129,49 @@ def _assigned(facts: Facts) -> dict[str, object]:
 
 def _report(facts: Facts) -> dict[str, object]:
     task, secret, key = (_bytes(facts, name, 32) for name in ("task", "secret", "key"))
-    made = report(task, _whole(facts, "epoch", 0, _EPOCHS), _bytes(facts, "body"), secret, key)
-    return {"data": made.to_bytes().hex()}
+    encoded = report(task, _whole(facts, "epoch", 0, _EPOCHS), _bytes(facts, "body"), secret, key)
+    return {"data": encoded.to_bytes().hex()}
 
 
 def _read(facts: Facts) -> dict[str, object]:
     data, key, epoch, at = _bytes(facts, "data"), _bytes(facts, "key", 32), _whole(facts, "epoch", 0, _EPOCHS), 0
-    found: list[dict[str, object]] = []
+    reports: list[dict[str, object]] = []
     # No bytes at all are no report: refused, and not answered by an empty list.
-    while at < len(data) or not found:
-        one, at = read(data, at)
-        parts = {name: getattr(one, name).hex() for name in ("task", "id", "enrolment", "body")}
-        found.append({**parts, "tag": one.is_by(key, epoch)})
-    return {"reports": found}
+    while at < len(data) or not reports:
+        parsed, at = read(data, at)
+        parts = {name: getattr(parsed, name).hex() for name in ("task", "id", "enrolment", "body")}
+        reports.append({**parts, "tag": parsed.is_by(key, epoch)})
+    return {"reports": reports}
 
 
 def _seen(facts: Facts, task: Task) -> dict[int, set[str]]:
-    told, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
-    if not isinstance(told, dict):
+    names_by_field, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
+    if not isinstance(names_by_field, dict):
         raise TypeError("seen")
-    return {places[field]: _names(names) for field, names in told.items()}
+    return {places[field]: _names(names) for field, names in names_by_field.items()}
 
 
-def _names(told: object) -> set[str]:
-    if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
+def _names(names: object) -> set[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError("seen")
-    return set(told)
+    return set(names)
 
 
-def _values(told: object) -> dict[str, object]:
-    if not isinstance(told, dict):
+def _values(values: object) -> dict[str, object]:
+    if not isinstance(values, dict):
         raise DeviceError("bad-value", "no values by kind of field")
-    return {kind: [_number(one) for one in own] if isinstance(own, list) else own for kind, own in told.items()}
+    return {kind: [_number(item) for item in own] if isinstance(own, list) else own for kind, own in values.items()}
 
 
-def _number(told: object) -> object:
-    return _NUMBERS.get(told, told) if isinstance(told, str) else told
+def _number(value: object) -> object:
+    return _NUMBERS.get(value, value) if isinstance(value, str) else value
 
 
 def _bytes(facts: Facts, name: str, size: int | None = None) -> bytes:
-    found = bytes.fromhex(_text(facts, name))
-    if size not in (None, len(found)):
+    data = bytes.fromhex(_text(facts, name))
+    if size not in (None, len(data)):
         raise ValueError(name)
-    return found
+    return data
 
 
 def _spelled(facts: Facts, name: str, form: re.Pattern[str]) -> str:
@@ -196,23 +196,23 @@ def _whole(facts: Facts, name: str, least: int = 1 - LIMIT, most: int = LIMIT - 
 
 def _read_line(line: str | bytes) -> Any:
     text = line.decode() if isinstance(line, bytes) else line
-    found = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
-    if _depth(found) > _DEEPEST:
+    value = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
+    if _depth(value) > _DEEPEST:
         raise ValueError("more arrays and objects inside each other than every reader bears")
-    return found
+    return value
 
 
-def _value(told: str) -> int | float:
+def _value(text: str) -> int | float:
     """What a number means, however it is spelled: elsewhere 1.0 and 1e0 cannot be told from 1."""
     # As many digits as no number of binary64 has before its point: Python reads no more than 4,300 of a whole one.
-    if told.lstrip("-").isdigit() and len(told) < 400:
-        return int(told)
-    value = float(told)
+    if text.lstrip("-").isdigit() and len(text) < 400:
+        return int(text)
+    value = float(text)
     return int(value) if value.is_integer() and abs(value) < LIMIT else value
 
 
-def _refuse(told: str) -> None:
-    raise ValueError(f"{told} is no JSON")
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _depth(value: object) -> int:

@@ -27,7 +27,7 @@ def text(facts: Mapping[str, object], name: str) -> str:
 def texts(facts: Mapping[str, object], name: str) -> tuple[str, ...]:
     """Return a list of texts."""
     value = facts.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise DeviceError("bad-task", f"{name} is no list of texts")
     return tuple(value)
 

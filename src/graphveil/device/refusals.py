@@ -267,7 +267,7 @@ def after_disk(stands: str) -> str:
     return "Nothing was sent." if stands == NOTHING else stands
 
 
-def told(error: DeviceError, stands: str) -> str:
+def refusal_line(error: DeviceError, stands: str) -> str:
     """Return a refusal as one line: its code, what happened, what it means for the person's report, what to do.
 
     Args:
@@ -275,10 +275,10 @@ def told(error: DeviceError, stands: str) -> str:
     """
     words = REFUSALS[error.code]
     if words.whole:
-        happened = f"{error.said}."
+        happened = f"{error.detail}."
     # Of what a collector refuses no more is known than its code.
-    elif error.said == words.happened:
+    elif error.detail == words.happened:
         happened = f"{words.happened}. {words.means}"
     else:
-        happened = f"{words.happened}: {error.said}."
+        happened = f"{words.happened}: {error.detail}."
     return " ".join((f"{error.code}: {happened}", stands, error.remedy or words.to_do))

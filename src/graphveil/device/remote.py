@@ -24,7 +24,7 @@ _TAKEN = {"accepted", "again"}
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect could send token, key and report to somebody else."""
 
-    def redirect_request(self, *told: object) -> None:
+    def redirect_request(self, *args: object) -> None:
         return None
 
 
@@ -40,8 +40,8 @@ class Refused(DeviceError):
         if code in COLLECTOR:
             super().__init__(code, COLLECTOR[code].happened)
         elif 300 <= status < 400:
-            said = f"the collector sends on to another address ({status}), and nothing is sent there"
-            super().__init__("collector", said, "Ask the organiser for the collector's own address.")
+            detail = f"the collector sends on to another address ({status}), and nothing is sent there"
+            super().__init__("collector", detail, "Ask the organiser for the collector's own address.")
         else:
             super().__init__("collector", f"the collector refused with {status} {code}")
         self.status = status
@@ -77,26 +77,26 @@ class Remote:
             host, scheme = None, ""
         here = host in ("localhost", "127.0.0.1", "::1")
         if not host or not (scheme == "https" or (scheme == "http" and here)):
-            said = "a collector's address begins with https://, or with http://localhost on this machine"
-            raise DeviceError("collector", said, "Copy the address again, whole.")
+            detail = "a collector's address begins with https://, or with http://localhost on this machine"
+            raise DeviceError("collector", detail, "Copy the address again, whole.")
 
     def task(self) -> bytes:
         """Return the signed task."""
-        return self._asked("/task")
+        return self._fetch("/task")
 
     def opening(self) -> bytes:
         """Return the signed opening."""
-        return self._asked("/opening")
+        return self._fetch("/opening")
 
     def ids(self) -> bytes:
         """Return the ids of everybody in the order of their numbers, a line of JSON each."""
-        return self._asked("/ids")
+        return self._fetch("/ids")
 
     def round(self) -> Round | None:
         """Return whether reports are taken now, None where the collector does not say."""
         try:
-            facts = json.loads(self._asked("/epoch"))
-            told = Round(facts["epoch"], facts["open"])
+            facts = json.loads(self._fetch("/epoch"))
+            state = Round(facts["epoch"], facts["open"])
         except Refused as error:
             # Collectors need not answer this.
             if error.status == 404:
@@ -104,9 +104,9 @@ class Remote:
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable() from error
-        if not (isinstance(told.epoch, int) and told.epoch >= 0 and isinstance(told.open, bool)):
+        if not (isinstance(state.epoch, int) and state.epoch >= 0 and isinstance(state.open, bool)):
             raise _unreadable()
-        return told
+        return state
 
     def enrol(self, token: str, key: str) -> tuple[int, int]:
         """Return the person's number and the first epoch that they take part in.
@@ -119,17 +119,17 @@ class Remote:
             another number than the token's.
         """
         expected = number_of(token_of(token))
-        told = self._asked("/enrolments", json.dumps({"token": token, "key": key}).encode())
+        reply = self._fetch("/enrolments", json.dumps({"token": token, "key": key}).encode())
         try:
-            facts = json.loads(told)
+            facts = json.loads(reply)
             number, joined = facts["number"], facts["joined"]
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable() from error
-        if not all(type(one) is int and one >= 0 for one in (number, joined)):
+        if not all(type(value) is int and value >= 0 for value in (number, joined)):
             raise _unreadable()
         if number != expected:
-            said = f"your token is person {expected}'s, and the collector says that you are person {number}"
-            raise DeviceError("enrolment", said, "Do not answer; tell the organiser.")
+            detail = f"your token is person {expected}'s, and the collector says that you are person {number}"
+            raise DeviceError("enrolment", detail, "Do not answer; tell the organiser.")
         return number, joined
 
     def send(self, report: Report) -> str:
@@ -141,16 +141,16 @@ class Remote:
         Raises:
             DeviceError: `collector`, where it does not.
         """
-        told = self._asked("/reports", report.to_bytes(), "application/octet-stream")
+        reply = self._fetch("/reports", report.to_bytes(), "application/octet-stream")
         try:
-            (code,) = json.loads(told)["answers"]
+            (code,) = json.loads(reply)["answers"]
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable() from error
         if code not in _TAKEN:
             raise Refused(200, code if isinstance(code, str) else "without a code")
         return str(code)
 
-    def _asked(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+    def _fetch(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
         request = urllib.request.Request(self.url.rstrip("/") + path, body, {"Content-Type": kind})
         try:
             with urllib.request.build_opener(*self._handlers()).open(request, timeout=_SECONDS) as answer:
@@ -174,7 +174,7 @@ def _unreadable() -> DeviceError:
     return DeviceError("collector", "the collector's answer is none of the standard")
 
 
-def _code(told: bytes) -> str:
+def _code(body: bytes) -> str:
     """The code of a refusal; nothing else of what a stranger sends is shown."""
-    found = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', told)
-    return found[1].decode() if found else "without a code"
+    code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', body)
+    return code[1].decode() if code else "without a code"

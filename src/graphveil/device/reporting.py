@@ -33,28 +33,28 @@ class Enrolled:
 
 
 def preview(
-    task: Task, opening: Opening, who: Enrolled, values: Mapping[str, object], ledger: DeviceLedger
+    task: Task, opening: Opening, enrolled: Enrolled, values: Mapping[str, object], ledger: DeviceLedger
 ) -> tuple[Answer, int]:
     """Return what would be sent and what it would cost, in billionths of epsilon; nothing is booked.
 
     Args:
-        task: what is asked. opening: of the epoch. who: answers. values: as `answer` takes them. ledger: what was
-        paid.
+        task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
+        ledger: what was paid.
 
     Raises:
         DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
     """
-    nonce = opening.nonce(who.joined)
-    if any(one.nonce != nonce.hex() for one in ledger.booked(task.hash)):
+    nonce = opening.nonce(enrolled.joined)
+    if any(booked.nonce != nonce.hex() for booked in ledger.booked(task.hash)):
         raise DeviceError("bad-opening", "the opening has another nonce than the one that this device has answered")
-    made = answer(task, task.person(who.number, nonce), values, who.secret)
-    return made, cost(task, made, ledger.seen(task.hash))
+    response = answer(task, task.person(enrolled.number, nonce), values, enrolled.secret)
+    return response, cost(task, response, ledger.seen(task.hash))
 
 
 def book(
     task: Task,
     opening: Opening,
-    who: Enrolled,
+    enrolled: Enrolled,
     values: Mapping[str, object],
     ledger: DeviceLedger,
     clock: Callable[[], float] = time.time,
@@ -62,20 +62,20 @@ def book(
     """Return the report of an epoch, which is on the ledger's disk by then.
 
     Args:
-        task: what is asked. opening: of the epoch. who: answers. values: as `answer` takes them. ledger: what was
-        paid. clock: seconds since 1970.
+        task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
+        ledger: what was paid. clock: seconds since 1970.
 
     Raises:
         DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit
         does not pay. Nothing is booked then.
     """
     with ledger.alone():
-        old = [one for one in ledger.booked(task.hash) if one.epoch == opening.epoch]
+        old = [booked for booked in ledger.booked(task.hash) if booked.epoch == opening.epoch]
         if old:
             ledger.seal()
-            return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), who.secret, who.key)
+            return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), enrolled.secret, enrolled.key)
         # Before anything is paid: no collector takes it.
         task.require_inside(clock())
-        made, nano = preview(task, opening, who, values, ledger)
-        ledger.book(task, opening.epoch, opening.nonce(who.joined), made, nano)
-        return report(task.hash, opening.epoch, made.body, who.secret, who.key)
+        response, nano = preview(task, opening, enrolled, values, ledger)
+        ledger.book(task, opening.epoch, opening.nonce(enrolled.joined), response, nano)
+        return report(task.hash, opening.epoch, response.body, enrolled.secret, enrolled.key)

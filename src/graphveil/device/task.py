@@ -89,15 +89,15 @@ class Task:
         words = {name: text(facts, name) for name in ("name", "organiser", "purpose", "contact", "ids")}
         text(facts, "nonce")
         opens = whole(facts, "opens", 0, _LARGEST)
-        made = cls(
+        task = cls(
             hash=digest, key=key, **words, opens=opens, closes=whole(facts, "closes", opens + 1, _LARGEST),
             least=whole(facts, "least", 1, people), people=people, fields=fields_of(facts, people),
             guarantee=texts(facts, "guarantee"), public=texts(facts, "public"), data=data,
         )  # fmt: skip
         # No threshold is trusted: whoever signs a task may be mistaken, or lie about its epsilon.
-        for one in made.fields:
-            one.require_kept()
-        return made
+        for task_field in task.fields:
+            task_field.require_kept()
+        return task
 
     @property
     def bits(self) -> int:
@@ -107,7 +107,7 @@ class Task:
     @property
     def epsilon(self) -> Fraction:
         """What one report of everything loses."""
-        return sum((one.epsilon for one in self.fields), Fraction(0))
+        return sum((field.epsilon for field in self.fields), Fraction(0))
 
     def require_inside(self, now: float) -> None:
         """Refuse a moment outside the window, which people agreed to with the rest of the task.
@@ -173,10 +173,10 @@ class Opening:
         if set(facts) != {"task", "nonces"}:
             raise DeviceError("bad-opening", "other facts than those of the standard")
         try:
-            nonces = tuple(bytes.fromhex(one) for one in texts(facts, "nonces"))
+            nonces = tuple(bytes.fromhex(nonce) for nonce in texts(facts, "nonces"))
         except ValueError as error:
             raise DeviceError("bad-opening", "a nonce that is not hexadecimal") from error
-        if not nonces or any(len(one) != 16 for one in nonces) or len(set(nonces)) != len(nonces):
+        if not nonces or any(len(nonce) != 16 for nonce in nonces) or len(set(nonces)) != len(nonces):
             raise DeviceError("bad-opening", "no nonces of 16 bytes, or one twice")
         return cls(len(nonces), nonces)
 
@@ -238,7 +238,7 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
 
 def body_bits(fields: Iterable[Field]) -> int:
     """Return the bits of a body: for each field whether it is answered, and the answer."""
-    return sum(1 + one.width for one in fields)
+    return sum(1 + field.width for field in fields)
 
 
 def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
@@ -250,14 +250,14 @@ def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
     Raises:
         DeviceError: `bad-task`, no fields of the standard.
     """
-    told = facts["fields"]
-    if not isinstance(told, list) or not told:
+    entries = facts["fields"]
+    if not isinstance(entries, list) or not entries:
         raise DeviceError("bad-task", "no fields")
-    made = tuple(_field(one, people) for one in told)
-    kinds = [one.kind for one in made]
+    fields = tuple(_field(field, people) for field in entries)
+    kinds = [field.kind for field in fields]
     if len(set(kinds)) != len(kinds):
         raise DeviceError("bad-task", "two fields of one kind")
-    return made
+    return fields
 
 
 def _field(facts: object, people: int) -> Field:

@@ -24,7 +24,7 @@ _MODES = {
 }
 
 
-def asked(task: Task) -> Iterator[str]:
+def task_lines(task: Task) -> Iterator[str]:
     """Tell what a task asks, a line each.
 
     Args:
@@ -36,8 +36,8 @@ def asked(task: Task) -> Iterator[str]:
     yield plain(f"purpose: {task.purpose}")
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
     yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"
-    for one in task.fields:
-        yield f"- {_question(one)}"
+    for field in task.fields:
+        yield f"- {_question(field)}"
     yield "what anybody can learn, whatever else they know; computed here from the noise of the task:"
     yield from (f"- {line}" for line in learned(task))
     # Free text: whoever signs a task may promise in it what its numbers do not keep.
@@ -46,21 +46,21 @@ def asked(task: Task) -> Iterator[str]:
     yield f"task {task.hash.hex()}"
 
 
-def report(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterator[str]:
+def report_lines(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterator[str]:
     """Tell what a report says of each field, and how somebody who reads it must weigh that.
 
     Args:
         task: what was asked. person: who answers. answers: of each field.
     """
-    for one, bits in zip(task.fields, answers, strict=True):
+    for field, bits in zip(task.fields, answers, strict=True):
         if bits is None:
-            yield f"- {one.kind}: not answered, which can be seen"
+            yield f"- {field.kind}: not answered, which can be seen"
             continue
-        yield f"- {one.kind}: {_said(one, bits, person)}"
-        yield f"  {_read(one)}"
+        yield f"- {field.kind}: {_reported(field, bits, person)}"
+        yield f"  {_odds_line(field)}"
 
 
-def whom(number: int, id: str | None) -> str:
+def person_name(number: int, id: str | None) -> str:
     """Tell who a person is.
 
     Args:
@@ -77,7 +77,7 @@ def plain(text: str) -> str:
 def hidden_in(text: str) -> str | None:
     """Return the first letter that nobody sees: a control, a mark of direction, a filler; None without one."""
     # A list of millions of ids is looked through at once.
-    if text.isprintable() and not any(one in text for one in _FILLERS):
+    if text.isprintable() and not any(filler in text for filler in _FILLERS):
         return None
     return next((letter for letter in text if _is_hidden(letter) and not letter.isspace()), None)
 
@@ -87,59 +87,61 @@ def _is_hidden(letter: str) -> bool:
     return letter in _FILLERS or not (letter.isprintable() or letter in "\u200c\u200d")
 
 
-def _question(one: Field) -> str:
-    price = f"epsilon {decimal(one.epsilon)}"
-    match one:
+def _question(field: Field) -> str:
+    price = f"epsilon {decimal(field.epsilon)}"
+    match field:
         case Features():
-            told = f"{len(one.names):,} numbers from {one.low:g} to {one.high:g} ({_some(one.names)})"
-            return f"{told}; of {one.sampled:,} of them a yes or no each, {price}"
+            numbers = f"{len(field.names):,} numbers from {field.low:g} to {field.high:g} ({_some(field.names)})"
+            return f"{numbers}; of {field.sampled:,} of them a yes or no each, {price}"
         case Label():
-            return f"which you are: {_some(one.classes)}; one of them, {price}"
+            return f"which you are: {_some(field.classes)}; one of them, {price}"
         case Links():
-            return f"whom you are linked to {_MODES[one.mode]}; a yes or no for each person, {price} for each of them"
+            return f"whom you are linked to {_MODES[field.mode]}; a yes or no for each person, {price} for each of them"
         case Degree():
-            return f"how many you are linked to {_MODES[one.mode]}; a number near it, {price}"
+            return f"how many you are linked to {_MODES[field.mode]}; a number near it, {price}"
 
 
-def _said(one: Field, bits: Bits, person: Person) -> str:
-    match one:
+def _reported(field: Field, bits: Bits, person: Person) -> str:
+    match field:
         case Features():
-            told = [
-                f"{one.names[column]} {'high' if bit else 'low'}"
-                for column, bit in zip(one.asked(person), bits, strict=True)
+            answers = [
+                f"{field.names[column]} {'high' if bit else 'low'}"
+                for column, bit in zip(field.coordinates(person), bits, strict=True)
             ]
-            return f"says {_some(told)}"
+            return f"says {_some(answers)}"
         case Label():
-            return plain(f"says {one.classes[number_of(bits)]}")
+            return plain(f"says {field.classes[number_of(bits)]}")
         case Links():
-            return f"names {int(bits.sum()):,} of {int(answers_for(one.people, one.mode, person).sum()):,} people"
+            return f"names {int(bits.sum()):,} of {int(answers_for(field.people, field.mode, person).sum()):,} people"
         case Degree():
-            return f"says {number_of(bits) + one.lowest:,}"
+            return f"says {number_of(bits) + field.lowest:,}"
 
 
-def _read(one: Field) -> str:
+def _odds_line(field: Field) -> str:
     """How likely the answer is where it is true, and where it is not."""
-    match one:
+    match field:
         case Features():
-            low = one.threshold / WORD
-            return f"each says high with {1 - low:.1%} at the top of the range and {low:.1%} at its bottom{_surer(one)}"
+            low = field.threshold / WORD
+            return (
+                f"each says high with {1 - low:.1%} at the top of the range and {low:.1%} at its bottom{_surer(field)}"
+            )
         case Label():
-            share = one.share / WORD
-            kept = 1 - (len(one.classes) - 1) * share
-            return f"the truth is said with {kept:.1%}, each other answer with {share:.1%}{_surer(one)}"
+            share = field.share / WORD
+            truth = 1 - (len(field.classes) - 1) * share
+            return f"the truth is said with {truth:.1%}, each other answer with {share:.1%}{_surer(field)}"
         case Links():
-            return f"each person is told wrongly with {one.threshold / WORD:.1%}{_surer(one)}"
+            return f"each person is told wrongly with {field.threshold / WORD:.1%}{_surer(field)}"
         case Degree():
             # The digits of a geometric number with ratio r have the odds r, r^2, r^4 ...
-            digits = [int(digit) for digit in one.digits]
-            ratio = digits[0] / (DIGIT - digits[0]) if digits else one.overflow / DIGIT
-            return f"it lies {2 * ratio / (1 - ratio**2):.1f} beside the truth on average{_surer(one)}"
+            digits = [int(digit) for digit in field.digits]
+            ratio = digits[0] / (DIGIT - digits[0]) if digits else field.overflow / DIGIT
+            return f"it lies {2 * ratio / (1 - ratio**2):.1f} beside the truth on average{_surer(field)}"
 
 
-def _surer(one: Field) -> str:
-    return f"; whoever reads it has {odds(one.epsilon)}"
+def _surer(field: Field) -> str:
+    return f"; whoever reads it has {odds(field.epsilon)}"
 
 
 def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:5])
-    return plain(told if len(names) <= 5 else f"{told} and {len(names) - 5:,} more")
+    listed = ", ".join(names[:5])
+    return plain(listed if len(names) <= 5 else f"{listed} and {len(names) - 5:,} more")

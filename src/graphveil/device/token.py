@@ -47,6 +47,6 @@ def number_of(token: bytes) -> int:
         DeviceError: `command`, where it is too short for one.
     """
     if len(token) < RANDOM_BYTES + NUMBER_BYTES:
-        said = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
-        raise DeviceError("command", said, _WHOLE)
+        detail = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
+        raise DeviceError("command", detail, _WHOLE)
     return int.from_bytes(token[-NUMBER_BYTES:], "big")

@@ -44,18 +44,18 @@ class Report:
 
     def is_by(self, key: bytes, epoch: int) -> bool:
         """Return whether the tag was made with an enrolment's key, for an epoch."""
-        made = _tag(_untagged(self.task, self.id, self.enrolment, self.body), epoch, key)
+        expected = _tag(_untagged(self.task, self.id, self.enrolment, self.body), epoch, key)
         # In constant time: an answer that comes sooner for a wrong first byte would let a tag be guessed byte by byte.
-        return hmac.compare_digest(self.tag, made)
+        return hmac.compare_digest(self.tag, expected)
 
     def epoch_by(self, key: bytes, epochs: Iterable[int]) -> int | None:
         """Return the first of some epochs for which the tag was made with an enrolment's key, None for none of them."""
         # The body is hashed once: a wrong tag must not cost a body for every epoch that there was.
-        told = hmac.new(key, _untagged(self.task, self.id, self.enrolment, self.body), "sha256")
+        untagged = hmac.new(key, _untagged(self.task, self.id, self.enrolment, self.body), "sha256")
         for epoch in epochs:
-            made = told.copy()
-            made.update(_four(epoch))
-            if hmac.compare_digest(self.tag, made.digest()):
+            tag = untagged.copy()
+            tag.update(_four(epoch))
+            if hmac.compare_digest(self.tag, tag.digest()):
                 return epoch
         return None
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 #: Values of a block: a megabyte in float32, which stays in a core's cache from the sums until their noise is added.
 VALUES: Final = 1 << 18
-#: Rows of a block, at least: fewer would spend more on handing over than on work.
+#: The least rows of a block: with fewer, handing over would cost more than the work.
 _FEWEST: Final = 64
 
 

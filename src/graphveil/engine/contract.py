@@ -19,7 +19,7 @@ class Engine(Protocol):
     """Where blocks of rows are worked on: one trust domain, whose workers may all read what is put.
 
     A task is a function that can be pickled, called as `task(block, *own, *shared)`; it gives the same result wherever
-    and however often it runs. A worker that is lost has its block done again, from the same key of noise.
+    and however often it runs. The block of a lost worker is done again, with the same noise key.
     """
 
     def put(self, *arrays: Shared) -> tuple[Any, ...]:

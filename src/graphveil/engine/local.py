@@ -98,6 +98,6 @@ def arguments(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) 
 
 def gathered(results: Iterable[npt.NDArray[Any]], blocks: Iterable[Block], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Write results into their rows of `out`, block by block, and return it."""
-    for block, found in zip(blocks, results, strict=True):
-        out[block.rows] = found
+    for block, result in zip(blocks, results, strict=True):
+        out[block.rows] = result
     return out

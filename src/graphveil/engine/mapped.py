@@ -56,7 +56,7 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
 
 
 def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a new array for work in between, kept where another one is: in memory, or in a file without a name.
+    """Return a new working array where another one lies: in memory, or in a file without a name.
 
     Args:
         array: the other one.

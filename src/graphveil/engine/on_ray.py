@@ -25,7 +25,7 @@ from graphveil.errors import InputError, MissingExtraError
 
 Result = TypeVar("Result")
 
-# Blocks asked for at once, a worker.
+# Blocks requested at once per worker.
 _AHEAD: Final = 2
 
 

@@ -40,7 +40,7 @@ class Roster:
     server: str = "server"
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def other_holders(self) -> tuple[str, ...]:
         """The other holders' names in order."""
         return tuple(name for name in self.holders if name != self.me)
 

@@ -145,8 +145,8 @@ class VFGNN:
         # Set before anything is published and never taken back: a run that fails half-way has published half of it.
         # Settings are checked above, so that a typing error does not use the federation up.
         self._publication.begun = True
-        heard = _watching(setting, progress, watch)
-        trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=heard)
+        on_effect = _watching(setting, progress, watch)
+        trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=on_effect)
         head = head_of(holdings)
         if head.predictions is None:
             raise InputError("no round was finished", where="VFGNN")
@@ -291,14 +291,14 @@ class VFGNN:
         seed, settings = int(changes.pop("seed", self.seed)), changes
         require_options(settings, "VFGNN")
         params = self.get_params()
-        other = {name: value for name, value in settings.items() if value != params[name]}
-        if self._publication.begun and (other or seed != self.seed):
+        changed = {name: value for name, value in settings.items() if value != params[name]}
+        if self._publication.begun and (changed or seed != self.seed):
             raise InputError(
                 "these holders have already published, and each candidate of a search would publish again",
                 where="VFGNN",
                 remedy="make a new VFGNN; it publishes again, at a price of its own",
             )
-        self.seed, self.settings = seed, {**self.settings, **other}
+        self.seed, self.settings = seed, {**self.settings, **changed}
         return self
 
     def __sklearn_clone__(self) -> VFGNN:
@@ -332,12 +332,12 @@ class VFGNN:
     # ---- the rest ----
 
     def __repr__(self) -> str:
-        shown = {"epsilon": self.settings["epsilon"]}
-        given = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
-        shown |= {name: value for name, value in given.items() if value != OPTIONS[name]}
+        params = {"epsilon": self.settings["epsilon"]}
+        settings = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
+        params |= {name: value for name, value in settings.items() if value != OPTIONS[name]}
         # The seed is of splits and weights; noise has none, so showing it gives nothing away.
-        shown |= {"seed": self.seed} if self.seed else {}
-        return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        params |= {"seed": self.seed} if self.seed else {}
+        return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in params.items())})"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the federation, and what it protects."""
@@ -360,13 +360,13 @@ def _watching(setting: Setting, progress: ProgressCallback | None, watch: Watch 
     if progress is None:
         return watch
 
-    def hear(name: str, effect: Effect) -> None:
+    def on_effect(name: str, effect: Effect) -> None:
         if watch is not None:
             watch(name, effect)
         if name == setting.names[-1] and isinstance(effect, Checkpoint) and effect.round:
             progress(Progress(effect.round, setting.rounds, "train", effect.epsilon))
 
-    return hear
+    return on_effect
 
 
 def _plain(value: Option) -> Any:

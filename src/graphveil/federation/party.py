@@ -35,10 +35,10 @@ from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
+from graphveil.files.columns import Column
 from graphveil.files.serial import toml_lines
 from graphveil.graphs import Graph, published_split, random_split
 from graphveil.graphs.declared.column_declaration import declared_columns
-from graphveil.graphs.declared.columns import Column
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
@@ -62,10 +62,10 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     Raises:
         InputError: a label holder's graph with several labels a node.
     """
-    place = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
-    place[order] = torch.arange(len(order))
+    position = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
+    position[order] = torch.arange(len(order))
     # -1 for nodes that not everybody has; their edges are dropped, or they would have no row at the other holders.
-    ends = place[graph.edge_index]
+    ends = position[graph.edge_index]
     rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
     head = None
     if labels:
@@ -97,9 +97,9 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
         pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
-    for what, actual, agreed in pairs:
+    for fact, actual, agreed in pairs:
         if actual != agreed:
-            raise DataError(f"{what}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
+            raise DataError(f"{fact}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
 
 
 def _kinds(columns: Sequence[Column]) -> str:
@@ -247,13 +247,13 @@ def run_party(
         if party.name != name
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
-    others = tuple(peer.name for peer in peers)
+    peer_names = tuple(peer.name for peer in peers)
 
     def of_all_rounds(step: Progress) -> None:
         progress(replace(step, total=setting.rounds))
 
     session = Session(
-        name, setting.server, others, build, store, patience=patience, progress=of_all_rounds, record=record
+        name, setting.server, peer_names, build, store, patience=patience, progress=of_all_rounds, record=record
     )
     session.links = Links(
         identity,
@@ -280,8 +280,8 @@ def run_party(
     return Outcome(order, head, result, finished.transcript)
 
 
-def _with(made: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {**made(), **more}
+def _with(state: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {**state(), **more}
 
 
 def _remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:

@@ -33,7 +33,7 @@ class Trained:
 
 def head_of(holdings: Mapping[str, Holding]) -> LabelHead:
     """Return the label holder's head."""
-    return next(held.head for held in holdings.values() if held.head is not None)
+    return next(holding.head for holding in holdings.values() if holding.head is not None)
 
 
 def party_programs(

@@ -18,8 +18,8 @@ from graphveil.errors import InputError
 from graphveil.federation.core.setting import Member
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
+from graphveil.files.columns import blocks_of
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.graphs.declared.columns import blocks_of
 from graphveil.graphs.value.features import to_rows
 
 

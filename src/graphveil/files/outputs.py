@@ -174,7 +174,7 @@ def new_output(
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
-    """Take a name until `stack` ends; whether no other process has it.
+    """Take a name until `stack` ends; return whether it was free.
 
     Raises:
         WriteError: nothing may be written beside it.

@@ -94,7 +94,7 @@ def _yaml_item(item: object) -> list[str]:
 
 
 def _yaml_text(value: str) -> str:
-    plain = re.sub(r"[<>&`]|\](?=[(:])", lambda found: _yaml_escape(found[0]), to_json(value))
+    plain = re.sub(r"[<>&`]|\](?=[(:])", lambda match: _yaml_escape(match[0]), to_json(value))
     # JSON leaves alone what YAML may not hold or would break a line at.
     return "".join(c if c.isprintable() else _yaml_escape(c) for c in plain)
 

@@ -90,18 +90,18 @@ def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in the folder last; a system that has no such thing needs none."""
+    """Make a rename in the folder durable; Windows has no such call and needs none."""
     if os.name == "nt":
         return
-    held = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(held)
+        os.fsync(descriptor)
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def sync_files(folder: Path, names: Iterable[str]) -> None:
-    """Make files of a folder last, and its own name: before what they are a copy of is removed.
+    """Make the files of a folder and its own name durable, before what they are a copy of is removed.
 
     Args:
         folder: of the files. names: of them.
@@ -245,7 +245,7 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove the partial files that killed processes left in a folder: of the file `name`, or of anything.
+    """Remove the partial files that killed processes left in a folder: those of the file `name`, or all.
 
     Args:
         folder: only its own entries are looked at, not those of folders inside.
@@ -268,13 +268,13 @@ def _begin(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
         make(partial)
         with contextlib.suppress(FileNotFoundError):  # another process took it for a leftover before it was locked
             lock = os.open(partial, os.O_RDONLY)
-            if _held(partial, lock):
+            if _locked(partial, lock):
                 return partial, lock
             os.close(lock)
 
 
-def _held(partial: Path, lock: int) -> bool:
-    """Lock a hidden sibling that was just made; whether it is still there under its name."""
+def _locked(partial: Path, lock: int) -> bool:
+    """Lock a hidden sibling that was just made; return whether it still has its name."""
     if fcntl is None:
         return True
     with contextlib.suppress(OSError):  # a disk without locks: what is left over there stays
@@ -311,7 +311,7 @@ def _remove_unheld(partial: Path) -> None:
 
 
 def _runs(owner: dict[str, str | None]) -> bool:
-    """Whether the process that an older version wrote into a name is still there; names with a lock need no asking."""
+    """Whether the process that an older version wrote into a name is still there; newer names have a lock."""
     number = owner.get("pid") or owner.get("pid2")
     if number is None:
         return False
@@ -326,19 +326,19 @@ def _runs(owner: dict[str, str | None]) -> bool:
 
 @contextmanager
 def parents_of(path: Path) -> Iterator[None]:
-    """Make the folder that `path` lies in; what was made of it goes again if the block leaves nothing there.
+    """Make the folder that `path` lies in; remove what was made of it if the block leaves nothing there.
 
     Raises:
         WriteError: the disk refuses.
     """
     with writing(path):
         # Noted before making them: only what was not there before may be removed again.
-        made = [parent for parent in path.absolute().parents if not parent.exists()]
+        created = [parent for parent in path.absolute().parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for parent in made:  # innermost first; one that holds something stays
+        for parent in created:  # innermost first; one that holds something stays
             with contextlib.suppress(OSError):
                 parent.rmdir()
 
@@ -361,7 +361,7 @@ def _allocate(file: Path, size: int) -> None:
 
 
 def _final(name: str) -> str:
-    """The name that a hidden sibling would have got: by no other does a reader know it."""
+    """The name that a hidden sibling was to get, the only one that a reader knows."""
     match = _PARTIAL.fullmatch(name)
     return match["name"] if match else name
 

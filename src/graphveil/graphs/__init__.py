@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from graphveil.graphs.degree_bound import BoundedEdges as BoundedEdges
     from graphveil.graphs.degree_bound import keep_lists as keep_lists
     from graphveil.graphs.degree_bound import require_degree as require_degree
-    from graphveil.graphs.known import draw_private as draw_private
     from graphveil.graphs.load import NAMES as NAMES
     from graphveil.graphs.load import as_graph as as_graph
     from graphveil.graphs.load import load_graph as load_graph
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.named.digits import digits_graph as digits_graph
     from graphveil.graphs.named.root import data_root as data_root
     from graphveil.graphs.named.social import social_graph as social_graph
+    from graphveil.graphs.public_edges import draw_private as draw_private
     from graphveil.graphs.releases.release import write_release as write_release
     from graphveil.graphs.tables.stored import store_parts as store_parts
     from graphveil.graphs.tables.write import write_folder as write_folder
@@ -57,7 +57,7 @@ _HOMES = {
     "data_root": "named.root",
     "describe": "value.description",
     "digits_graph": "named.digits",
-    "draw_private": "known",
+    "draw_private": "public_edges",
     "from_adjacency": "conversions",
     "from_networkx": "conversions",
     "from_pyg": "conversions",

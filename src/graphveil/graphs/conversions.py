@@ -16,9 +16,8 @@ import numpy as np
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.features import Declared, DeclaredColumns, declaration_of
-from graphveil.graphs.known import public_of
-from graphveil.graphs.tables.frames import Frame, as_table, columns_table
-from graphveil.graphs.tables.handed import (
+from graphveil.graphs.public_edges import public_of
+from graphveil.graphs.tables.arrays import (
     array_of,
     is_binary,
     read_ends,
@@ -27,6 +26,7 @@ from graphveil.graphs.tables.handed import (
     read_masks,
     rows_of,
 )
+from graphveil.graphs.tables.frames import Frame, as_table, columns_table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes
 from graphveil.graphs.value.edges import merge_edges
@@ -92,8 +92,8 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     if members is not None:
         members = array_of(members)
         check_private_nodes(members, x.shape[0])
-    kept = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
-    parts = GraphParts(x, edge_index, y, final, masks, public_edges=public, private_nodes=members, **kept)
+    extras = {name: getattr(data, name, None) for name in ("ids", "release", "image")}
+    parts = GraphParts(x, edge_index, y, final, masks, public_edges=public, private_nodes=members, **extras)
     return graph_of(check_parts(parts))
 
 
@@ -234,14 +234,14 @@ def from_networkx(
         >>> graph.num_nodes, graph.y.tolist()
         (2, [0, 1])
     """
-    shown = f"from_networkx(graph, features={features if isinstance(features, str) else list(features)!r}"
+    call = f"from_networkx(graph, features={features if isinstance(features, str) else list(features)!r}"
     columns = {"label": label, "split": split, "public_edges": public_edges, "private_nodes": private_nodes}
     named = {key: name for key, name in columns.items() if name is not None}
     nodes, feature_names = _node_table(graph, features, [name for key, name in named.items() if key != "public_edges"])
     edges = _edge_table(graph, public_edges)
     ends = {"id": "(node)", "source": "(source)", "target": "(target)", "features": feature_names}
     facts, notes = declaration_of(
-        shown, schema, {**declared, **named, **ends}, columns=True, directed=graph.is_directed()
+        call, schema, {**declared, **named, **ends}, columns=True, directed=graph.is_directed()
     )
     if facts.directed and not graph.is_directed():
         raise InputError("directed=True, but the edges of the graph have no direction", where="from_networkx")
@@ -361,7 +361,7 @@ def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tup
 
 
 def _node_table(
-    graph: networkx.Graph[Any], features: str | Sequence[str], others: Sequence[str]
+    graph: networkx.Graph[Any], features: str | Sequence[str], attributes: Sequence[str]
 ) -> tuple[Table, list[str]]:
     """The nodes as a table, and the names of its feature columns."""
     from graphveil.graphs.value.checks import names_of
@@ -369,7 +369,7 @@ def _node_table(
     names = names_of(list(graph.nodes), graph.number_of_nodes()) or ()
     given = [values for _, values in graph.nodes(data=True)]
     columns: dict[str, object] = {"(node)": list(names)}
-    for name in dict.fromkeys(("label", *others)):
+    for name in dict.fromkeys(("label", *attributes)):
         if any(name in values for values in given):
             columns[name] = [values.get(name) for values in given]
     if isinstance(features, str):
@@ -388,9 +388,9 @@ def _vectors(features: str, given: Sequence[Mapping[str, object]], names: Sequen
     for name, values in zip(names, given, strict=True):
         row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
         if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
-            shown = "a list of numbers, equally long for every node"
+            allowed = "a list of numbers, equally long for every node"
             remedy = "if features are several attributes, name them: features=[...]"
-            raise DataError(f"{features} is not such a list", where=f"node {name!r}", allowed=shown, remedy=remedy)
+            raise DataError(f"{features} is not such a list", where=f"node {name!r}", allowed=allowed, remedy=remedy)
         rows.append(row)
     return np.stack(rows).astype(np.float64) if rows else np.empty((0, 1))
 

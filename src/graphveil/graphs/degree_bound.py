@@ -78,8 +78,8 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     order = _by_list(source, _hash(source, target, salt), num_nodes)
     source, target = source[order], target[order]
     first = np.searchsorted(source, source)
-    kept = np.arange(source.size) - first < degree
-    return _bounded(source[kept], target[kept], degree, "lists")
+    within = np.arange(source.size) - first < degree
+    return _bounded(source[within], target[within], degree, "lists")
 
 
 def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEdges:

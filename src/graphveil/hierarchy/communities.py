@@ -72,8 +72,7 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         # Each group's own sum: with that of all nodes, small groups would see no reason to divide.
         total = np.bincount(groups, weight)[groups]
         community = np.arange(len(groups))
-        # A public seed shuffles the order: in the order of ids, low ids would be asked first and pull the others to
-        # them.
+        # A public seed shuffles the order: in the order of ids, low ids would be visited first and attract the rest.
         order = rng.permutation(len(groups))
         # Group after group: nothing that happens in one is seen in another, and what one needs stays in the cache.
         order = order[np.argsort(packed(groups[order], np.arange(len(order))))]

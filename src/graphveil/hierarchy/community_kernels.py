@@ -27,21 +27,21 @@ def move_nodes(
         indptr, indices, data: the symmetric weights between nodes in CSR form, [n+1], [nnz], [nnz].
         weight: float64 [n], each node's summed weights, those to itself included.
         total: float64 [n], the summed weights of all nodes in a node's group, the 2m of its modularity.
-        order: int64 [n], the order in which nodes are asked.
+        order: int64 [n], the order in which nodes are visited.
         community: whole numbers [n], set to the number of one node of each node's community.
-        sweeps: how often every node is asked at most.
+        sweeps: how often every node is visited at most.
 
     Returns:
         How many moves were made.
     """
     nodes = len(order)
-    # In the order in which they are asked, each node's row is read behind the one before: searched for all over memory,
-    # it would take longer than all that is done with it.
-    starts, others, values = _by_turns(indptr, indices, data, order)
+    # In the order of the visits, each node's row lies behind the one before: fetching rows from all over memory would
+    # take longer than all that is done with them.
+    starts, targets, values = _by_turns(indptr, indices, data, order)
     weight, total = weight[order], total[order]
     # What a community holds, and the weight of a node's edges towards it, side by side: one line of the cache for both.
-    held, found = np.zeros((nodes, 2)), np.arange(nodes, dtype=np.int32)
-    held[:, 0] = weight
+    sums, current = np.zeros((nodes, 2)), np.arange(nodes, dtype=np.int32)
+    sums[:, 0] = weight
     touched = np.empty(nodes + 1, np.int32)
     moved_in_all = 0
     for _ in range(sweeps):
@@ -50,37 +50,37 @@ def move_nodes(
             # A node without an edge in its group has nowhere to go, and its rate would be 0 / 0.
             if total[node] == 0:
                 continue
-            own, many = found[node], 0
+            own, many = current[node], 0
             for place in range(starts[node], starts[node + 1]):
-                other = others[place]
+                other = targets[place]
                 if other == node:
                     continue
-                group = found[other]
-                # Written in any case and counted where it is new: a branch would be guessed wrong at every other edge.
+                group = current[other]
+                # Always written, and counted only where it is new: a branch would be mispredicted at every other edge.
                 touched[many] = group
-                many += held[group, 1] == 0
-                held[group, 1] += values[place]
+                many += sums[group, 1] == 0
+                sums[group, 1] += values[place]
             # The node is taken out first: else its own weight would speak for staying where it is.
-            held[own, 0] -= weight[node]
+            sums[own, 0] -= weight[node]
             rate = weight[node] / total[node]
-            best, most = own, held[own, 1] - rate * held[own, 0]
+            best, most = own, sums[own, 1] - rate * sums[own, 0]
             for place in range(many):
                 group = touched[place]
-                gain = held[group, 1] - rate * held[group, 0]
+                gain = sums[group, 1] - rate * sums[group, 0]
                 # Sums of weights in another order differ in the last digits: without the margin, ties would hang on it.
                 if gain > most + 1e-9:
                     best, most = group, gain
-                held[group, 1] = 0
-            held[best, 0] += weight[node]
+                sums[group, 1] = 0
+            sums[best, 0] += weight[node]
             if best != own:
-                found[node] = best
+                current[node] = best
                 moved += 1
         moved_in_all += moved
         # Less than half a percent moved: further sweeps change little, and the next level starts from fewer nodes.
         if moved * 200 < nodes:
             break
     for node in range(nodes):
-        community[order[node]] = order[found[node]]
+        community[order[node]] = order[current[node]]
     return moved_in_all
 
 
@@ -92,13 +92,13 @@ def _by_turns(
     turn, starts = np.empty(len(order), np.int32), np.zeros_like(indptr)
     for place in range(len(order)):
         turn[order[place]] = place
-    others, values, made = np.empty_like(indices), np.empty_like(data), 0
+    targets, values, count = np.empty_like(indices), np.empty_like(data), 0
     for place in range(len(order)):
         for edge in range(indptr[order[place]], indptr[order[place] + 1]):
-            others[made], values[made] = turn[indices[edge]], data[edge]
-            made += 1
-        starts[place + 1] = made
-    return starts, others, values
+            targets[count], values[count] = turn[indices[edge]], data[edge]
+            count += 1
+        starts[place + 1] = count
+    return starts, targets, values
 
 
 @compiled
@@ -114,20 +114,20 @@ def edges_within(
     Returns:
         Those edges in CSR form, in their order.
     """
-    starts, kept = np.zeros_like(indptr), 0
+    starts, count = np.zeros_like(indptr), 0
     for node in range(len(groups)):
         for place in range(indptr[node], indptr[node + 1]):
-            kept += groups[node] >= 0 and groups[indices[place]] == groups[node]
-        starts[node + 1] = kept
-    columns, values, kept = np.empty(kept, indices.dtype), np.empty(kept, data.dtype), 0
+            count += groups[node] >= 0 and groups[indices[place]] == groups[node]
+        starts[node + 1] = count
+    columns, values, count = np.empty(count, indices.dtype), np.empty(count, data.dtype), 0
     for node in range(len(groups)):
         # Most rows lose all or nothing towards the end: those that lose all are not read again.
         if starts[node] == starts[node + 1]:
             continue
         for place in range(indptr[node], indptr[node + 1]):
             if groups[indices[place]] == groups[node]:
-                columns[kept], values[kept] = indices[place], data[place]
-                kept += 1
+                columns[count], values[count] = indices[place], data[place]
+                count += 1
     return starts, columns, values
 
 
@@ -144,30 +144,30 @@ def edges_between(
     Returns:
         The two groups of each edge, and its weight.
     """
-    kept = 0
+    count = 0
     for node in range(len(groups)):
         for place in range(indptr[node], indptr[node + 1]):
-            kept += groups[indices[place]] != groups[node]
-    source, target = np.empty(kept, groups.dtype), np.empty(kept, groups.dtype)
-    values, kept = np.empty(kept, data.dtype), 0
+            count += groups[indices[place]] != groups[node]
+    source, target = np.empty(count, groups.dtype), np.empty(count, groups.dtype)
+    values, count = np.empty(count, data.dtype), 0
     for node in range(len(groups)):
         for place in range(indptr[node], indptr[node + 1]):
             other = groups[indices[place]]
             if other != groups[node]:
-                source[kept], target[kept], values[kept] = groups[node], other, data[place]
-                kept += 1
+                source[count], target[count], values[count] = groups[node], other, data[place]
+                count += 1
     return source, target, values
 
 
 @compiled
-def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, made: int) -> IntArray:
+def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, inner: int) -> IntArray:
     """Join the trees of each interval of a row in pairs of neighbours, level by level.
 
     Args:
         row: int64 [n], the roots of trees that stand side by side; used up.
         firsts: int64 [k+1], where each interval starts, and the end.
-        children: int64 [2, n-1], filled from column `made`.
-        made: how many inner nodes there are already.
+        children: int64 [2, n-1], filled from column `inner`.
+        inner: how many inner nodes there are already.
 
     Returns:
         int64 [k], the root of each interval.
@@ -180,9 +180,9 @@ def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, made: in
         while count > 1:
             pairs = count // 2
             for pair in range(pairs):
-                children[0, made], children[1, made] = row[first + 2 * pair], row[first + 2 * pair + 1]
-                row[first + pair] = leaves + made
-                made += 1
+                children[0, inner], children[1, inner] = row[first + 2 * pair], row[first + 2 * pair + 1]
+                row[first + pair] = leaves + inner
+                inner += 1
             if count % 2:
                 row[first + pairs] = row[first + count - 1]
             count -= pairs
@@ -215,7 +215,7 @@ def join_level(
         int64 [parents], the root of each parent's tree.
     """
     leaves = children.shape[1] + 1
-    made, tops = leaves - len(roots), np.empty(len(firsts) - 1, np.int64)
+    inner, tops = leaves - len(roots), np.empty(len(firsts) - 1, np.int64)
     rank = np.empty(len(roots), np.int64)
     for parent in range(len(firsts) - 1):
         first, stop = firsts[parent], firsts[parent + 1]
@@ -228,20 +228,20 @@ def join_level(
             for place in range(indptr[group], indptr[group + 1]):
                 if rank[indices[place]] < count:
                     edges[rank[group], rank[indices[place]]] += data[place]
-        tops[parent] = join_by_density(roots[by_size[:count]], sizes[by_size[:count]], edges, children, made)
-        made += count - 1
+        tops[parent] = join_by_density(roots[by_size[:count]], sizes[by_size[:count]], edges, children, inner)
+        inner += count - 1
         rest = roots[by_size[count:]]
         if len(rest) > 0:
             bounds = np.array([0, len(rest)])
-            children[1, made + len(rest) - 1] = join_intervals(rest, bounds, children, made)[0]
-            made += len(rest)
-            children[0, made - 1] = tops[parent]
-            tops[parent] = leaves + made - 1
+            children[1, inner + len(rest) - 1] = join_intervals(rest, bounds, children, inner)[0]
+            inner += len(rest)
+            children[0, inner - 1] = tops[parent]
+            tops[parent] = leaves + inner - 1
     return tops
 
 
 @compiled
-def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, made: int) -> int:
+def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, inner: int) -> int:
     """Join k trees, always the two with the densest pairs between them (average linkage).
 
     Where no edges are left, the smallest come first.
@@ -250,8 +250,8 @@ def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, childre
         root: int64 [k], the roots; used up.
         size: float64 [k], leaves below each; used up.
         edges: float64 [k, k], the edges between them; used up.
-        children: int64 [2, n-1], filled from column `made`.
-        made: how many inner nodes there are already.
+        children: int64 [2, n-1], filled from column `inner`.
+        inner: how many inner nodes there are already.
 
     Returns:
         The root of all.
@@ -267,9 +267,9 @@ def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, childre
             if not gone[b] and best[b] >= 0 and (a < 0 or _before(b, best[b], a, best[a], size, edges)):
                 a = b
         b = best[a]
-        children[0, made], children[1, made] = root[a], root[b]
-        root[a] = leaves + made
-        made += 1
+        children[0, inner], children[1, inner] = root[a], root[b]
+        root[a] = leaves + inner
+        inner += 1
         gone[b] = True
         size[a] += size[b]
         for c in range(count):
@@ -301,8 +301,8 @@ def _densest(a: int, size: np.ndarray, edges: np.ndarray, gone: np.ndarray) -> i
 @compiled
 def _before(a: int, b: int, c: int, d: int, size: np.ndarray, edges: np.ndarray) -> bool:
     """Whether a and b are to be joined before c and d."""
-    one, other = edges[a, b] / (size[a] * size[b]), edges[c, d] / (size[c] * size[d])
-    return bool(one > other or (one == other and size[a] + size[b] < size[c] + size[d]))
+    first, second = edges[a, b] / (size[a] * size[b]), edges[c, d] / (size[c] * size[d])
+    return bool(first > second or (first == second and size[a] + size[b] < size[c] + size[d]))
 
 
 @compiled
@@ -329,7 +329,7 @@ def best_values(
         float64 [2n-1] in nats, and bool [2n-1], where the alternative was taken.
     """
     leaves = len(left) + 1
-    value, taken = np.zeros(2 * leaves - 1), np.zeros(2 * leaves - 1, np.bool_)
+    value, replaced = np.zeros(2 * leaves - 1), np.zeros(2 * leaves - 1, np.bool_)
     for row in range(leaves - 1):
         node = leaves + row
         if edges_below[row] < support:
@@ -338,8 +338,8 @@ def best_values(
             value[node] = _likelihood(edges[row], pairs[row]) + value[left[row]] + value[right[row]]
         if alternatives[node] > value[node]:
             value[node] = alternatives[node]
-            taken[node] = True
-    return value, taken
+            replaced[node] = True
+    return value, replaced
 
 
 @compiled

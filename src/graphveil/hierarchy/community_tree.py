@@ -45,8 +45,8 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
     Raises:
         InputError: an edge is none between two different nodes, or features are not n rows of finite numbers.
     """
-    known, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
-    adjacency = adjacency_of(nodes, known)
+    pairs, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
+    adjacency = adjacency_of(nodes, pairs)
     isolated, like = np.flatnonzero(np.diff(adjacency.indptr) == 0), np.zeros(nodes, np.int64)
     levels = nested_communities(adjacency, smallest=_SMALLEST, rng=rng)
     homes = None
@@ -55,7 +55,7 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
         rows = random_projection(features, nodes, rng)
         like[isolated] = similar_order(rows, isolated)
         homes = nearest_groups(rows, levels[1], isolated) if len(levels) > 1 else None
-    return tree_of_communities(known, adjacency, levels, like=like, homes=homes)
+    return tree_of_communities(pairs, adjacency, levels, like=like, homes=homes)
 
 
 def tree_of_communities(
@@ -99,8 +99,8 @@ def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     ends = pairs.astype(np.int32)
-    one = np.ones(pairs.shape[1], np.float32)
-    half = csr_matrix((one, (ends[0], ends[1])), shape=(nodes, nodes))
+    weights = np.ones(pairs.shape[1], np.float32)
+    half = csr_matrix((weights, (ends[0], ends[1])), shape=(nodes, nodes))
     return (half + half.T).tocsr()
 
 

@@ -63,23 +63,23 @@ def pair_tree(
         InputError: an id is no node or stands twice, or an edge is none between two different nodes.
     """
     inside = member_mask(members, tree.leaves)
-    known = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
+    public_pairs = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
     # Public edges elsewhere are no protected pairs anyway: taking them off again would make some counts negative.
-    known = known[:, inside[known[0]] & inside[known[1]]]
+    public_pairs = public_pairs[:, inside[public_pairs[0]] & inside[public_pairs[1]]]
     layout = tree.layout
     # Declared members and not the ends of private edges: a node without any would otherwise never get a synthetic one,
     # and that tells.
     ranks = np.concatenate([[0], np.cumsum(inside[layout.order])])
     start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
     crossing = ((middle - start) * (stop - middle))[tree.leaves :]
-    counts = count_edges(tree, known)
+    counts = count_edges(tree, public_pairs)
     # Protected pairs would be fewer than none: an edge that stands twice must not shrink what is protected.
     if (counts > crossing).any():
         raise InputError(
             "a public edge is listed twice", where="the public edges", allowed="each edge once, either way"
         )
     row = layout.order[inside[layout.order]]
-    return PairTree(tree, row, start[: tree.leaves], start, middle, stop, known, counts, crossing - counts)
+    return PairTree(tree, row, start[: tree.leaves], start, middle, stop, public_pairs, counts, crossing - counts)
 
 
 def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:

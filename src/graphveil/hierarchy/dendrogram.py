@@ -107,7 +107,7 @@ class Dendrogram:
 
     @cached_property
     def layout(self) -> Layout:
-        """Every subtree as a interval of one row of leaves."""
+        """Every subtree as an interval of one row of leaves."""
         from graphveil.hierarchy.kernels import leaf_intervals
 
         start, middle, stop = (np.empty(self.nodes, np.int64) for _ in range(3))

@@ -97,10 +97,10 @@ def highest_owners(
     Returns:
         int64 [S].
     """
-    found = np.empty(pairs.shape[1], np.int64)
+    highest = np.empty(pairs.shape[1], np.int64)
     for pair in range(pairs.shape[1]):
-        one, other = place[pairs[0, pair]], place[pairs[1, pair]]
-        low, high = min(one, other), max(one, other) - 1
+        u, v = place[pairs[0, pair]], place[pairs[1, pair]]
+        low, high = min(u, v), max(u, v) - 1
         first, last = low // GAPS, high // GAPS
         if first == last:
             best = owners[low]
@@ -113,8 +113,8 @@ def highest_owners(
                 # all between the two; that they overlap does not matter to a maximum.
                 level = math.frexp(float(last - first - 1))[1] - 1
                 best = max(best, table[level, first + 1], table[level, last - (1 << level)])
-        found[pair] = best
-    return found
+        highest[pair] = best
+    return highest
 
 
 @compiled

@@ -108,8 +108,11 @@ def fit_markov(
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)
-    known, hidden = read_pairs(public, nodes, "the public edges"), read_pairs(private, nodes, "the private edges")
-    _check_edges(nodes, inside, known, hidden)
+    public_pairs, private_pairs = (
+        read_pairs(public, nodes, "the public edges"),
+        read_pairs(private, nodes, "the private edges"),
+    )
+    _check_edges(nodes, inside, public_pairs, private_pairs)
     if start is not None and start.leaves != nodes:
         raise InputError(f"a first tree over {start.leaves} leaves", where="start", allowed=f"{nodes} leaves")
     # The declared nodes, not those with an edge: how many have one is private.
@@ -117,12 +120,12 @@ def fit_markov(
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
     # Public pairs are counted among nodes with a public edge: all others would only dilute the densities, and they are
     # known.
-    public_layer = Layer(known, _touched(known, nodes))
+    public_layer = Layer(public_pairs, _touched(public_pairs, nodes))
     tell = progress if progress is not None else _tell_nobody
     first = _first_tree(start, nodes, randomness)
     # One chain alone may see private edges: the better of two such chains is a choice by private likelihood, and costs
     # again.
-    chain = open_chain(first, public_layer, Layer(hidden, inside) if weight else none, weight)
+    chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
     # A fixed number of steps: to stop when the trace settles would let private edges decide how long it takes.
     _advance(chain, 0, steps, randomness, lambda done: tell(_stage("tree", done, steps)))
     # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.

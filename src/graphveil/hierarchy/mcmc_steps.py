@@ -191,13 +191,13 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
         count_cross_edges(tree, edges, inner, outer, other)
     for layer in range(2):
         within, across = node[inner, COUNT + layer], node[outer, COUNT + layer]
-        kept = node[inner, CROSS + layer] if swap == 0 else across - node[inner, CROSS + layer]
-        tree.counts[layer, 0] = kept
-        tree.counts[layer, 1] = within + across - kept
+        joined = node[inner, CROSS + layer] if swap == 0 else across - node[inner, CROSS + layer]
+        tree.counts[layer, 0] = joined
+        tree.counts[layer, 1] = within + across - joined
         # The product of two 32-bit sizes needs 64 bits.
         a, b, c = np.int64(node[keep, ENDS + layer]), node[leave, ENDS + layer], node[other, ENDS + layer]
-        tree.values[layer, 0] = pair_score(kept, a * c)
-        tree.values[layer, 1] = pair_score(within + across - kept, (a + c) * b)
+        tree.values[layer, 0] = pair_score(joined, a * c)
+        tree.values[layer, 1] = pair_score(within + across - joined, (a + c) * b)
     value = tree.values
     public = value[0, 0] + value[0, 1] - score[inner, 0] - score[outer, 0]
     private = value[1, 0] + value[1, 1] - score[inner, 1] - score[outer, 1]

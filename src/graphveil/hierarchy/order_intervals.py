@@ -64,19 +64,19 @@ class Tree(NamedTuple):
 
 
 @compiled
-def least_work(tree: Tree, one: int, two: int, three: int) -> int:
+def least_work(tree: Tree, a: int, b: int, c: int) -> int:
     """The subtree that is walked through soonest.
 
     Args:
         tree: the present tree.
-        one, two, three: tops of subtrees; of equal ones the first wins.
+        a, b, c: tops of subtrees; of equal ones the first wins.
     """
     work = tree.node[:, WORK]
-    least = one
-    if work[two] < work[least]:
-        least = two
-    if work[three] < work[least]:
-        least = three
+    least = a
+    if work[b] < work[least]:
+        least = b
+    if work[c] < work[least]:
+        least = c
     return least
 
 
@@ -150,10 +150,10 @@ def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, oth
             low, high = (first[outer], first[inner]) if closing else (last[inner], last[outer])
         else:
             low, high = (last[leave], first[other]) if closing else (last[other], first[leave])
-    taken = 3 * np.int64(tree.node[small, SIZE]) - 2
+    width = 3 * np.int64(tree.node[small, SIZE]) - 2
     riding = small == keep  # together with the bracket of `inner` that stands on its side
     # Two more than are taken: a place free at either end, and one for a bracket that comes along.
-    step = (high - low) // (taken + 2)
+    step = (high - low) // (width + 2)
     if step < 1 or far - near < 2:
         return False
     relabel(tree, small, low + (2 if riding and closing else 1) * step, step)
@@ -164,5 +164,5 @@ def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, oth
     else:
         first[inner] = near + (far - near) // 2
         if riding:
-            last[inner] = low + (taken + 1) * step
+            last[inner] = low + (width + 1) * step
     return True

@@ -56,10 +56,10 @@ def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
         int64 [S].
     """
     sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
-    one, other = np.sort(sorted_pairs.place[pairs], axis=0)
+    u, v = np.sort(sorted_pairs.place[pairs], axis=0)
     start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
-    across = (one - start) * (stop - middle) + other - middle
-    inside = _circle_numbers(one - start, other - start, stop - start)
+    across = (u - start) * (stop - middle) + v - middle
+    inside = _circle_numbers(u - start, v - start, stop - start)
     return _firsts(blocks.places)[block] + np.where(blocks.whole[block], inside, across)
 
 
@@ -71,10 +71,10 @@ def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
     start, middle, stop = blocks.start[block], blocks.middle[block], blocks.stop[block]
     whole, width = blocks.whole[block], np.where(blocks.whole[block], stop - start, stop - middle)
     rest = within % width
-    one = np.where(whole, rest, within // width)
-    other = np.where(whole, (rest + within // width + 1) % width, rest)
+    u = np.where(whole, rest, within // width)
+    v = np.where(whole, (rest + within // width + 1) % width, rest)
     row = blocks.sorted_pairs.row
-    ends = np.stack([row[start + one], row[np.where(whole, start, middle) + other]])
+    ends = np.stack([row[start + u], row[np.where(whole, start, middle) + v]])
     nodes = blocks.sorted_pairs.tree.leaves
     return np.stack(np.divmod(np.sort(ends.min(axis=0) * nodes + ends.max(axis=0)), nodes))
 
@@ -93,14 +93,14 @@ def _public_numbers(blocks: Blocks) -> IntArray:
     from graphveil.hierarchy.counts import lowest_common_ancestors
 
     public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
-    found = [np.zeros(0, np.int64)]
+    numbers = [np.zeros(0, np.int64)]
     # Numbering takes ten times the memory of the edges that it is done to.
     for start in range(0, public.shape[1], _EDGES):
         edges = public[:, start : start + _EDGES]
         # A block without protected pairs is none, so that the public edges it consists of have no number.
-        known = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
-        found.append(pair_numbers(blocks, edges[:, known]))
-    return np.sort(np.concatenate(found))
+        inside = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
+        numbers.append(pair_numbers(blocks, edges[:, inside]))
+    return np.sort(np.concatenate(numbers))
 
 
 def _skip(ranks: IntArray, skipped: IntArray) -> IntArray:
@@ -113,16 +113,16 @@ def _firsts(sizes: IntArray) -> IntArray:
     return np.cumsum(sizes) - sizes
 
 
-def _subsets(sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """For each interval of a row of numbers `wanted` different ones of its `sizes`, all subsets alike; ascending."""
+def _subsets(sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
+    """For each interval of a row of numbers `counts` different ones of its `sizes`, all subsets alike; ascending."""
     firsts = _firsts(sizes)
     # More than half wanted: draw those left out, so that draws rarely hit what is drawn already.
-    inverted = 2 * wanted > sizes
-    drawn = _distinct(firsts, sizes, np.where(inverted, sizes - wanted, wanted), rng)
+    inverted = 2 * counts > sizes
+    drawn = _distinct(firsts, sizes, np.where(inverted, sizes - counts, counts), rng)
     owner = np.searchsorted(firsts, drawn, side="right") - 1
-    left_out, kept = drawn[inverted[owner]], drawn[~inverted[owner]]
+    left_out, chosen = drawn[inverted[owner]], drawn[~inverted[owner]]
     full = _expand_intervals(firsts[inverted], sizes[inverted])
-    return np.sort(np.concatenate([kept, full[~contains(left_out, full)]]))
+    return np.sort(np.concatenate([chosen, full[~contains(left_out, full)]]))
 
 
 def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:

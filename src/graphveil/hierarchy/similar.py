@@ -61,11 +61,11 @@ def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> In
     Returns:
         int64, a group with other members for each isolated node.
     """
-    others = np.ones(len(groups), np.bool_)
-    others[isolated] = False
+    connected = np.ones(len(groups), np.bool_)
+    connected[isolated] = False
     count = int(groups.max()) + 1
-    sizes = np.bincount(groups[others], minlength=count)
-    sums = np.stack([np.bincount(groups[others], column, count) for column in rows[others].T], axis=1)
+    sizes = np.bincount(groups[connected], minlength=count)
+    sums = np.stack([np.bincount(groups[connected], column, count) for column in rows[connected].T], axis=1)
     there = np.flatnonzero(sizes)
     means = sums[there] / sizes[there, None]
     result = np.empty(len(isolated), np.int64)

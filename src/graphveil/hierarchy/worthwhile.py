@@ -39,11 +39,11 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
         value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
         # A finer division always fits the edges it was read off better; the price keeps it from winning by that alone.
         alternatives[top] = value[_subtree_roots(tree, groups)] + _PRICE * np.bincount(groups)
-    taken = best_values(*_node_statistics(nested, pairs), alternatives, _SUPPORT)[1]
+    replaced = best_values(*_node_statistics(nested, pairs), alternatives, _SUPPORT)[1]
     result, settled = [levels[0]], np.zeros(len(levels[0]), np.bool_)
     for groups, top, finer in zip(levels[:-1], roots_of_levels, levels[1:], strict=False):
         # Once an order by degree was better, nothing inside the group is divided any more.
-        settled |= taken[top][groups]
+        settled |= replaced[top][groups]
         result.append(numbered(result[-1], np.where(settled, 0, finer)))
     return result
 

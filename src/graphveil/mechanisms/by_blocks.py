@@ -67,8 +67,8 @@ def randomize_by_blocks(
     # Everybody's values are looked at before the first draw: a refusal then says nothing of the rows before it.
     arrays = _checked(mechanism, values)
     keys = BlockNoise(randomness).keys(len(blocks))
-    found = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
-    return _joined(found, blocks)
+    reports = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
+    return _joined(reports, blocks)
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ class _ReportsOfBlock:
         return scipy.sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
 
 
-def _joined(found: Iterable[tuple[Any, dict[str, Array]]], blocks: Blocks) -> Any:
+def _joined(reports: Iterable[tuple[Any, dict[str, Array]]], blocks: Blocks) -> Any:
     """The reports of all blocks, each written into its rows when it comes: no second copy of them is ever held."""
     kinds, whole = set[Any](), dict[str, Array]()
-    for block, (kind, parts) in zip(blocks, found, strict=True):
+    for block, (kind, parts) in zip(blocks, reports, strict=True):
         kinds.add(kind)
         for name, part in parts.items():
             if name not in whole:

@@ -157,7 +157,7 @@ class MechanismInfo:
 
     def takes(self, option: str) -> bool:
         """Whether it is built with this keyword."""
-        return any(one.name == option for one in self.options)
+        return option in {keyword.name for keyword in self.options}
 
 
 _PACKAGE: Final = "graphveil.mechanisms"

@@ -78,10 +78,10 @@ def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[
 
 
 def _ranked(epsilon: float, answers: int) -> list[CategoryRow]:
-    chosen = type(best_category(epsilon, answers))
+    best = type(best_category(epsilon, answers))
     rows = [
-        CategoryRow(name, epsilon, answers, one.law.total_variance, one.report_bytes, isinstance(one, chosen))
-        for name, one in _built(epsilon, answers)
+        CategoryRow(name, epsilon, answers, built.law.total_variance, built.report_bytes, isinstance(built, best))
+        for name, built in _built(epsilon, answers)
     ]
     # The chosen one before those that are equal but for rounding.
     return sorted(rows, key=lambda row: (not row.best, row.total_variance))

@@ -31,31 +31,31 @@ class MixedReports:
     """What users answer: which questions each was asked, and the answers to each question in the users' order.
 
     Args:
-        asked: bool [n, J].
+        assigned: bool [n, J].
         answers: for each question the reports of those who were asked it; None: nobody was.
     """
 
-    asked: Tensor
+    assigned: Tensor
     answers: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         counts = [0 if sent is None else len(sent) for sent in self.answers]
         # An answer too many would be read as another person's.
-        if self.asked.ndim != 2 or self.asked.sum(dim=0).tolist() != counts:
-            raise InputError(f"{counts} answers for {tuple(self.asked.shape)} questions", where="reports")
+        if self.assigned.ndim != 2 or self.assigned.sum(dim=0).tolist() != counts:
+            raise InputError(f"{counts} answers for {tuple(self.assigned.shape)} questions", where="reports")
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.assigned)
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
         sent = {
             f"{place}.{key}": part
-            for place, one in enumerate(self.answers)
-            if one is not None
-            for key, part in one.to_tensors().items()
+            for place, reports in enumerate(self.answers)
+            if reports is not None
+            for key, part in reports.to_tensors().items()
         }
-        return {"asked": self.asked, **sent}
+        return {"asked": self.assigned, **sent}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class Mixed:
         """m: how many questions each person is asked."""
         if self.weights is not None:
             return len(self.questions)
-        return self.sampled or best_sample(self.epsilon, tuple(len(one.answers) for one in self.questions))
+        return self.sampled or best_sample(self.epsilon, tuple(len(question.answers) for question in self.questions))
 
     @property
     def parts(self) -> tuple[Question, ...]:
@@ -105,7 +105,7 @@ class Mixed:
         # Of those that are drawn, not of all: what is not asked costs nothing.
         shares = share_out(self.epsilon, weights)
         each = (shares[0],) * many if self.weights is None else shares
-        return tuple(replace(one, epsilon=share) for one, share in zip(self.questions, each, strict=True))
+        return tuple(replace(question, epsilon=share) for question, share in zip(self.questions, each, strict=True))
 
     @property
     def total_variance(self) -> float:
@@ -137,34 +137,34 @@ class Mixed:
         """
         # All blocks are read and checked before the first draw: a refusal says nothing of the rows before it.
         truths = [part.truth(values) for part in self.parts]
-        asked = np.zeros((len(truths[0]), len(truths)), np.bool_)
-        np.put_along_axis(asked, draw_subsets(*asked.shape, self.drawn, randomness), True, axis=1)
+        assigned = np.zeros((len(truths[0]), len(truths)), np.bool_)
+        np.put_along_axis(assigned, draw_subsets(*assigned.shape, self.drawn, randomness), True, axis=1)
         sent = (
-            part.mechanism.randomize(true[who], randomness=randomness) if who.any() else None
-            for part, true, who in zip(self.parts, truths, asked.T, strict=True)
+            part.mechanism.randomize(true[people], randomness=randomness) if people.any() else None
+            for part, true, people in zip(self.parts, truths, assigned.T, strict=True)
         )
-        return MixedReports(torch.from_numpy(asked), tuple(sent))
+        return MixedReports(torch.from_numpy(assigned), tuple(sent))
 
     def evidence(self, reports: MixedReports) -> tuple[FloatArray, ...]:
         """log Pr[answer sent | answer] of each question, float64 [n, k]; zeros for those who were not asked it."""
-        found = []
-        for part, sent, who in zip(self.parts, reports.answers, reports.asked.numpy().T, strict=True):
+        evidence = []
+        for part, sent, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
             # Zeros for all answers alike: no evidence, which leaves a posterior as it is.
             each = np.zeros((len(reports), len(part.answers)))
             if sent is not None:
-                each[who] = part.mechanism.evidence(sent)
-            found.append(each)
-        return tuple(found)
+                each[people] = part.mechanism.evidence(sent)
+            evidence.append(each)
+        return tuple(evidence)
 
     def estimate(self, reports: MixedReports) -> tuple[FloatArray, ...]:
         """The unbiased estimate of the one-hot answer to each question, float64 [n, k]."""
-        found = []
-        for part, sent, who in zip(self.parts, reports.answers, reports.asked.numpy().T, strict=True):
+        estimates = []
+        for part, sent, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
             each = np.zeros((len(reports), len(part.answers)))
             if sent is not None:
-                each[who] = part.mechanism.estimate(sent).double().numpy() * (len(self.parts) / self.drawn)
-            found.append(each)
-        return tuple(found)
+                each[people] = part.mechanism.estimate(sent).double().numpy() * (len(self.parts) / self.drawn)
+            estimates.append(each)
+        return tuple(estimates)
 
     def log_likelihood(self, reports: MixedReports, values: Values) -> Tensor:
         """log Pr[report | value] for each row, float64 [n].
@@ -185,12 +185,12 @@ class Mixed:
         Args:
             values: encoded vectors [n, d].
         """
-        scale, found = len(self.parts) / self.drawn, []
+        scale, variances = len(self.parts) / self.drawn, []
         for part in self.parts:
             true = part.truth(values)
             hot = true[:, None] == np.arange(len(part.answers))
-            found.append(scale * part.mechanism.variance(true).numpy() + (scale - 1) * hot)
-        return tuple(found)
+            variances.append(scale * part.mechanism.variance(true).numpy() + (scale - 1) * hot)
+        return tuple(variances)
 
 
 @lru_cache(maxsize=64)

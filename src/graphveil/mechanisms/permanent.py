@@ -172,9 +172,9 @@ def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")
     once = mechanism.guarantee
     permanent = (assume("permanent-reports"), assume("changes-open"))
-    kept = tuple(fact for fact in once.assumes if fact != ONCE)
+    assumes = tuple(fact for fact in once.assumes if fact != ONCE)
     # Different values have independent noise, so their reports compose by adding up; equal ones are one report.
-    return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*kept, *permanent))
+    return replace(once, epsilon=values * once.epsilon, delta=values * once.delta, assumes=(*assumes, *permanent))
 
 
 def _field(field: str | int) -> Context:
@@ -193,10 +193,10 @@ def _law(mechanism: Any) -> Context:
         raise InputError(f"{type(mechanism).__name__} has no permanent report", allowed="features, labels")
     parameters: list[str] = []
     # Parameters at their default are left out, so that a new one with a default changes no old noise.
-    for one in fields(mechanism):
-        value = getattr(mechanism, one.name)
-        if one.init and one.name != "kind" and value != one.default:
-            parameters += [one.name, _plain(value)]
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if field.init and field.name != "kind" and value != field.default:
+            parameters += [field.name, _plain(value)]
     # Chosen by rules that a later version may change.
     chosen = getattr(mechanism, "coordinates", mechanism.sent if isinstance(mechanism, SubsetSelection) else None)
     return "law", name, *parameters, *(() if chosen is None else ("coordinates", chosen))
@@ -255,14 +255,14 @@ def _bit_by_bit(
 def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Whether the true list names each user for whom it answers."""
     ids = np.asarray(named)
-    others = f"ids 0 to {mechanism.nodes - 1} but the user's own"
+    allowed = f"ids 0 to {mechanism.nodes - 1} but the user's own"
     if not 0 <= user < mechanism.nodes or ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise InputError(
-            "a list that is not a row of ids, or belongs to no user", where="permanent_list", allowed=others
+            "a list that is not a row of ids, or belongs to no user", where="permanent_list", allowed=allowed
         )
     wrong = np.flatnonzero((ids < 0) | (ids >= mechanism.nodes) | (ids == user))
     if wrong.size:
-        raise InputError("an id is not another user", where=f"permanent_list, place {int(wrong[0])}", allowed=others)
+        raise InputError("an id is not another user", where=f"permanent_list, place {int(wrong[0])}", allowed=allowed)
     true = np.zeros(mechanism.nodes, np.bool_)
     true[ids.astype(np.int64)] = True
     true[: _first_other(mechanism, user)] = False

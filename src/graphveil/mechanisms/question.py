@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
+from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.values import FloatArray, Values, blocks
@@ -112,12 +112,12 @@ class Question:
         """
         rows = self.domain.open(values)
         stop = self.place + self.column.kind.width
-        found = np.empty(rows.shape[0], np.int64)
+        answers = np.empty(rows.shape[0], np.int64)
         # Block by block: sparse rows are never dense as a whole.
         for first, last in blocks(*rows.shape):
             block = self.domain.fractions(rows.block(first, last)[:, self.place : stop])
-            found[first:last] = self._numbers(block, first)
-        return found
+            answers[first:last] = self._numbers(block, first)
+        return answers
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Any:
         """What the devices send.
@@ -177,9 +177,9 @@ class Question:
         """Which of the values each row holds."""
         kind = self.column.kind
         if isinstance(kind, Category):
-            held = block.sum(axis=1)
-            wrong = ((block != 0) & (block != 1)).any(axis=1) | (held > 1) | ((held == 0) & (not kind.empty))
-            answer: FloatArray = np.where(held > 0, block.argmax(axis=1), float(len(kind.values)))
+            total = block.sum(axis=1)
+            wrong = ((block != 0) & (block != 1)).any(axis=1) | (total > 1) | ((total == 0) & (not kind.empty))
+            answer: FloatArray = np.where(total > 0, block.argmax(axis=1), float(len(kind.values)))
         else:
             steps = block[:, 0] * (len(self._names) - 1)
             answer = np.rint(steps)

@@ -82,15 +82,15 @@ class Spend:
 class Account(Protocol):
     """Where a ledger is kept for good, perhaps for several processes at once."""
 
-    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
-        """Keep for good what `paid` has beyond `held`, and return everything that the account then holds.
+    def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
+        """Keep for good what `paid` has beyond `previous`, and return everything that the account then holds.
 
         Args:
-            held: what the caller knew before spending.
+            previous: what the caller knew before spending.
             paid: the same with its new spends at the end.
 
         Raises:
-            BudgetError: others have spent what was left. Nothing was kept then.
+            BudgetError: other processes have spent what was left; nothing is stored then.
         """
         ...
 
@@ -241,8 +241,8 @@ def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
     for entry in budget:
         if entry.unit == unit:
             return entry
-    known = ", ".join(entry.unit for entry in budget)
-    raise BudgetError(f"no budget was declared for {unit!r}", where="ledger", allowed=known)
+    units = ", ".join(entry.unit for entry in budget)
+    raise BudgetError(f"no budget was declared for {unit!r}", where="ledger", allowed=units)
 
 
 def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
@@ -278,7 +278,7 @@ def _sum_for(unit: str, spends: tuple[Spend, ...]) -> tuple[float, float]:
 
 
 def _fits(total: _Amount, budget: float, scale: int) -> bool:
-    """Whether a sum is no more than a budget, but for what floating point bent."""
+    """Whether a sum is at most a budget, up to what floating point distorted."""
     # The second test grants what `remaining` printed: it counts in the same rounded units.
     return total * (1 - _SLACK) <= _exact(budget) or _up(total, scale) <= _charge(budget, scale)
 
@@ -289,7 +289,7 @@ def _charge(amount: float, scale: int) -> float:
 
 
 def _exact(amount: float) -> _Amount:
-    """The decimal that an amount is written with."""
+    """The decimal in which an amount is written."""
     # repr gives the decimal a user typed (0.1), not the binary number beside it, so sums come out as on paper.
     return math.inf if math.isinf(amount) else Fraction(repr(float(amount)))
 

@@ -32,54 +32,57 @@ class LedgerFile:
         # Resolved once: after a change of folder a relative path would name another ledger, with the whole budget left.
         self.path = path.resolve()
 
-    def open(self, known: Ledger) -> Ledger:
+    def open(self, recorded: Ledger) -> Ledger:
         """Return the ledger on disk, tied to this account.
 
         Args:
-            known: what was spent as far as is known otherwise (by the model), which the file must continue.
+            recorded: what was spent according to the model's own record, which the file must continue.
 
         Raises:
             ModelFileError: the file is damaged, or is no continuation.
         """
-        stored = self._read(known)
+        stored = self._read(recorded)
         # Who puts back an older copy of the file would have spent budget to spend again: the model's own record
         # notices.
-        if not continues(stored, known):
+        if not continues(stored, recorded):
             raise self._foreign()
         return replace(stored, account=self)
 
-    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
-        """Put on disk what `paid` has beyond `held`; return everything on disk then, spends of others included.
+    def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
+        """Put on disk what `paid` has beyond `previous`; return everything on disk then, spends of others included.
 
         Args:
-            held: what the caller knew before spending.
+            previous: what the caller knew before spending.
             paid: the same with its new spends at the end.
 
         Raises:
-            BudgetError: others have spent what was left.
-            ModelFileError: the file is no continuation of `held`.
+            BudgetError: other processes have spent what was left.
+            ModelFileError: the file is no continuation of `previous`.
             InputError: the disk refuses to write. Nothing was spent in each case.
         """
         # Reading, checking and writing in one lock: two processes that each saw enough left would both be paid
         # otherwise.
         with self.locked():
-            stored = self._read(held)
-            # Spends of others may stand behind those held, never in front: a ledger only ever grows at its end.
-            if not begins(stored, held):
+            stored = self._read(previous)
+            # Spends of other processes may stand behind the previous ones, never in front: a ledger only ever grows at
+            # its end.
+            if not begins(stored, previous):
                 raise self._foreign()
-            # Read again under the lock: another process may have spent since `held` was opened, and its spends come
+            # Read again under the lock: another process may have spent since `previous` was opened, and its spends come
             # first.
             budget = _merged(stored.budget, paid.budget)
             # Building this ledger raises BudgetError where the spends of all processes together are too many.
-            kept = replace(stored, budget=budget, spends=stored.spends + paid.spends[len(held.spends) :])
+            settled = replace(stored, budget=budget, spends=stored.spends + paid.spends[len(previous.spends) :])
             try:
-                write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+                write_text(
+                    self.path, json.dumps(settled.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+                )
                 # The rename itself must reach the disk before data are read: else a power cut forgets the spend.
                 sync_folder(self.path.parent)
             except OSError as error:
                 remedy = "nothing was read or spent: make room, or let the folder be written to"
                 raise InputError(f"cannot be written: {error.strerror}", where=str(self.path), remedy=remedy) from error
-        return replace(kept, account=self)
+        return replace(settled, account=self)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -99,8 +102,8 @@ class LedgerFile:
             _lock(file)
             yield
 
-    def _read(self, known: Ledger) -> Ledger:
-        return read_ledger(self.path) if self.path.is_file() else known.detached()
+    def _read(self, recorded: Ledger) -> Ledger:
+        return read_ledger(self.path) if self.path.is_file() else recorded.detached()
 
     def _foreign(self) -> ModelFileError:
         remedy = "it was changed, or belongs to another model: put the file of this folder back"
@@ -120,41 +123,41 @@ def read_ledger(path: Path) -> Ledger:
         raise ModelFileError(f"damaged ledger: {error}", where=str(path)) from error
 
 
-def begins(stored: Ledger, known: Ledger) -> bool:
-    """Whether `stored` begins with the spends of `known`.
+def begins(stored: Ledger, earlier: Ledger) -> bool:
+    """Whether `stored` begins with the spends of `earlier`.
 
     Args:
         stored: the longer one, such as a file's.
-        known: the one it should go on from.
+        earlier: the one it should go on from.
     """
-    mine = known.to_dict()["spends"]
+    mine = earlier.to_dict()["spends"]
     # Compared as they are written: a spend that was read back is equal however its parameters were typed.
     return bool(stored.to_dict()["spends"][: len(mine)] == mine)
 
 
-def continues(stored: Ledger, known: Ledger) -> bool:
-    """Whether `stored` begins with the spends of `known`, and differs in budgets only for what was spent since.
+def continues(stored: Ledger, earlier: Ledger) -> bool:
+    """Whether `stored` begins with the spends of `earlier`, and differs in budgets only for what was spent since.
 
     Args:
         stored: the later one, such as a file's.
-        known: the one it should go on from.
+        earlier: the one it should go on from.
 
     Returns:
         False where a budget shrank, or changed without a spend that needed it.
     """
-    since = {spend.unit for spend in stored.spends[len(known.spends) :]}
+    since = {spend.unit for spend in stored.spends[len(earlier.spends) :]}
     new = {entry.unit: entry for entry in stored.budget}
-    for entry in known.budget:
+    for entry in earlier.budget:
         now = new.pop(entry.unit, None)
         raised = now is not None and now.epsilon >= entry.epsilon and now.delta >= entry.delta and now.unit in since
         # A budget may grow, by a declaration that a later spend needed; any other change was made by hand.
         if now != entry and not raised:
             return False
-    return begins(stored, known) and set(new) <= since
+    return begins(stored, earlier) and set(new) <= since
 
 
 def _merged(stored: tuple[Budget, ...], paid: tuple[Budget, ...]) -> tuple[Budget, ...]:
-    """Every budget of both, the larger where both declare one: who raises what another raised is no further than it."""
+    """Every budget of both, the larger where both declare one: raising what is raised already adds nothing."""
     budgets = {entry.unit: entry for entry in stored}
     for entry in paid:
         old = budgets.get(entry.unit, entry)

@@ -31,7 +31,7 @@ def _exhibits() -> Iterator[Exhibit]:
             yield Exhibit(paper, **about, entries=entries, **common)
 
 
-EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({one.id: one for one in _exhibits()})
+EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhibit in _exhibits()})
 
 
 def find_exhibit(name: str) -> Exhibit:
@@ -44,7 +44,7 @@ def find_exhibit(name: str) -> Exhibit:
     if name not in EXHIBITS:
         # Names differ in their last digit: a low bar would offer another table of the same paper.
         near = difflib.get_close_matches(name.lower(), [*EXHIBITS, "list"], n=1, cutoff=0.5)
-        runnable = ", ".join(one.id for one in EXHIBITS.values() if one.state != "no")
+        runnable = ", ".join(exhibit.id for exhibit in EXHIBITS.values() if exhibit.state != "no")
         remedy = f"did you mean {near[0]}?" if near else "graphveil reproduce list shows all"
         raise InputError(f"no table or figure {name!r}", allowed=runnable, remedy=remedy)
     exhibit = EXHIBITS[name]
@@ -58,9 +58,9 @@ def listing() -> str:
     parts = []
     for paper, title in PAPERS.items():
         rows = [
-            f"| `{one.id}` | {one.caption} | {one.said} | {', '.join(one.data)} | {long(one)} |"
-            for one in EXHIBITS.values()
-            if one.paper == paper
+            f"| `{exhibit.id}` | {exhibit.caption} | {exhibit.status} | {', '.join(exhibit.data)} | {long(exhibit)} |"
+            for exhibit in EXHIBITS.values()
+            if exhibit.paper == paper
         ]
         head = "| name | shows | can be run | data | 10 splits take |\n| --- | --- | --- | --- | --- |"
         parts.append("\n".join([f"### {title}", "", head, *rows]))

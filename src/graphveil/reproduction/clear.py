@@ -232,8 +232,8 @@ class _Linear:
 def _words(plan: Plan, parts: Sequence[Part], seed: int) -> list[np.ndarray]:
     """Return what holders would draw for the shared first layer."""
     source, widths = np.random.default_rng(20_000 + seed), [features.shape[1] for features, _ in parts]
-    others = {"shared-linear": [sum(widths)] * len(parts), "individual": []}
-    sizes = others.get(plan.mode, widths * len(parts))
+    by_mode = {"shared-linear": [sum(widths)] * len(parts), "individual": []}
+    sizes = by_mode.get(plan.mode, widths * len(parts))
     return [source.integers(0, 2**64, size * plan.width, dtype=np.uint64) for size in sizes]
 
 

@@ -112,7 +112,7 @@ class Exhibit:
     @property
     def title(self) -> str:
         """Its number as it is printed: "Table 3"."""
-        return re.sub(r"(\D+)(\d+)", lambda found: f"{found[1].capitalize()} {found[2]}", self.number)
+        return re.sub(r"(\D+)(\d+)", lambda match: f"{match[1].capitalize()} {match[2]}", self.number)
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class Exhibit:
         return tuple(dict.fromkeys(entry.data for entry in self.entries))
 
     @property
-    def said(self) -> str:
+    def status(self) -> str:
         """The state in words."""
         return self.state if self.state == "yes" else f"{self.state}: {self.why}"
 

@@ -74,7 +74,7 @@ class Federated:
         if self.kind == "shares":
             # Fresh masks: the accuracy does not depend on them, beyond rounding.
             shared = run_on_shares(self.plan, parts, graph.y, split, seed, randomness=SecureRandomness())
-            return shared.found.best, Cost(self.plan.epochs, shared.seconds, shared.transcript.bytes)
+            return shared.head.best, Cost(self.plan.epochs, shared.seconds, shared.transcript.bytes)
         if self.plan.mode == "secureml":
             return run_in_clear(self.plan, parts, graph.y, split, seed).best, None
         return run(self.plan, parts, graph.y, split, seed), None

@@ -119,9 +119,9 @@ def _losses() -> Iterator[Entry]:
 def _hops_of_features() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_x in (0.01, 0.1, 1.0):
-            found = _FOUND["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
+            figures = _FOUND["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
             for place, hops in enumerate(_HOPS):
-                figure = found[place] if found else None
+                figure = figures[place] if figures else None
                 yield _entry(f"eps_x={rounded_up(epsilon_x)} K_x={hops}", data, epsilon_x, 1.0, figure, steps_x=hops)
 
 

@@ -61,9 +61,8 @@ class Run:
         Raises:
             KeyError, TypeError, ValueError, InputError: for anything else.
         """
-        told = content["price"]
-        of_one = None if told["relationship"] is None else float(told["relationship"])
-        price = Price(str(told["unit"]), float(told["epsilon"]), float(told["delta"]), of_one)
-        told = content.get("cost")
-        cost = None if told is None else Cost(int(told["epochs"]), float(told["seconds"]), int(told["bytes"]))
+        prices, costs = content["price"], content.get("cost")
+        relationship = None if prices["relationship"] is None else float(prices["relationship"])
+        price = Price(str(prices["unit"]), float(prices["epsilon"]), float(prices["delta"]), relationship)
+        cost = None if costs is None else Cost(int(costs["epochs"]), float(costs["seconds"]), int(costs["bytes"]))
         return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]), cost)

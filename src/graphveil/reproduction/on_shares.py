@@ -105,9 +105,9 @@ class _Holder:
     def masked(self, share: Tensor) -> Program[Masked]:
         mask = self._keys.factor.expand(self._names.next(), tuple(share.shape))
         opened = share - mask
-        for name in self._roster.others:
+        for name in self._roster.other_holders:
             yield Send(name, "masked-left", share - mask)
-        for name in self._roster.others:
+        for name in self._roster.other_holders:
             opened = opened + (yield Receive(name, "masked-left", tuple(share.shape)))
         return Masked(share, opened, mask)
 
@@ -133,12 +133,12 @@ class _Holder:
         return (yield from truncate_shared(self._zero, share, self._keys.cut, scale, self._names.next()))
 
     def answered(self, share: Tensor) -> Program[Tensor]:
-        first, *others = self._roster.holders
+        first, *other_holders = self._roster.holders
         # Shares of z come from a cut, which masked them anew: the label holder learns their sum and no more.
         if self._labels is None:
             yield Send(first, "opened-share", share)
             return torch.zeros_like(share)
-        for name in others:
+        for name in other_holders:
             share = share + (yield Receive(name, "opened-share", tuple(share.shape)))
         # Slopes are nobody else's: all of them are the label holder's share, and masks hide it in every product.
         return encode(self._labels.slopes(decode(share)), SLOPE_BITS)
@@ -163,8 +163,8 @@ class _Dealer:
 
     def product(self, a: Masked, b: Masked, multiply: Multiply) -> Program[Tensor]:
         label, whole = self._names.next(), multiply(a.mask, b.mask)
-        first, *others = self._keys
-        for name in others:
+        first, *other_holders = self._keys
+        for name in other_holders:
             whole = whole - self._keys[name].product.expand(label, tuple(whole.shape))
         yield Send(first, "correction", whole)
         return whole.to("meta")
@@ -197,24 +197,24 @@ class Lefts:
         Args:
             names: of the holders. nodes: n. columns: of each holder's features.
         """
-        found = {}
+        matrices = {}
         for place, (owner, wide) in enumerate(zip(names, columns, strict=True)):
-            others = tuple(name for name in names if name != owner)
+            partners = tuple(name for name in names if name != owner)
             for called, size in ((features_of(place), wide), (means_of(place), nodes)):
-                found[called] = LeftMatrix(called, owner, others, nodes, size)
-        return cls(found)
+                matrices[called] = LeftMatrix(called, owner, partners, nodes, size)
+        return cls(matrices)
 
     def products(self, name: str, width: int, *, transposed: bool) -> tuple[Product, ...]:
         """Return the products of one matrix with every other holder's share."""
         left = self.named[name]
-        return tuple(Product(left, other, width, transposed) for other in left.others)
+        return tuple(Product(left, other, width, transposed) for other in left.partners)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A run on shares: what the label holder found, all messages, and the CPU seconds of all parties together."""
+    """A run on shares: the label holder's head, all messages, and the CPU seconds of all parties together."""
 
-    found: LabelHolder
+    head: LabelHolder
     transcript: Transcript
     seconds: float
 
@@ -237,7 +237,7 @@ def run_on_shares(
     programs = {SERVER: _dealt(lefts, names, starts[SERVER], plan, randomness)}
     for place, name in enumerate(names):
         own, mine = matrices_of(place, parts[place]), head if place == 0 else None
-        programs[name] = _held(Roster(name, names), lefts, own, mine, starts[name], plan, randomness)
+        programs[name] = _holder_program(Roster(name, names), lefts, own, mine, starts[name], plan, randomness)
     _, transcript = simulate(programs)
     return Shared(head, transcript, time.process_time() - began)
 
@@ -254,7 +254,7 @@ def _dealt(lefts: Lefts, names: Sequence[str], start: Start, plan: Plan, randomn
     yield from train(_Dealer(constants, keys, lefts), start, plan)
 
 
-def _held(
+def _holder_program(
     roster: Roster,
     lefts: Lefts,
     own: Mapping[str, RingMatrix],

@@ -87,8 +87,8 @@ def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """
     idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
     if idle:
-        known = f"{', '.join(exhibit.data)}; {', '.join(dict.fromkeys(entry.row for entry in exhibit.entries))}"
-        raise InputError(f"{idle[0]!r} is in no row", where="--only", allowed=known)
+        available = f"{', '.join(exhibit.data)}; {', '.join(dict.fromkeys(entry.row for entry in exhibit.entries))}"
+        raise InputError(f"{idle[0]!r} is in no row", where="--only", allowed=available)
     # Words of one kind widen the choice, words of both kinds narrow it: cora and multi-bit are multi-bit on Cora.
     data = {word for word in only if word in exhibit.data}
     rows = [word for word in only if word not in data]
@@ -167,7 +167,7 @@ def run_missing(
             except MissingDataError as error:
                 # The rest may take hours, and is worth having without this.
                 absent[entry.data] = str(error)
-                if {one.data for one in entries} == set(absent):
+                if {entry.data for entry in entries} == set(absent):
                     raise
         if missing and entry.data in absent:
             continue
@@ -175,8 +175,8 @@ def run_missing(
             if number not in missing:
                 folder.remember(name)
                 continue
-            found = train(entry, graphs[entry.data], number)
-            folder.keep(name, sealed({"entry": entry.to_dict(), "split": number, "run": found.to_dict()}))
+            run = train(entry, graphs[entry.data], number)
+            folder.keep(name, sealed({"entry": entry.to_dict(), "split": number, "run": run.to_dict()}))
         # Read back even where it was only now written: what is shown is what is kept.
         rows.append(Row(entry, tuple(_run(folder.path / name, entry) for name in names)))
     return Outcome(tuple(rows), absent)

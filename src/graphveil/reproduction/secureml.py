@@ -202,20 +202,20 @@ class _Network:
     def forward(self, party: Arithmetic) -> Program[Tensor]:
         """Return a share of z [n, d]."""
         h = yield from self._first.forward(party)
-        found = []
+        outputs = []
         for branch in self._branches:
-            found.append((yield from branch.forward(party, h)))
-        mean = yield from party.cut(_times(1 / len(found), sum(found[1:], found[0])), VALUES)
+            outputs.append((yield from branch.forward(party, h)))
+        mean = yield from party.cut(_times(1 / len(outputs), sum(outputs[1:], outputs[0])), VALUES)
         return (yield from self._hidden.forward(party, mean))
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[None]:
         """Step down, from a share of the slope of z."""
         whole = yield from self._hidden.backward(party, slope)
         slope = yield from party.cut(_times(1 / len(self._branches), whole), SLOPES)
-        found = []
+        slopes = []
         for branch in self._branches:
-            found.append((yield from branch.backward(party, slope)))
-        yield from self._first.backward(party, sum(found[1:], found[0]))
+            slopes.append((yield from branch.backward(party, slope)))
+        yield from self._first.backward(party, sum(slopes[1:], slopes[0]))
 
 
 @dataclass(frozen=True)
@@ -272,8 +272,8 @@ class LabelHolder:
         self._keep(z)
         leaf = z[self._rows].requires_grad_()
         # Dropped out here, where z is known: on shares it would be a product more.
-        kept = torch.rand(leaf.shape, generator=self._generator) >= self._rate
-        logits = self._head(leaf * kept / (1 - self._rate))
+        survives = torch.rand(leaf.shape, generator=self._generator) >= self._rate
+        logits = self._head(leaf * survives / (1 - self._rate))
         self._adam.zero_grad()
         loss = functional.cross_entropy(logits, self._labels[self._rows])
         loss.backward()  # type: ignore[no-untyped-call]

@@ -75,7 +75,7 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
 def _test(data: str, setting: str, method: str, rival: str, mine: Row, other: Row) -> Tested:
     pairs = zip(mine.runs, other.runs, strict=True)
     # Paired: the same split number draws the same nodes for both, whose luck cancels.
-    gaps = np.array([100 * (one.accuracy.mean - two.accuracy.mean) for one, two in pairs])
+    gaps = np.array([100 * (ours.accuracy.mean - theirs.accuracy.mean) for ours, theirs in pairs])
     many, points = len(gaps), float(gaps.mean())
     if many < 2 or not float(gaps.std(ddof=1)) > 0:
         return Tested(data, setting, method, rival, points, None)
@@ -93,14 +93,14 @@ def cells(row: Row) -> tuple[str, ...]:
     if published is not None:
         paper = f"{published.mean:.1f}" + ("" if published.width is None else f"±{published.width:.1f}")
     # Papers count one bit of one list, or one entry; a reader thinks of the friendship.
-    one = "" if price.relationship is None else f" ({rounded_up(price.relationship)} a relationship)"
+    relationship = "" if price.relationship is None else f" ({rounded_up(price.relationship)} a relationship)"
     return (
         row.entry.row,
         paper,
         f"{100 * ours.mean:.1f} ({100 * ours.low:.1f} to {100 * ours.high:.1f})",
         "-" if row.points is None else f"{row.points:+.1f}",
         row.entry.claimed or "-",
-        f"{rounded_up(price.epsilon)}{one}",
+        f"{rounded_up(price.epsilon)}{relationship}",
     )
 
 
@@ -116,21 +116,21 @@ def by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
     """Return what to mind, what is missing in the catalogue, and what was not run: kind and sentence."""
     units = " or ".join(dict.fromkeys(row.runs[0].price.unit for row in outcome.rows))
-    said = [("Mind", note) for note in (*exhibit.notes, f"epsilon: true is the price of {units}")]
+    lines = [("Mind", note) for note in (*exhibit.notes, f"epsilon: true is the price of {units}")]
     # What the catalogue lacks stands under every table, so that no part passes for the whole.
     if exhibit.why:
-        said.append(("Missing", exhibit.why))
-    said += [("Cost", f"{row.entry.data}, {row.entry.row}: {cost}") for row in outcome.rows for cost in _costs(row)]
-    said += [("t-test", test.sentence) for test in _tests(exhibit, outcome)]
-    return said + [("Not run", f"{data}: {why}") for data, why in outcome.absent.items()]
+        lines.append(("Missing", exhibit.why))
+    lines += [("Cost", f"{row.entry.data}, {row.entry.row}: {cost}") for row in outcome.rows for cost in _costs(row)]
+    lines += [("t-test", test.sentence) for test in _tests(exhibit, outcome)]
+    return lines + [("Not run", f"{data}: {why}") for data, why in outcome.absent.items()]
 
 
 def _costs(row: Row) -> Iterator[str]:
     """Say what an epoch takes of the parties, where they ran; the mean of the splits."""
-    found = [run.cost for run in row.runs if run.cost is not None]
-    if found:
-        epochs = sum(cost.epochs for cost in found)
-        seconds, size = sum(cost.seconds for cost in found) / epochs, sum(cost.bytes for cost in found) / epochs
+    costs = [run.cost for run in row.runs if run.cost is not None]
+    if costs:
+        epochs = sum(cost.epochs for cost in costs)
+        seconds, size = sum(cost.seconds for cost in costs) / epochs, sum(cost.bytes for cost in costs) / epochs
         yield f"{seconds:.3g} CPU s and {size / 1e6:.0f} MB an epoch, of all parties together, set-up spread over all"
 
 

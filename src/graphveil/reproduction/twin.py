@@ -79,10 +79,10 @@ class _Heard:
 
     def uint64(self, count: int) -> np.ndarray:
         """Return words."""
-        found = self._source.uint64(count)
+        drawn = self._source.uint64(count)
         if count in self._counts:
-            self.words.append(found.copy())
-        return found
+            self.words.append(drawn.copy())
+        return drawn
 
     def bytes(self, count: int) -> bytes:
         """Return bytes."""

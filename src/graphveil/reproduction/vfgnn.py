@@ -27,14 +27,14 @@ def _together() -> Iterator[Entry]:
         first, second, *combined, mixed = figures.split()
         # Folds have no published figures of their own: the paper names both protocols, and its figures fit the first.
         for split, kind in (("declared", ""), ("5-fold", ", five folds")):
-            told = None if kind else (first, second, mixed)
-            yield _entry(f"first holder alone{kind}", data, told and told[0], split, kind="alone", holder=0)
-            yield _entry(f"second holder alone{kind}", data, told and told[1], split, kind="alone", holder=1)
+            separate = None if kind else (first, second, mixed)
+            yield _entry(f"first holder alone{kind}", data, separate and separate[0], split, kind="alone", holder=0)
+            yield _entry(f"second holder alone{kind}", data, separate and separate[1], split, kind="alone", holder=1)
             for combine, figure in zip(COMBINES, combined, strict=True):
                 yield _entry(f"vfgnn {combine}{kind}", data, None if kind else figure, split, combine=combine)
                 if not kind:
                     yield _entry(f"ours: vfgnn {combine}", data, None, split, combine=combine, apart=True)
-            yield _entry(f"everything in one place{kind}", data, told and told[2], split, kind="mixed")
+            yield _entry(f"everything in one place{kind}", data, separate and separate[2], split, kind="mixed")
         # The text tells of no other way to combine, and the table's figures fit the declared split.
         figure = _FOUND["secureml"].get(data)
         secured = {"mode": "secureml", "combine": "mean", **_FOUND["secureml_settings"]}

@@ -24,18 +24,18 @@ def _weights() -> Iterator[Entry]:
                 used = {"epsilon": epsilon, "unit": "directed-edge", "hops": 1, "weights": weights, **PUBLISHED}
                 row = f"{weights} eps={rounded_up(epsilon)}"
                 yield Entry(row, data, "gap", used, Published.read(figure), rounded_up(epsilon), SPLIT)
-        for claimed, found in _FOUND["attention"][data].items():
+        for claimed, published in _FOUND["attention"][data].items():
             used = {
-                "epsilon": found["epsilon"],
+                "epsilon": published["epsilon"],
                 "unit": "edge",
                 "hops": 1,
                 "weights": "attention",
                 "steps": STEPS,
                 "batch": BATCH,
-                "share_hops": found["share"],
+                "share_hops": published["share"],
                 **PUBLISHED,
             }
-            yield Entry(f"attention eps={claimed}", data, "gap", used, Published(found["accuracy"]), claimed, SPLIT)
+            yield Entry(f"attention eps={claimed}", data, "gap", used, Published(published["accuracy"]), claimed, SPLIT)
 
 
 ENTRIES = {"figure3": _weights}

@@ -1,4 +1,4 @@
-"""The one place that names the compiler of the loops that numpy cannot say.
+"""The one place that names the compiler of loops that numpy cannot express.
 
 Modules of compiled loops import this one, and are imported by the functions that run them and nowhere else, so that
 importing a room stays light.
@@ -22,13 +22,13 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
 def compiled(loop: Loop) -> Loop:
-    """Compile a loop over typed arrays at its first call, and keep the machine code for later runs if a disk takes it.
+    """Compile a loop over typed arrays at its first call, and cache the machine code for later runs.
 
-    It is kept beside the source or else in the user's cache folder; without either it is compiled in each process.
+    The cache lies beside the source or else in the user's cache folder; without either, each process compiles anew.
     """
     try:
-        # No fastmath: it reorders sums, and a released tree would differ from machine to machine. Blocks are worked on
-        # in threads, which a loop over arrays need not hold up.
+        # No fastmath: it reorders sums, and a released tree would differ from machine to machine. The interpreter's
+        # lock is released, since blocks run in threads.
         return cast(Loop, njit(cache=True, nogil=True)(loop))
     except RuntimeError:
         return cast(Loop, njit(nogil=True)(loop))
@@ -39,14 +39,14 @@ def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Sign
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
         kind, ir = signature.args[0], cgutils.ir
-        held = context.make_array(kind)(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, kind, held, arguments[1:])
+        value = context.make_array(kind)(context, builder, arguments[0])
+        pointer = cgutils.get_item_pointer(context, builder, kind, value, arguments[1:])
         number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
         call = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0i8"
         )
         # To be read, kept in all caches, as data.
-        builder.call(call, [builder.bitcast(place, byte), number(0), number(3), number(1)])
+        builder.call(call, [builder.bitcast(pointer, byte), number(0), number(3), number(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), write
@@ -61,16 +61,16 @@ def _weighted(
     columns: Array,
     weights: Array,
     x: Array,
-    found: Array,
+    sums: Array,
     first: Type,
     stop: Type,
     row: Type,
     column: Type,
     lanes: Type,
 ) -> tuple[Signature, Callable[..., object]] | None:
-    kinds = columns, weights, x, found
+    kinds = columns, weights, x, sums
     # Entries of another size, or apart from each other, would be read as what they are not: refused when compiled.
-    if {kind.dtype for kind in kinds[1:]} != {types.float32} or {x.layout, found.layout} != {"C"}:
+    if {kind.dtype for kind in kinds[1:]} != {types.float32} or {x.layout, sums.layout} != {"C"}:
         return None
     if not isinstance(lanes, types.IntegerLiteral):
         return None
@@ -81,10 +81,10 @@ def _weighted(
     ) -> object:
         ir, (first, stop, row, column) = cgutils.ir, arguments[4:8]
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
-        held = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
+        arrays = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
 
         def entry(array: int, *at: Type) -> Any:
-            return cgutils.get_item_pointer(context, builder, kinds[array], held[array], at)
+            return cgutils.get_item_pointer(context, builder, kinds[array], arrays[array], at)
 
         def part_of(array: int, row: Type) -> Any:
             return builder.bitcast(entry(array, row, column), vector.as_pointer())
@@ -93,7 +93,7 @@ def _weighted(
             builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{wide}f32"
         )
         nothing, all_first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), wide), None)
-        # Where nothing else can point at: the compiler keeps it in registers.
+        # Nothing else can point at it, so the compiler keeps it in registers.
         total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
             sender = builder.zext(builder.load(entry(0, j)), number)
@@ -107,7 +107,7 @@ def _weighted(
     return types.void(*kinds, *[types.intp] * 4, lanes), write
 
 
-#: weighted_sum(columns, weights, x, found, first, stop, row, column, lanes), in a compiled loop: set so many entries of
-#: a row of `found`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
+#: weighted_sum(columns, weights, x, sums, first, stop, row, column, lanes), in a compiled loop: set so many entries of
+#: a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
 #: without gaps, in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)

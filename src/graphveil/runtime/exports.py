@@ -26,7 +26,7 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module = import_module(f"{room}.{homes[name]}")
         value: object = module if homes[name].rpartition(".")[2] == name else getattr(module, name)
-        setattr(sys.modules[room], name, value)  # asked for once
+        setattr(sys.modules[room], name, value)  # looked up once
         return value
 
     return load, lambda: sorted(vars(sys.modules[room])["__all__"])

@@ -22,8 +22,8 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> object:
-        # The import system waits for a thread that is loading the library, whose names are not there before. What it
-        # gave is kept, as it is asked for at every use.
+        # The import system waits for a thread that is still loading the library. The module is stored, because every
+        # use asks for it.
         library = self.__dict__.get("library")
         if library is None:
             library = self.__dict__["library"] = import_module(self._name)

@@ -1,4 +1,4 @@
-"""How far a computation is: the one event that every loop tells, and what hears it.
+"""How far a computation is: the one event that every loop reports, and the callback that receives it.
 
 A loop knows how many steps are done.  Whoever calls it knows what the loop is for and what it has spent, and adds that
 with `Progress.named` before handing the event on.

@@ -1,4 +1,4 @@
-"""Whole numbers in ascending order, which stand for sets of edges: what every room may sort and search them by.
+"""Whole numbers in ascending order, which stand for sets of edges: how every room sorts and searches them.
 
 Both functions sort: a hash table of 10^7 numbers, or a search for them in no order, waits for memory at each.
 """
@@ -57,12 +57,12 @@ def turned(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return (words << HALF) | (words >> HALF)
 
 
-def contains(ascending: npt.NDArray[Whole], wanted: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:
-    """Whether each of `wanted` is among the `ascending` numbers.
+def contains(ascending: npt.NDArray[Whole], numbers: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:
+    """Whether each of `numbers` is among the `ascending` numbers.
 
     Args:
         ascending: whole numbers, ascending.
-        wanted: whole numbers [m], in any order.
+        numbers: whole numbers [m], in any order.
 
     Returns:
         bool [m].
@@ -71,13 +71,13 @@ def contains(ascending: npt.NDArray[Whole], wanted: npt.NDArray[Whole]) -> npt.N
     array([ True, False,  True])
     """
     if not ascending.size:
-        return np.zeros(len(wanted), np.bool_)
-    found: npt.NDArray[np.bool_]
-    if (wanted[1:] < wanted[:-1]).any():
-        order = np.argsort(wanted)
-        found = np.empty(len(wanted), np.bool_)
-        found[order] = contains(ascending, wanted[order])
-        return found
-    nearest = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
-    found = ascending[nearest] == wanted
-    return found
+        return np.zeros(len(numbers), np.bool_)
+    present: npt.NDArray[np.bool_]
+    if (numbers[1:] < numbers[:-1]).any():
+        order = np.argsort(numbers)
+        present = np.empty(len(numbers), np.bool_)
+        present[order] = contains(ascending, numbers[order])
+        return present
+    nearest = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    present = ascending[nearest] == numbers
+    return present

@@ -81,7 +81,7 @@ class AttentionDescent:
     @property
     def steps_taken(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._updates.taken
+        return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
         """One batch, one noisy gradient, one update.

@@ -95,8 +95,8 @@ def train_calibrated(
     run = _Alternation(model, name, inputs, support, collected, objective, schedule, calibration)
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
     history: list[Epoch] = []
-    kept: dict[str, Tensor] = {}
-    kept_logits = kept_weights = torch.empty(0)
+    best: dict[str, Tensor] = {}
+    best_logits = best_weights = torch.empty(0)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for number in range(1, schedule.epochs + 1):
@@ -104,17 +104,17 @@ def train_calibrated(
             clean = run.evaluate()
             history.append(judge(number, loss, noisy, clean.detach(), objective))
             if rule(history[-1]):
-                kept = {key: value.detach().clone() for key, value in model.state_dict().items()}
-                kept_logits, kept_weights, kept_epoch = clean.detach(), run.weights.values.detach().clone(), number
+                best = {key: value.detach().clone() for key, value in model.state_dict().items()}
+                best_logits, best_weights, best_epoch = clean.detach(), run.weights.values.detach().clone(), number
             run.train_weights(clean, number)
             if progress is not None:
                 progress(Progress(number, schedule.epochs))
-            if schedule.is_over(number, kept_epoch):
+            if schedule.is_over(number, best_epoch):
                 break
-    model.load_state_dict(kept)
+    model.load_state_dict(best)
     model.eval()
-    trained = Trained(kept_epoch, kept_logits, tuple(history))
-    return Calibrated(trained, support.edge_index, kept_weights, collected, run.weights.violations)
+    trained = Trained(best_epoch, best_logits, tuple(history))
+    return Calibrated(trained, support.edge_index, best_weights, collected, run.weights.violations)
 
 
 class _Alternation:
@@ -138,7 +138,7 @@ class _Alternation:
         self.optimiser = Adam(
             model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay
         )
-        # Kept over from step to step: the product with the features is by far the dearest part of an epoch.
+        # Reused from step to step: the product with the features is by far the most expensive part of an epoch.
         self.product = inputs.linear(self.model.weight1)
         self.present: Any = None
 

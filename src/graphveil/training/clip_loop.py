@@ -45,7 +45,7 @@ def measure(
     rows: npt.NDArray[np.float32],
     bias: bool,
     scale: npt.NDArray[np.float64],
-    ones: npt.NDArray[np.float64],
+    unit: npt.NDArray[np.float64],
     squares: npt.NDArray[np.float64],
     sound: npt.NDArray[np.bool_],
 ) -> None:
@@ -54,7 +54,7 @@ def measure(
     Args:
         rows: [b, d].
         bias: whether there is one.
-        scale, ones, squares, sound: of `Lengths`, each [b]; set.
+        scale, unit, squares, sound: of `Lengths`, each [b]; set.
     """
     width = rows.shape[1]
     whole = np.empty(width, np.float32)
@@ -64,12 +64,12 @@ def measure(
         # A power of 2, so that scaling is exact and only the rounding to whole numbers loses anything.
         exponent = math.frexp(math.sqrt(length) if sound[i] else 1.0)[1]
         scale[i] = math.ldexp(1.0, exponent - INPUT_BITS)
-        ones[i] = np.rint(1.0 / scale[i]) if bias else 0.0
+        unit[i] = np.rint(1.0 / scale[i]) if bias else 0.0
         factor = np.float32(1.0 / scale[i]) if sound[i] else np.float32(0.0)
         for j in range(width):
             whole[j] = np.rint(rows[i, j] * factor)
-        # Of a row that is not sound nothing is added, whatever this is.
-        squares[i] = squared(whole) + ones[i] * ones[i]
+        # A row that is not sound adds nothing, so its number does not matter.
+        squares[i] = squared(whole) + unit[i] * unit[i]
 
 
 @compiled
@@ -142,14 +142,14 @@ def clip(
         room = math.sqrt(max((cap - SPREAD) ** 2 - rough, cap**2 / 4.0))
         shrink = min(1.0, room / math.sqrt(length)) if length > 0.0 else 1.0
         for k in range(len(scale)):
-            part, kept = deltas[i, starts[k] : starts[k + 1]], exact[starts[k] : starts[k + 1]]
+            part, scaled = deltas[i, starts[k] : starts[k + 1]], exact[starts[k] : starts[k + 1]]
             moved, factor = dither[i, starts[k] : starts[k + 1]], np.float32(shrink * scale[k, i] / step)
             for j in range(part.size):
-                kept[j] = part[j] * factor
-                part[j] = np.floor(kept[j] + np.float32(moved[j]) * np.float32(2.0**-16))
+                scaled[j] = part[j] * factor
+                part[j] = np.floor(scaled[j] + np.float32(moved[j]) * np.float32(2.0**-16))
         # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
         if not fits(deltas[i], starts, squares[:, i], cap):
-            # The room above makes the truncated ones fit; what does not all the same, be it NaN, is left out.
+            # The room above makes the truncated ones fit; what still does not, NaN included, is left out.
             for j in range(exact.size):
                 deltas[i, j] = np.trunc(exact[j])
             if not fits(deltas[i], starts, squares[:, i], cap):

@@ -29,7 +29,6 @@ import numpy.typing as npt
 from graphveil.aggregation.grid import squared_lengths
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
-from graphveil.training.clip_loop import INPUT_BITS, SPREAD
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,6 +67,8 @@ class WholeRows:
             rows: float32 [b, in].
             bias: whether the layer has one, whose input is 1.
         """
+        from graphveil.training.clip_loop import INPUT_BITS
+
         exact = (torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1) if bias else rows).double()
         lengths = squared_lengths(exact)
         sound = lengths.isfinite()
@@ -92,21 +93,24 @@ def clipped(
     Returns:
         float32 [b, out] of each layer. A sample with a NaN or an infinity anywhere is zero.
     """
-    reach = [one.scale / grid.step for one in inputs]
+
+    from graphveil.training.clip_loop import SPREAD
+
+    reach = [rows.scale / grid.step for rows in inputs]
     terms = zip(deltas, reach, inputs, strict=True)
-    lengths = _total(squared_lengths(delta.double()) * by.square() * one.squares for delta, by, one in terms)
-    rough = _total(delta.shape[1] * one.squares / 6.0 for delta, one in zip(deltas, inputs, strict=True))
+    lengths = _total(squared_lengths(delta.double()) * by.square() * rows.squares for delta, by, rows in terms)
+    rough = _total(delta.shape[1] * rows.squares / 6.0 for delta, rows in zip(deltas, inputs, strict=True))
     room = ((grid.cap - SPREAD) ** 2 - rough).clamp_min(grid.cap**2 / 4.0).sqrt()
     shrink = torch.where(lengths > 0, (room / lengths.sqrt()).clamp_max(1.0), 1.0)
     exact = [delta * (shrink * by).float()[:, None] for delta, by in zip(deltas, reach, strict=True)]
     near = [(part + moved * 2.0**-16).floor() for part, moved in zip(exact, dither, strict=True)]
     short = [part.trunc() for part in exact]
-    usable = torch.stack([lengths.isfinite(), *(one.sound for one in inputs)]).all(dim=0)
+    usable = torch.stack([lengths.isfinite(), *(rows.sound for rows in inputs)]).all(dim=0)
     # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
     first, second = (usable & fits(parts, inputs, grid.cap) for parts in (near, short))
     return [
-        torch.where(first[:, None], one, torch.where(second[:, None], other, 0.0))
-        for one, other in zip(near, short, strict=True)
+        torch.where(first[:, None], rounded, torch.where(second[:, None], truncated, 0.0))
+        for rounded, truncated in zip(near, short, strict=True)
     ]
 
 
@@ -121,7 +125,7 @@ def fits(parts: Sequence[Tensor], inputs: Sequence[WholeRows], cap: int) -> Tens
     Returns:
         bool [b].
     """
-    length = _total(squared_lengths(part.double()) * one.squares for part, one in zip(parts, inputs, strict=True))
+    length = _total(squared_lengths(part.double()) * rows.squares for part, rows in zip(parts, inputs, strict=True))
     return length <= float(cap) ** 2
 
 
@@ -167,29 +171,29 @@ class GradientGrid:
 
 @dataclass(frozen=True)
 class Lengths:
-    """A layer's input rows on their grids: a = scale * whole, 1 = scale * ones; squared norms of both together."""
+    """A layer's input rows on their grids: a = scale * whole, 1 = scale * unit; squared norms of both together."""
 
     scale: FloatArray
-    ones: FloatArray
+    unit: FloatArray
     squares: FloatArray
     sound: BoolArray
 
     def of(self, rows: npt.NDArray[np.int64]) -> Lengths:
         """Those of some of the rows."""
-        return Lengths(self.scale[rows], self.ones[rows], self.squares[rows], self.sound[rows])
+        return Lengths(self.scale[rows], self.unit[rows], self.squares[rows], self.sound[rows])
 
     @staticmethod
     def joined(parts: Sequence[Lengths]) -> Lengths:
         """Those of rows one part after the other."""
-        fields = ("scale", "ones", "squares", "sound")
+        fields = ("scale", "unit", "squares", "sound")
         return Lengths(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
 
 @dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], has it a bias.
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], and its bias.
 
-    `lengths` are those of the inputs where somebody knows them already.
+    `lengths` are those of the inputs where they were measured already.
     """
 
     inputs: Tensor
@@ -218,8 +222,8 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     widths = [layer.deltas.shape[1] for layer in layers]
     # A copy, even of one layer's: it is overwritten.
     deltas = torch.cat([layer.deltas for layer in layers], 1)
-    scale, squares = (np.stack([getattr(found, name) for found in inputs]) for name in ("scale", "squares"))
-    starts, sound = np.cumsum([0, *widths]), np.stack([found.sound for found in inputs])
+    scale, squares = (np.stack([getattr(lengths, name) for lengths in inputs]) for name in ("scale", "squares"))
+    starts, sound = np.cumsum([0, *widths]), np.stack([lengths.sound for lengths in inputs])
     clip(
         deltas.numpy(),
         starts,
@@ -231,8 +235,8 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
         grid.cap,
     )
     return [
-        _products(layer, found, delta, grid.cap)
-        for layer, found, delta in zip(layers, inputs, torch.split(deltas, widths, 1), strict=True)
+        _products(layer, lengths, delta, grid.cap)
+        for layer, lengths, delta in zip(layers, inputs, torch.split(deltas, widths, 1), strict=True)
     ]
 
 
@@ -253,13 +257,13 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
     from graphveil.training.clip_loop import measure
 
     count = len(rows)
-    found = Lengths(np.empty(count), np.empty(count), np.empty(count), np.empty(count, np.bool_))
-    measure(rows.numpy(), bias, found.scale, found.ones, found.squares, found.sound)
-    return found
+    lengths = Lengths(np.empty(count), np.empty(count), np.empty(count), np.empty(count, np.bool_))
+    measure(rows.numpy(), bias, lengths.scale, lengths.unit, lengths.squares, lengths.sound)
+    return lengths
 
 
 def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
-    """The same where tensors lie on a device of their own, with the same dither."""
+    """`clipped_sum` of tensors on another device than the CPU, with the same dither."""
 
     widths = [layer.deltas.shape[1] for layer in layers]
     dither = _dither((len(layers[0].deltas), sum(widths)), randomness).astype(np.float32)
@@ -283,9 +287,9 @@ def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> lis
     # So many samples at most reach 2^24 in one entry, where float32 would begin to round.
     piece = max(1, (_EXACT - 1) // cap)
     whole = _whole(layer.inputs, inputs)
-    ones = torch.from_numpy(inputs.ones.astype(np.float32))
+    unit = torch.from_numpy(inputs.unit.astype(np.float32))
     sums = [
-        [deltas[i : i + piece].T @ whole[i : i + piece], deltas[i : i + piece].T @ ones[i : i + piece]]
+        [deltas[i : i + piece].T @ whole[i : i + piece], deltas[i : i + piece].T @ unit[i : i + piece]]
         for i in range(0, max(1, len(deltas)), piece)
     ]
     # Several pieces may pass 2^24 together: float64 holds their sum.

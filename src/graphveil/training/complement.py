@@ -29,15 +29,15 @@ def complement_of(support: Support, count: int, symmetric: bool, generator: torc
     """
     if count == 0:
         return support, torch.ones(support.entries, dtype=torch.bool)
-    n, taken = support.num_nodes, _codes(support)
+    n, occupied = support.num_nodes, _codes(support)
     if symmetric:
-        taken = taken[taken // n > taken % n]
-    free = n * (n - 1) // (2 if symmetric else 1) - taken.size
+        occupied = occupied[occupied // n > occupied % n]
+    free = n * (n - 1) // (2 if symmetric else 1) - occupied.size
     if count > free:
         raise InputError(f"a complement of {count} entries", allowed=f"at most the {free} outside the collected ones")
     # Rejection slows down as the free entries run out; the list takes n^2 memory, as so large a complement does.
     drawn = _listed if 2 * count > free else _drawn
-    codes = drawn(taken, n, count, symmetric, generator)
+    codes = drawn(occupied, n, count, symmetric, generator)
     added = np.stack([codes % n, codes // n])
     if symmetric:
         added = np.concatenate([added, added[::-1]], axis=1)
@@ -51,22 +51,22 @@ def _codes(support: Support) -> np.ndarray:
     return codes
 
 
-def _drawn(taken: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
-    found = np.zeros(0, dtype=np.int64)
-    while found.size < count:
+def _drawn(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
+    drawn = np.zeros(0, dtype=np.int64)
+    while drawn.size < count:
         target, source = torch.randint(n, (2, 2 * count), generator=generator).numpy()
         keep = target > source if symmetric else target != source
-        codes = np.concatenate([found, (target * n + source)[keep]])
+        codes = np.concatenate([drawn, (target * n + source)[keep]])
         # The order of the draws is kept, so that the first `count` are a uniform sample.
         codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
-        found = codes[~contains(taken, codes)]
-    return found[:count]
+        drawn = codes[~contains(occupied, codes)]
+    return drawn[:count]
 
 
-def _listed(taken: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
+def _listed(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
     codes = np.arange(n * n)
     target, source = codes // n, codes % n
     codes = codes[target > source if symmetric else target != source]
-    outside = codes[~contains(taken, codes)]
+    outside = codes[~contains(occupied, codes)]
     chosen: np.ndarray = outside[torch.randperm(outside.size, generator=generator).numpy()[:count]]
     return chosen

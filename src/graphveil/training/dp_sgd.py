@@ -88,7 +88,7 @@ class PrivateDescent:
     @property
     def steps_taken(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._updates.taken
+        return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
         """One batch, one noisy gradient, one update.
@@ -124,13 +124,13 @@ class PrivateDescent:
         self._model.load_state_dict(state["model"])
         self._updates.resume(state)
 
-    def _known(
+    def _stored_lengths(
         self, layer: nn.Linear, seen: Tensor, rows: Tensor, samples: Tensor, places: slice | Tensor
     ) -> Lengths | None:
         """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once, by the CPU."""
         if not seen.is_cpu:
             return None
-        # By address: only for the very rows of `inputs` are the kept lengths those of what the layer saw.
+        # By address: only for the very rows of `inputs` are the stored lengths those of what the layer saw.
         if seen.data_ptr() != rows.data_ptr() or seen.shape != rows.shape or seen.stride() != rows.stride():
             return None
         bias = layer.bias is not None
@@ -165,12 +165,14 @@ class PrivateDescent:
         back = torch.cat([own for own, _ in parts]).argsort().to(self._device)
         layers = zip(*(part for _, part in parts), strict=True)
         return [
-            Captured(torch.cat([p.inputs for p in one])[back], torch.cat([p.deltas for p in one])[back], one[0].bias)
-            for one in layers
+            Captured(
+                torch.cat([p.inputs for p in layer])[back], torch.cat([p.deltas for p in layer])[back], layer[0].bias
+            )
+            for layer in layers
         ]
 
     def _passed(self, samples: Tensor, places: slice | Tensor) -> list[Captured]:
-        """The same of the samples at some places of a batch; the others fill it up."""
+        """`captured` of the samples at some places of a batch; the rest only fill it up."""
         rows = rows_of(self._inputs, samples).to(self._device)
         with Recorder(self._layers) as recorder:
             losses = self._loss(self._model(rows), self._targets.index_select(0, samples.to(self._device)))
@@ -181,7 +183,9 @@ class PrivateDescent:
         # The sum, so that each row's gradient is its own: a mean would scale it by who else came.
         deltas = torch.autograd.grad(losses[places].sum(), [output for _, output in seen])
         return [
-            Captured(a[places], delta[places], layer.bias is not None, self._known(layer, a, rows, samples, places))
+            Captured(
+                a[places], delta[places], layer.bias is not None, self._stored_lengths(layer, a, rows, samples, places)
+            )
             for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
         ]
 

@@ -76,8 +76,8 @@ def train_full_batch(
     targets = torch.nn.functional.one_hot(train.classes, net.head.out_features).t().to(torch.float32).contiguous()
     optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     history: list[Epoch] = []
-    best, lowest, found = (-1.0, 0.0), math.inf, 0
-    kept: dict[str, Tensor] = {}
+    best, lowest, best_epoch = (-1.0, 0.0), math.inf, 0
+    best_state: dict[str, Tensor] = {}
     for number in range(1, schedule.epochs + 1):
         model.train()
         hidden = net.features(train.inputs)
@@ -86,21 +86,21 @@ def train_full_batch(
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         # Read together: on a GPU each reading waits for all work before it.
-        told = torch.stack([loss.detach(), right, *_judge(model, net, validate)]).tolist()
-        history.append(_epoch(number, *told))
-        val_loss, val_accuracy = told[2:]
+        figures = torch.stack([loss.detach(), right, *_judge(model, net, validate)]).tolist()
+        history.append(_epoch(number, *figures))
+        val_loss, val_accuracy = figures[2:]
         if val_loss < lowest:
-            lowest, found = val_loss, number
+            lowest, best_epoch = val_loss, number
         if len(validate.classes) and (val_accuracy, -val_loss) > best:
-            best, found = (val_accuracy, -val_loss), number
-            kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            best, best_epoch = (val_accuracy, -val_loss), number
+            best_state = {name: value.detach().clone() for name, value in model.state_dict().items()}
         if progress is not None:
             progress(Progress(number, schedule.epochs))
         # Only where something validates: without validation rows there is nothing to be patient about.
-        if kept and schedule.patience and number - found >= schedule.patience:
+        if best_state and schedule.patience and number - best_epoch >= schedule.patience:
             break
-    if kept:
-        model.load_state_dict(kept)
+    if best_state:
+        model.load_state_dict(best_state)
     model.eval()
     return tuple(history)
 

@@ -51,9 +51,9 @@ class Schedule:
     selection: str = "robust"
     patience: int = 0
 
-    def is_over(self, number: int, kept: int) -> bool:
-        """Return whether to stop after epoch `number`, where `kept` is the best so far."""
-        return self.patience > 0 and number - kept >= self.patience
+    def is_over(self, number: int, best: int) -> bool:
+        """Return whether to stop after epoch `number`, where `best` is the best so far."""
+        return self.patience > 0 and number - best >= self.patience
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def train(
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
     optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     history: list[Epoch] = []
-    kept: dict[str, Tensor] = {}
-    kept_logits = torch.empty(0)
+    best: dict[str, Tensor] = {}
+    best_logits = torch.empty(0)
     # Dropout draws from torch's global generator, which belongs to the caller.
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -118,7 +118,7 @@ def train(
             logits = backbone.rest(first, structure)
             loss = objective.loss(logits)
             optimiser.clear()
-            # What slopes do not need is let go on the way, before others as large are made.
+            # What gradients do not need is freed on the way, before arrays as large are made.
             del first
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -128,14 +128,14 @@ def train(
                 clean = backbone.rest(first, structure)
                 history.append(judge(number, loss.detach(), logits.detach(), clean, objective))
             if rule(history[-1]):
-                kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
-                kept_logits, kept_epoch = clean.detach(), number
+                best = {name: value.detach().clone() for name, value in model.state_dict().items()}
+                best_logits, best_epoch = clean.detach(), number
             if progress is not None:
                 progress(Progress(number, schedule.epochs))
-            if schedule.is_over(number, kept_epoch):
+            if schedule.is_over(number, best_epoch):
                 break
-    model.load_state_dict(kept)
-    return Trained(kept_epoch, kept_logits, tuple(history))
+    model.load_state_dict(best)
+    return Trained(best_epoch, best_logits, tuple(history))
 
 
 def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
@@ -153,8 +153,8 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
     # Read together: on a GPU each reading waits for all work before it.
-    told = torch.stack([torch.as_tensor(figure, dtype=torch.float64, device=loss.device) for figure in figures])
-    train_loss, val_loss, val_accuracy, estimate, accuracy = told.tolist()
+    numbers = torch.stack([torch.as_tensor(figure, dtype=torch.float64, device=loss.device) for figure in figures])
+    train_loss, val_loss, val_accuracy, estimate, accuracy = numbers.tolist()
     require_number(train_loss, number)
     return Epoch(number, train_loss, val_loss, accuracy, val_accuracy, estimate)
 

@@ -120,12 +120,12 @@ class NoisyUpdates:
         self.schedule, self.samples = schedule, samples
         self._parameters = list(parameters)
         self._noise, self._optimiser = StepNoise(schedule.noise), _optimiser_of(self._parameters, schedule)
-        self._taken = 0
+        self._released = 0
 
     @property
-    def taken(self) -> int:
+    def released(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._taken
+        return self._released
 
     def count(self) -> None:
         """Count a step that is about to read data.
@@ -133,12 +133,12 @@ class NoisyUpdates:
         Raises:
             BudgetError: all steps of the schedule are taken.
         """
-        if self._taken >= self.schedule.steps:
+        if self._released >= self.schedule.steps:
             raise BudgetError(
                 f"all {self.schedule.steps} private steps are taken", remedy="declare more steps before training"
             )
         # Before the data is read: a step that fails half-way has still been paid for.
-        self._taken += 1
+        self._released += 1
 
     def add_noise(self, totals: Tensor, randomness: Randomness) -> None:
         """Add noise to every coordinate, in place.
@@ -147,7 +147,7 @@ class NoisyUpdates:
             totals: [P] sums in whole steps of the grid: float32 where they fit its 24 bits, else float64.
             randomness: where the noise comes from.
         """
-        self._noise.add_to(totals, randomness, steps=self.schedule.steps - self._taken + 1)
+        self._noise.add_to(totals, randomness, steps=self.schedule.steps - self._released + 1)
 
     def apply(self, gradient: Tensor) -> None:
         """Give the optimiser a noisy gradient, float32 [P]."""
@@ -172,13 +172,13 @@ class NoisyUpdates:
 
     def state(self) -> dict[str, Any]:
         """The optimiser's memory and the count of steps; no randomness is in it."""
-        return {"optimiser": self._optimiser.state_dict(), "steps": self._taken}
+        return {"optimiser": self._optimiser.state_dict(), "steps": self._released}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`; steps taken since then stay taken."""
         self._optimiser.load_state_dict(state["optimiser"])
         # Never back: steps of a run that was cut off have been released, whatever an older checkpoint says.
-        self._taken = max(self._taken, int(state["steps"]))
+        self._released = max(self._released, int(state["steps"]))
 
 
 class LaterMean:
@@ -195,7 +195,7 @@ class LaterMean:
 
     def follow(self) -> None:
         """Take in the parameters after a step."""
-        if 2 * self._updates.taken > self._updates.schedule.steps:
+        if 2 * self._updates.released > self._updates.schedule.steps:
             self._averaged += 1
             for mean, parameter in zip(self._means, self._parameters, strict=True):
                 mean += (parameter - mean) / self._averaged

@@ -28,9 +28,9 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
             raise InputError(f"{name or 'the model'} is {type(module).__name__}", remedy="use no batch normalisation")
     # `type` and not `isinstance`: a subclass may compute something else, for which the closed form is wrong.
     layers = [module for module in model.modules() if type(module) is torch.nn.Linear]
-    held = [id(p) for layer in layers for p in layer.parameters(recurse=False)]
+    ids = [id(p) for layer in layers for p in layer.parameters(recurse=False)]
     for name, parameter in model.named_parameters():
-        if held.count(id(parameter)) != 1 or not parameter.requires_grad or parameter.dtype != torch.float32:
+        if ids.count(id(parameter)) != 1 or not parameter.requires_grad or parameter.dtype != torch.float32:
             raise InputError(
                 f"parameter {name!r} cannot be trained privately",
                 allowed="float32 parameters of torch.nn.Linear, each in one layer and trainable",
@@ -57,13 +57,13 @@ def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> Non
             f"{_PROBES} input rows gave outputs {list(before.shape)}", allowed="one row for each input row"
         )
     for row in range(_PROBES):
-        others = torch.arange(_PROBES) != row
+        unchanged = torch.arange(_PROBES) != row
         # A large row, a mirrored one and NaN: each gets through layers that the others pass unnoticed.
         for value in (torch.full((dimension,), 1e3), -rows[row], torch.full((dimension,), torch.nan)):
             changed = rows.clone()
             changed[row] = value
             after = _outputs(model, changed, seed)
-            if not torch.allclose(after[others], before[others], rtol=1e-5, atol=1e-6):
+            if not torch.allclose(after[unchanged], before[unchanged], rtol=1e-5, atol=1e-6):
                 raise InputError(
                     "changing one input row moves the outputs of others",
                     where=type(model).__name__,
@@ -91,8 +91,8 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
         with Recorder(layers) as recorder:
             logits = model(x[batch])
             outputs = [output for _, output in recorder.seen]
-        found = [*outputs, *torch.autograd.grad((logits * slopes[batch, : logits.shape[1]]).sum(), outputs)]
-        return [tensor.detach() for tensor in found]
+        tensors = [*outputs, *torch.autograd.grad((logits * slopes[batch, : logits.shape[1]]).sum(), outputs)]
+        return [tensor.detach() for tensor in tensors]
 
     # Bit for bit: a last bit that depends on the company is a trace of who else was in the batch.
     whole, alike = seen(torch.arange(count)), True

@@ -104,6 +104,6 @@ def smoothed(before: Judged | None, epoch: Epoch) -> Judged:
         before: what this gave after the epoch before; None after the first.
         epoch: the newest one.
     """
-    found = (epoch.val_estimate, -epoch.val_loss)
-    old = found if before is None else before
-    return (old[0] + SMOOTHING * (found[0] - old[0]), old[1] + SMOOTHING * (found[1] - old[1]))
+    current = (epoch.val_estimate, -epoch.val_loss)
+    previous = current if before is None else before
+    return (previous[0] + SMOOTHING * (current[0] - previous[0]), previous[1] + SMOOTHING * (current[1] - previous[1]))

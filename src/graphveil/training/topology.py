@@ -77,7 +77,7 @@ class TopologyDescent:
     @property
     def steps_taken(self) -> int:
         """How many noisy gradients were released, counted before they are made."""
-        return self._updates.taken
+        return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
         """One batch, one noisy gradient, one update.
@@ -101,14 +101,14 @@ class TopologyDescent:
         total = torch.zeros(self.current.shape, dtype=torch.float64)
         if not len(chosen):
             return total.view(-1)
-        found = incoming(self._rows, self._targets[chosen])
-        degrees = torch.diff(found.starts.long())
+        rows = incoming(self._rows, self._targets[chosen])
+        degrees = torch.diff(rows.starts.long())
         sums = torch.nn.functional.embedding_bag(
-            found.senders, self.current, found.starts, mode="sum", include_last_offset=True
+            rows.senders, self.current, rows.starts, mode="sum", include_last_offset=True
         )
         steps = clipped_deltas(self._deltas(sums, self._labels[chosen]), degrees, self._schedule.grid)
         # Whole numbers in float64: exact, whatever the order in which neighbours are listed.
-        total.index_add_(0, found.senders.long(), torch.repeat_interleave(steps, degrees, dim=0))
+        total.index_add_(0, rows.senders.long(), torch.repeat_interleave(steps, degrees, dim=0))
         return total.view(-1)
 
     def finish(self) -> Tensor:
@@ -135,8 +135,8 @@ def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tenso
     # Towards zero: rounding to the nearest could lengthen a gradient past the cap that noise was made for.
     steps = (exact / lengths.clamp_min(grid.clip) * grid.cap).trunc()
     # Judged by the integers that are added, and so that NaN fails: a broken target adds nothing.
-    kept = steps.square().sum(dim=1, keepdim=True) * copies <= float(grid.cap) ** 2
-    return torch.where(kept, steps, 0.0)
+    valid = steps.square().sum(dim=1, keepdim=True) * copies <= float(grid.cap) ** 2
+    return torch.where(valid, steps, 0.0)
 
 
 def train_topology(

@@ -20,7 +20,7 @@ from graphveil.federation.core.agreement import (
     sign,
 )
 from graphveil.federation.crypto.keys import new_identity
-from graphveil.graphs.declared.columns import Category, Column, YesNo
+from graphveil.files.columns import Category, Column, YesNo
 
 NAMES = ("server", "bank", "shop")
 IDS = {name: new_identity(name) for name in NAMES}

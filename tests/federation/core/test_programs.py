@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.programs import opened, simulate
+from graphveil.federation.core.programs import checked_body, simulate
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 
 WORDS = torch.tensor([[1, 2], [3, 4]])
@@ -91,4 +91,4 @@ def test_another_shape_than_the_reader_waits_for_is_refused(shape: tuple[int, ..
     with pytest.raises(InputError):
         simulate({"a": tells("b", WORDS), "b": hears("a", shape)})
     with pytest.raises(InputError, match="a: received message 'correction'; allowed: masked-sum"):
-        opened(Receive("a", "masked-sum", (2, 2)), "correction", WORDS)
+        checked_body(Receive("a", "masked-sum", (2, 2)), "correction", WORDS)

@@ -54,7 +54,7 @@ def test_the_number_of_edges_is_estimated_with_the_stated_variance() -> None:
     assert laws @ counts == pytest.approx([out.shape[1] for out in outputs])
     assert (laws @ counts**2 - (laws @ counts) ** 2) == pytest.approx(tiny.domain.size * tiny.variance)
     estimate = LapGraph(epsilon=1.0, domain=tiny.domain).estimate(outputs[-1])
-    assert (estimate.named, estimate.others, estimate.total) == (1.0, 0.0, outputs[-1].shape[1])
+    assert (estimate.named, estimate.unnamed, estimate.total) == (1.0, 0.0, outputs[-1].shape[1])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from graphveil.attacks.limits import nothing
 from graphveil.attacks.result import Samples
 from graphveil.reports.attacks.curves import attack_charts
 from graphveil.reports.attacks.figure import attack_figure, summary
-from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.image_figure import image_figure
 from graphveil.reports.attacks.run import keep
 from graphveil.reports.base.figures import png, svg
@@ -87,5 +87,5 @@ def test_what_was_found_lies_beside_a_run_that_is_gone(tmp_path: Path) -> None:
     files = keep(made.attacks()["linkteller"], tmp_path / "run", "linkteller", say=said.append)
     beside = tmp_path / "run.attack-linkteller"
     assert {file.parent for file in files} == {beside} and all(file.is_file() for file in files)
-    assert beside.stat().st_mode & 0o077 == 0 and kept(beside).keys() == {"linkteller"}
+    assert beside.stat().st_mode & 0o077 == 0 and read_attacks(beside).keys() == {"linkteller"}
     assert len(said) == 1 and said[0].endswith(f": written to {beside} instead")

@@ -123,5 +123,5 @@ def test_the_cost_of_predicting_counts_neighbour_lists(privacy: Any, links: Any,
     assert says in predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links))
     assert "one feature report at epsilon 1.5" in predictions.cost(LocalPrivacy(1.5, 1.0))
     assert "costs no privacy" in predictions.cost(LocalPrivacy(None, 1.0))
-    alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), others=False)
+    alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), newcomers=False)
     assert alone == "predicting costs nothing more; this model knows only the people who reported for the run"

@@ -43,8 +43,8 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
 
 def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
     """Return shares of P of which all but the first were dealt."""
-    first, *others = dealt.setting.names
-    shares = {name: dealt.share(name) for name in others}
+    first, *dealt_holders = dealt.setting.names
+    shares = {name: dealt.share(name) for name in dealt_holders}
     # The first holder's share is what makes the sum right, as in the protocol: the others' are expanded from dealt
     # keys.
     return {first: p - torch.stack(list(shares.values())).sum(dim=0), **shares}

@@ -39,28 +39,30 @@ _RIDGES = (1e-10, 1e-7, 1e-4, 1e-2, 1.0, 100.0)
 _ALIKE = 0.05
 
 
-def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: float = 0.5, seed: int = 0) -> AttackResult:
+def feature_recovery(
+    view: View, recorded: Recorded, *, victim: str, known_share: float = 0.5, seed: int = 0
+) -> AttackResult:
     """Return how well a party tells a holder's features above the mean of the known people from those below.
 
     Args:
         view: what the party has. recorded: the truth, which scores the attack.
         victim: another holder.
-        known: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
+        known_share: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
             are handed out, nothing need be known.
 
     Raises:
         InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
-    if not 0 < known < 1:
-        raise InputError(f"known = {known!r}", where="feature-recovery", allowed="a share in (0, 1)")
+    if not 0 < known_share < 1:
+        raise InputError(f"known_share = {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
     if view.nodes < _FEWEST:
         raise InputError(f"{view.nodes} people", where="feature-recovery", allowed=f"{_FEWEST} or more")
     rng = np.random.default_rng([seed, 0xFEA7])
-    held = recorded.holdings[victim]
-    columns = np.sort(rng.permutation(held.features.shape[1])[:_COLUMNS])
-    truth = as_dense(held.features).numpy()[:, columns]
+    holding = recorded.holdings[victim]
+    columns = np.sort(rng.permutation(holding.features.shape[1])[:_COLUMNS])
+    truth = as_dense(holding.features).numpy()[:, columns]
     public = np.zeros(len(truth), dtype=bool)
-    public[rng.permutation(len(truth))[: round(known * len(truth))]] = True
+    public[rng.permutation(len(truth))[: round(known_share * len(truth))]] = True
     mean = truth[public].mean(axis=0) if public.any() else np.zeros(len(columns))
     above = truth[~public] > mean
     if above.all() or not above.any():
@@ -120,7 +122,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
         )
     similarity, source = _best_similarity(view, victim)
     scores = similarity[places][:, places].numpy()[first, second]
-    known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
+    baseline_scores = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
     figures = {"correlation with the true inner products": _correlation(scores, true)}
     if view.is_server and view.setting.protocol.mode == "shared-linear":
         propagated = _inner(recorded.secrets()[0] * 2.0**-view.setting.protocol.bits).numpy()
@@ -133,7 +135,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
         scores[~alike],
         limit=limit_of_rows(view),
         seed=seed,
-        baseline=auc_of(known[alike], known[~alike]),
+        baseline=auc_of(baseline_scores[alike], baseline_scores[~alike]),
         baseline_note=_control_note(view),
         figures=figures,
         notes=(f"from {source}", "pairs share nodes: intervals are somewhat too narrow"),
@@ -156,11 +158,11 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     weights = {name: each[: len(h)] for name, each in view.weights.items()}
     # The spy's own part is known exactly and comes off: what is left is linear in the victims' features alone.
     rest = [layer - mine @ own for layer, own in zip(h, weights[view.party], strict=False)]
-    others = [name for name in view.setting.names if name != view.party]
+    other_holders = [name for name in view.setting.names if name != view.party]
     # All others are solved for at once, since the opened layer is the sum of their parts and shows none of them alone.
-    stacked = torch.cat([torch.cat(weights[name], dim=1) for name in others])
+    stacked = torch.cat([torch.cat(weights[name], dim=1) for name in other_holders])
     solution: Tensor = torch.linalg.lstsq(stacked.T, torch.cat(rest, dim=1).T, driver="gelsd").solution.T
-    start = sum(view.weights[name][0].shape[0] for name in others[: others.index(victim)])
+    start = sum(view.weights[name][0].shape[0] for name in other_holders[: other_holders.index(victim)])
     return solution[:, start : start + view.weights[victim][0].shape[0]]
 
 
@@ -290,9 +292,9 @@ def _fitted(rows: np.ndarray, truth: np.ndarray, fits: np.ndarray) -> Callable[[
     return guess
 
 
-def _beyond_mean(guess: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _beyond_mean(guess: np.ndarray, known_rows: np.ndarray) -> np.ndarray:
     """What is said beyond the mean of the known people, in deviations of each column."""
-    standard: np.ndarray = (guess - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
+    standard: np.ndarray = (guess - known_rows.mean(axis=0)) / np.maximum(known_rows.std(axis=0), 1e-6)
     return standard
 
 

@@ -96,12 +96,13 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
     first, second = np.where(turned, second, first), np.where(turned, first, second)
     alike = labels[first] == labels[second]
     classes = np.unique(labels[first[alike]])
-    sides = [[np.flatnonzero((alike == same) & (labels[first] == c)) for c in classes] for same in (True, False)]
+    # Alike and unlike pairs of each class.
+    sides = [[np.flatnonzero(rows & (labels[first] == label)) for rows in (alike, ~alike)] for label in classes]
     # The same share of every class, or the size of a class would tell pairs apart without any gradient.
-    share = min(len(others) / len(ones) for ones, others in zip(*sides, strict=True))
-    kept = [rng.permutation(others)[: round(share * len(ones))] for ones, others in zip(*sides, strict=True)]
-    ones, others = np.concatenate(sides[0]), np.concatenate(kept)
-    return (first[ones], second[ones]), (first[others], second[others])
+    share = min(len(unlike) / len(same) for same, unlike in sides)
+    drawn = [rng.permutation(unlike)[: round(share * len(same))] for same, unlike in sides]
+    same_pairs, unlike_pairs = np.concatenate([same for same, _ in sides]), np.concatenate(drawn)
+    return (first[same_pairs], second[same_pairs]), (first[unlike_pairs], second[unlike_pairs])
 
 
 def gradient_rows(view: View, train: Tensor) -> list[Tensor]:
@@ -126,11 +127,11 @@ def without_gradients(view: View) -> list[Tensor]:
 
 def own_rows(view: View) -> list[Tensor]:
     """Return a holder's own features, and the same averaged over its own edges, K hops; float64 [n, d] each."""
-    held = view.holding
-    if held is None:
+    holding = view.holding
+    if holding is None:
         return []
-    x = as_dense(held.features)
-    walk, spread = transition_matrix(held.edge_index, view.nodes), x.numpy()
+    x = as_dense(holding.features)
+    walk, spread = transition_matrix(holding.edge_index, view.nodes), x.numpy()
     for _ in range(view.setting.model.hops):
         spread = walk @ spread
     return [x, torch.from_numpy(spread)]

@@ -66,22 +66,24 @@ def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0)
     require_shares(view.setting, "lattice")
     p, w = (part.numpy() for part in recorded.secrets())
     rng = np.random.default_rng([seed, 0x1A77])
-    equations, known, figures = _equations(view), 0, {}
+    equations, known_count, figures = _equations(view), 0, {}
     order = rng.permutation(len(p))
     if math.isinf(view.setting.privacy.epsilon):
         weights, rows = solved(equations)
         figures["rows of P right, bit for bit"] = float((rows == p).all(axis=1).mean())
     else:
-        known = _enough(view)
-        weights = weights_behind_noise(equations.first(view.setting.model.width), p, order[:known], _noise_bits(view))
+        known_count = _enough(view)
+        weights = weights_behind_noise(
+            equations.first(view.setting.model.width), p, order[:known_count], _noise_bits(view)
+        )
     here = equations.first(view.setting.model.width)  # of one round
     weights = weights[:, : here.y.shape[1]]
     figures["weights right, bit for bit"] = float((weights == w[:, : here.y.shape[1]]).mean())
     # With the right W what is left is P V and noise; with a wrong one it is uniform, and no row comes out small.
     left = here.y - here.q @ weights
-    judged, others = _pairs(p, order[known : known + people], rng)
-    right, wrong = (_smallness(left[judged] - p[rows] @ here.v) for rows in (judged, others))
-    return _result(view, "lattice", (right, wrong), figures, known, seed)
+    judged, decoys = _pairs(p, order[known_count : known_count + people], rng)
+    right, wrong = (_smallness(left[judged] - p[rows] @ here.v) for rows in (judged, decoys))
+    return _result(view, "lattice", (right, wrong), figures, known_count, seed)
 
 
 def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0) -> AttackResult:
@@ -96,12 +98,12 @@ def low_bits(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0
     # A column of zeros says nothing of its weights, and makes every square matrix of rows even.
     used = (p != 0).any(axis=0)
     order, z = rng.permutation(len(p)), view.opened_words()[0].numpy()
-    known = order[odd_columns(p[order][:, used].T)]
-    weights = _centred(inverse(p[known][:, used]) @ z[known], step)
-    judged, others = _pairs(p, np.setdiff1d(order, known)[:people], rng)
-    right, wrong = (_smallness(_centred(z[judged] - p[rows][:, used] @ weights, step)) for rows in (judged, others))
+    known_people = order[odd_columns(p[order][:, used].T)]
+    weights = _centred(inverse(p[known_people][:, used]) @ z[known_people], step)
+    judged, decoys = _pairs(p, np.setdiff1d(order, known_people)[:people], rng)
+    right, wrong = (_smallness(_centred(z[judged] - p[rows][:, used] @ weights, step)) for rows in (judged, decoys))
     figures = {"weights right, bit for bit": float((weights == w[used]).mean())}
-    return _result(view, "low-bits", (right, wrong), figures, len(known), seed)
+    return _result(view, "low-bits", (right, wrong), figures, len(known_people), seed)
 
 
 def require_shares(setting: Setting, name: str) -> None:
@@ -138,16 +140,16 @@ def solved(equations: Equations) -> tuple[np.ndarray, np.ndarray]:
     return weights, p
 
 
-def weights_behind_noise(equations: Equations, p: np.ndarray, known: np.ndarray, noise: float) -> np.ndarray:
+def weights_behind_noise(equations: Equations, p: np.ndarray, known_people: np.ndarray, noise: float) -> np.ndarray:
     """Return W [d, c] of equations with noise, from the rows of P [n, d] of some people.
 
     Args:
-        known: their places. noise: bits of the largest noise.
+        known_people: their places. noise: bits of the largest noise.
     """
     # Balanced: the entries of W times this are as long as the noise, so that neither drowns the other in the lattice.
     weight = 1 << max(round(noise) - _LARGEST_WEIGHT, 0)
-    basis = reduced(weight, equations.q[known].T)
-    targets = (equations.y[known] - p[known] @ equations.v).T
+    basis = reduced(weight, equations.q[known_people].T)
+    targets = (equations.y[known_people] - p[known_people] @ equations.v).T
     rest = from_nearest(np.concatenate([np.zeros((len(targets), p.shape[1]), np.int64), targets], axis=1), basis)
     return -(rest[:, : p.shape[1]] // weight).T
 
@@ -205,10 +207,10 @@ def _centred(words: np.ndarray, step: int) -> np.ndarray:
 
 def _pairs(p: np.ndarray, judged: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return people, and for each of them somebody else whose row is another one."""
-    others = judged[rng.permutation(len(judged))]
+    decoys = judged[rng.permutation(len(judged))]
     # Two people with one row cannot be told apart by anybody: such pairs would only draw the score towards a half.
-    different = (p[judged] != p[others]).any(axis=1)
-    return judged[different], others[different]
+    different = (p[judged] != p[decoys]).any(axis=1)
+    return judged[different], decoys[different]
 
 
 def _smallness(words: np.ndarray) -> np.ndarray:
@@ -218,10 +220,10 @@ def _smallness(words: np.ndarray) -> np.ndarray:
 
 
 def _result(
-    view: View, name: str, scores: tuple[np.ndarray, np.ndarray], figures: dict[str, float], known: int, seed: int
+    view: View, name: str, scores: tuple[np.ndarray, np.ndarray], figures: dict[str, float], known_count: int, seed: int
 ) -> AttackResult:
     right, wrong = scores
-    told = float(((right > wrong) + 0.5 * (right == wrong)).mean()) if len(right) else 0.5
+    accuracy = float(((right > wrong) + 0.5 * (right == wrong)).mean()) if len(right) else 0.5
     setting = view.setting
     open_ = math.isinf(setting.privacy.epsilon)
     limit = nothing("epsilon is inf: nothing is protected against the server") if open_ else row_limit(view)
@@ -235,8 +237,8 @@ def _result(
         seed=seed,
         baseline=0.5,
         baseline_note="a coin",
-        figures={**figures, "right of two rows": told},
-        notes=(*notes, f"it knows the rows of {known} others") if known else notes,
+        figures={**figures, "right of two rows": accuracy},
+        notes=(*notes, f"it knows the rows of {known_count} others") if known_count else notes,
     )
 
 

@@ -30,11 +30,11 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
     independent: list[int] = []
     for column in range(a.shape[1]):
         row = len(independent)
-        ones = np.flatnonzero(m[row:, column])
-        if len(ones):
-            m[[row, row + ones[0]]] = m[[row + ones[0], row]]
-            others = np.flatnonzero(m[:, column])
-            m[others[others != row]] ^= m[row]
+        pivots = np.flatnonzero(m[row:, column])
+        if len(pivots):
+            m[[row, row + pivots[0]]] = m[[row + pivots[0], row]]
+            nonzero = np.flatnonzero(m[:, column])
+            m[nonzero[nonzero != row]] ^= m[row]
             independent.append(column)
         if len(independent) == len(m):
             return np.array(independent)
@@ -48,18 +48,18 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
 def inverse(a: np.ndarray) -> np.ndarray:
     """Return the inverse modulo 2^64 of a square matrix of words with an odd determinant."""
     size = len(a)
-    one = np.eye(size, dtype=np.int64)
+    identity = np.eye(size, dtype=np.int64)
     # Modulo 2 first: an integer matrix has an inverse modulo 2^64 exactly where its low bits have one.
-    m = np.concatenate([a & 1, one], axis=1).astype(np.uint8)
+    m = np.concatenate([a & 1, identity], axis=1).astype(np.uint8)
     for column in range(size):
         row = column + np.flatnonzero(m[column:, column])[0]
         m[[column, row]] = m[[row, column]]
-        others = np.flatnonzero(m[:, column])
-        m[others[others != column]] ^= m[column]
+        nonzero = np.flatnonzero(m[:, column])
+        m[nonzero[nonzero != column]] ^= m[column]
     x: np.ndarray = m[:, size:].astype(np.int64)
     for _ in range(_DOUBLINGS):
         # Newton's step doubles the right low bits each time; int64 wraps around, which is arithmetic modulo 2^64.
-        x = x @ (2 * one - a @ x)
+        x = x @ (2 * identity - a @ x)
     return x
 
 

@@ -193,7 +193,7 @@ class Recorded:
 
     @property
     def _head(self) -> LabelHead:
-        return next(held.head for held in self.holdings.values() if held.head is not None)
+        return next(holding.head for holding in self.holdings.values() if holding.head is not None)
 
     def _weights(self) -> dict[str, tuple[Tensor, ...]]:
         """W of each block after every round."""
@@ -225,9 +225,9 @@ def record(
             kept always. None: everything, which is far more in mode shared-linear.
         states: keep what holders remember after each round too.
     """
-    holdings = {name: _with_new_head(held) for name, held in holdings.items()}
+    holdings = {name: _with_new_head(holding) for name, holding in holdings.items()}
     nodes = next(iter(holdings.values())).nodes
-    rows = {nodes, *(int(held.head.train.sum()) for held in holdings.values() if held.head is not None)}
+    rows = {nodes, *(int(holding.head.train.sum()) for holding in holdings.values() if holding.head is not None)}
     messages: list[Message] = []
     start: dict[str, Mapping[str, Tensor]] = {}
     after: dict[str, list[Mapping[str, Tensor]]] = {name: [] for name in setting.names} if states else {}
@@ -283,10 +283,10 @@ def naive(setting: Setting) -> Setting:
     return setting.with_options(**open_, epochs=max(_NAIVE_ROUNDS, enough), republish=1)
 
 
-def _with_new_head(held: Holding) -> Holding:
+def _with_new_head(holding: Holding) -> Holding:
     """A label head remembers its run."""
-    head = held.head
-    return held if head is None else replace(held, head=LabelHead(head.labels, head.train, head.val, head.test))
+    head = holding.head
+    return holding if head is None else replace(holding, head=LabelHead(head.labels, head.train, head.val, head.test))
 
 
 def _opened(shares: Sequence[Tensor], setting: Setting) -> Tensor:

@@ -150,11 +150,13 @@ def _draw(publication: Publication, release: Release) -> sampled.Draw:
 def _published(to: Publication, rows: Tensor, key: MaskKey, *, shrunk: bool = False) -> Tensor:
     publisher = Publisher(to, key)
     sent = (publisher.publish(_BEYOND * to.clip * rows, number) for number in range(1, to.rounds + 1))
-    return torch.stack([(james_stein(one, to) if shrunk else one)[:, 0].double() for one in sent]).sum(dim=0)
+    return torch.stack(
+        [(james_stein(embedding, to) if shrunk else embedding)[:, 0].double() for embedding in sent]
+    ).sum(dim=0)
 
 
 def _within_shares(to: Publication, rows: Tensor, key: MaskKey) -> Tensor:
     """Rows as long as they may be before they are dithered; the server opens them whole, with one holder's noise."""
     publisher, shape, dither = Publisher(to, key), (len(rows), to.columns), Dither(to, 36, 2)
     noise = [publisher.noise_for(str(number), "", shape, dither)[:, 0] for number in range(1, to.rounds + 1)]
-    return torch.stack([dither.longest * rows[:, 0].double() + 2.0**-36 * one for one in noise]).sum(dim=0)
+    return torch.stack([dither.longest * rows[:, 0].double() + 2.0**-36 * sample for sample in noise]).sum(dim=0)

@@ -73,7 +73,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
 def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return what has to be uniform to the server, by what it is."""
     rounds = range(1, setting.publications + 1)
-    first, second, third = (_added(one, setting) for one in (run, again, resumed))
+    first, second, third = (_added(each, setting) for each in (run, again, resumed))
     words: dict[str, list[Tensor]] = {}
     for name in setting.names:
         words[f"the share of {name} less what was dealt"] = [first[name, number] for number in rounds]
@@ -83,8 +83,8 @@ def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, l
         ]
         words[f"what {name} adds before and after a resume"] = [first[name, AGAIN] - third[name, AGAIN]]
         for part, place in (("p", 0), ("w", 1)):
-            kept, other = (one.states[place][name][part] for one in (run, again))
-            words[f"the share of {part.upper()} that {name} keeps, under other secrets"] = [kept - other]
+            share, other_share = (each.states[place][name][part] for each in (run, again))
+            words[f"the share of {part.upper()} that {name} keeps, under other secrets"] = [share - other_share]
     return words
 
 
@@ -143,8 +143,8 @@ def _too_small(numbers: Tensor, deviation: float) -> bool:
 
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
     """Return by how much all that is masked moved between a round and the same round after a resume."""
-    uniform = [kind for kind, known in KINDS.items() if known.reveals == UNIFORM]
-    before, after = (one.bodies(AGAIN, *uniform) for one in (run, resumed))
+    uniform = [kind for kind, message in KINDS.items() if message.reveals == UNIFORM]
+    before, after = (each.bodies(AGAIN, *uniform) for each in (run, resumed))
     return {
         f"{kind} from {sender} to {to} before and after a resume": [
             a - b for a, b in zip(bodies, after[sender, to, kind], strict=True)
@@ -164,7 +164,7 @@ def _published_again(run: Run, resumed: Run, setting: Setting) -> list[str]:
     if setting.protocol.mode == "shared-linear":
         same = torch.equal(_sums(run, setting)[AGAIN], _sums(resumed, setting)[AGAIN])
         return [] if same else ["a round that ran again after a resume opened another sum"]
-    before, after = (one.bodies(AGAIN, "embeddings", "guesses") for one in (run, resumed))
+    before, after = (each.bodies(AGAIN, "embeddings", "guesses") for each in (run, resumed))
     return [
         f"a round that ran again after a resume published other {kind} of {sender}"
         for (sender, to, kind), bodies in before.items()

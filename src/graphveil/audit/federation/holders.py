@@ -30,21 +30,21 @@ from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.source.randomness import UInt64Array
 
 _FALSE_ALARM: Final = 1e-6
-_MASKED: Final = tuple(kind for kind, known in KINDS.items() if known.reveals == UNIFORM)
+_MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
 class _Noted:
-    """A source that remembers the bytes it gave, or gives those again that `known` holds."""
+    """A source that remembers the bytes it gave, or gives those again that `repeated` holds."""
 
     void = "made data of an audit"
 
     def __init__(
         self,
         source: Randomness,
-        given: list[builtins.bytes] | None = None,
-        known: frozenset[builtins.bytes] = frozenset(),
+        earlier: list[builtins.bytes] | None = None,
+        repeated: frozenset[builtins.bytes] = frozenset(),
     ) -> None:
-        self._source, self._given, self._known = source, given, known
+        self._source, self._earlier, self._repeated = source, earlier, repeated
         self.drawn: list[builtins.bytes] = []
 
     def uint64(self, count: int) -> UInt64Array:
@@ -55,8 +55,8 @@ class _Noted:
         place = len(self.drawn)
         # The same keys to the others and new ones to the one: what still agrees between the runs was never the one's
         # secret.
-        if self._given is not None and place < len(self._given) and self._given[place] in self._known:
-            drawn = self._given[place]
+        if self._earlier is not None and place < len(self._earlier) and self._earlier[place] in self._repeated:
+            drawn = self._earlier[place]
         self.drawn.append(drawn)
         return drawn
 
@@ -68,19 +68,19 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
         mode: one with shares. holders: how many, 2 to 5. victim: the place of the one, from 0.
     """
     setting = apart_setting(mode, holders)
-    one = setting.names[victim]
-    others = frozenset(setting.names) - {one}
+    victim_name = setting.names[victim]
+    colluders = frozenset(setting.names) - {victim_name}
     first = _Noted(SeededRandomness(seed + 1))
     run = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
-    keys = (row for to in others for body in _keys(run, setting, to) for row in body)
-    known = frozenset(row.numpy().tobytes() for row in keys)
-    second = _Noted(SeededRandomness(seed + 2), first.drawn, known)
+    keys = (row for to in colluders for body in _keys(run, setting, to) for row in body)
+    dealt = frozenset(row.numpy().tobytes() for row in keys)
+    second = _Noted(SeededRandomness(seed + 2), first.drawn, dealt)
     again = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
-    words, same = _moved(run, again, setting, one)
-    words |= _by_round(run, setting, one)
+    words, same = _moved(run, again, setting, victim_name)
+    words |= _by_round(run, setting, victim_name)
     if mode == "shared-linear":
         words |= _cuts(run, again, setting)
-    named = f"federation {mode}, {holders} holders, all but {one} together"
+    named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     uniform = audit_uniform(named, words, false_alarm=_FALSE_ALARM)
     unexpected = same - _own_corrections(setting)
     findings = (f"{unexpected} corrections more than their own follow from what they were dealt",) if unexpected else ()
@@ -95,14 +95,14 @@ def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
     return keys
 
 
-def _moved(run: Run, again: Run, setting: Setting, one: str) -> tuple[dict[str, list[Tensor]], int]:
+def _moved(run: Run, again: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
     """Return by how much all moved that the one and the server sent the others, and how many corrections did not."""
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in range(setting.publications + 1):
         before, after = (each.bodies(round, *_MASKED) for each in (run, again))
         for (sender, to, kind), bodies in before.items():
-            if sender not in (one, setting.server) or to in (one, setting.server):
+            if sender not in (victim, setting.server) or to in (victim, setting.server):
                 continue
             for body, other in zip(bodies, after[sender, to, kind], strict=True):
                 # Differences of two runs: a constant that both share drops out, and what a fresh mask covers stays
@@ -112,38 +112,38 @@ def _moved(run: Run, again: Run, setting: Setting, one: str) -> tuple[dict[str, 
                     same += 1
                 else:
                     words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(moved)
-                if sender == one:
-                    held = [_held(each, setting, one, round, to, kind, body) for each in (again, run)]
+                if sender == victim:
+                    shares = [_colluders_share(each, setting, victim, round, to, kind, body) for each in (again, run)]
                     name = f"{kind} from {sender} to {to} beside the others' shares"
-                    words.setdefault(name, []).append(moved + held[0] - held[1])
+                    words.setdefault(name, []).append(moved + shares[0] - shares[1])
     return words, same
 
 
-def _held(run: Run, setting: Setting, one: str, round: int, to: str, kind: str, like: Tensor) -> Tensor:
+def _colluders_share(run: Run, setting: Setting, victim: str, round: int, to: str, kind: str, like: Tensor) -> Tensor:
     """Return the sum of the others' shares of what the one sends a masked share of; zeros where they have none."""
-    others, before = [name for name in setting.names if name != one], max(round - 1, 0)
+    colluders, before = [name for name in setting.names if name != victim], max(round - 1, 0)
     states = run.states[before]
-    held: list[Tensor] = []
+    candidates: list[Tensor] = []
     if kind == "masked-left" and setting.protocol.mode == "shared-linear":
-        held = [states[name]["p"] for name in others]
+        candidates = [states[name]["p"] for name in colluders]
     elif kind == "masked-right" and round:
         part = "w" if setting.protocol.mode == "shared-linear" else f"first/shares/{to}"
-        slopes = [sent for (_, name, _), (sent,) in run.bodies(round, "gradient-share").items() if name != one]
-        held = [states[name][part] for name in others] if len(like) < NODES else slopes
-    shares = [share for share in held if share.shape == like.shape]
+        slopes = [sent for (_, name, _), (sent,) in run.bodies(round, "gradient-share").items() if name != victim]
+        candidates = [states[name][part] for name in colluders] if len(like) < NODES else slopes
+    shares = [share for share in candidates if share.shape == like.shape]
     return torch.stack(shares).sum(dim=0) if shares else torch.zeros_like(like)
 
 
-def _by_round(run: Run, setting: Setting, one: str) -> dict[str, list[Tensor]]:
+def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
     """Return by how much masked shares of the one, beside the others', move from a round to the next."""
     before, after = (run.bodies(round, *_MASKED) for round in (AGAIN, AGAIN + 1))
     words: dict[str, list[Tensor]] = {}
     for (sender, to, kind), bodies in before.items():
-        if sender == one:
+        if sender == victim:
             for a, b in zip(bodies, after[sender, to, kind], strict=True):
-                held = [_held(run, setting, one, round, to, kind, a) for round in (AGAIN + 1, AGAIN)]
+                shares = [_colluders_share(run, setting, victim, round, to, kind, a) for round in (AGAIN + 1, AGAIN)]
                 words.setdefault(f"{kind} from {sender} to {to} from round to round", []).append(
-                    b - a + held[0] - held[1]
+                    b - a + shares[0] - shares[1]
                 )
     return words
 
@@ -161,6 +161,6 @@ def _cuts(run: Run, again: Run, setting: Setting) -> dict[str, list[Tensor]]:
 
 def _own_corrections(setting: Setting) -> int:
     """How many corrections are for two of the others: one a block and hop, and two a round."""
-    others = len(setting.names) - 1
+    colluders = len(setting.names) - 1
     hops = setting.model.hops * len(row_blocks(NODES)) if setting.protocol.mode == "shared-linear" else 0
-    return others * (others - 1) * (hops + 2 * setting.publications)
+    return colluders * (colluders - 1) * (hops + 2 * setting.publications)

@@ -65,8 +65,8 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
     )
     votes = _VotesTap(setting.privacy.delta)
     training = _TrainingTap(setting.privacy.delta, votes)
-    others = tuple(tap for tap in all_taps() if tap.owner not in (NoisyUpdates, PerturbedSum))
-    found = audit_replay(
+    common_taps = tuple(tap for tap in all_taps() if tap.owner not in (NoisyUpdates, PerturbedSum))
+    audit = audit_replay(
         Pipeline(
             target=f"federation guesses, one person who {'trains' if role == 'trains' else 'is guessed about'}"
             f"{', with edges' if degree_bound else ''}",
@@ -76,12 +76,12 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
             epsilon=setting.privacy.epsilon,
             delta=setting.privacy.delta,
             outcome=_outcome,
-            taps=(training, votes, *others),
+            taps=(training, votes, *common_taps),
         ),
         seed=seed,
     )
-    found = _with_noise(found, "gradients", training.noise)
-    return _with_noise(found, "votes", votes.noise) if degree_bound else found
+    audit = _with_noise(audit, "gradients", training.noise)
+    return _with_noise(audit, "votes", votes.noise) if degree_bound else audit
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class _VotesTap:
     def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Summed, second: Summed) -> Evidence:
         """Weigh as `SumTap` does, and take note of the noise and of its price."""
         self.noise.append((answer.double() - torch.from_numpy(exact_sums(mechanism, first))) / mechanism.sigmas[0])
-        found = SumTap().weigh(mechanism, answer, first, second)
-        if not found.change:
-            return found
+        evidence = SumTap().weigh(mechanism, answer, first, second)
+        if not evidence.change:
+            return evidence
         # In units of the noise: a part of a pipeline of which one standard deviation is 1.
         self.moved.append(Hops(count=1, sensitivity=mechanism.mu, name=f"votes {len(self.moved)}"))
-        return replace(found, declared=gaussian_epsilon(1 / mechanism.mu, self.delta))
+        return replace(evidence, declared=gaussian_epsilon(1 / mechanism.mu, self.delta))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _TrainingTap:
 
 def _with_noise(audit: Audit, of: str, noise: Sequence[Tensor]) -> Audit:
     """Return the audit with the noise of a mechanism, which must not be smaller than 1, what is declared."""
-    squares, count = math.fsum(float(one.square().sum()) for one in noise), sum(one.numel() for one in noise)
+    squares, count = math.fsum(float(part.square().sum()) for part in noise), sum(part.numel() for part in noise)
     measured = f"{count} numbers of {of} have noise of {math.sqrt(squares / max(count, 1)):.3f} of what is declared"
     enough = count > 0 and squares >= float(stats.chi2.ppf(_FALSE_ALARM, count))
     return replace(
@@ -197,4 +197,4 @@ def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any,
 
 def _outcome(seen: Sequence[Any]) -> dict[str, object]:
     """What may not differ between neighbours, by name."""
-    return {"number of messages and checkpoints": len(seen)} | {f"step {n}": one for n, one in enumerate(seen)}
+    return {"number of messages and checkpoints": len(seen)} | {f"step {n}": message for n, message in enumerate(seen)}

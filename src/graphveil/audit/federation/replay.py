@@ -57,7 +57,9 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     shares = _Shares()
     # Masked bodies differ by their masks alone, and are judged by `audit_shares`: here they would only hide what else
     # moved.
-    hidden = {kind for kind, known in KINDS.items() if known.reveals in (UNIFORM, SEALED)} | {*_OPENED.get(mode, ())}
+    hidden = {kind for kind, message in KINDS.items() if message.reveals in (UNIFORM, SEALED)} | {
+        *_OPENED.get(mode, ())
+    }
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if mode == "paper" else 1
     verdict = audit_replay(
@@ -138,12 +140,12 @@ class PublishTap:
         # The mechanism's own clip is applied again here: rows as they came in may differ by more than is ever
         # published.
         clip = mechanism.publication.clip
-        one, other = (clip_rows(x.double(), clip) for x in (first, second))
-        lengths = (one - other).norm(dim=1)
+        first_rows, second_rows = (clip_rows(x.double(), clip) for x in (first, second))
+        lengths = (first_rows - second_rows).norm(dim=1)
         rows, moved = int((lengths > _ROUNDING * clip).sum()), float(lengths.max())
         if rows == 0:
             return Evidence(0.0)
-        noise = answer.double() - one
+        noise = answer.double() - first_rows
         largest = math.sqrt(float(noise.square().sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.numel())))
         return Evidence(float(rows) if rows > 1 else moved / (2 * clip), mu=min(moved / max(largest, 1e-30), 1e6))
 
@@ -227,15 +229,15 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
         shares: those of the first run, or where they are put.
     """
     generator = torch.Generator().manual_seed(1)
-    (head,) = (held.head for held in holdings.values() if held.head is not None)
+    (head,) = (holding.head for holding in holdings.values() if holding.head is not None)
     head.open(setting, randomness=randomness, generator=generator)
     contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
     programs = party_programs(contexts, holdings)
-    kept = shares.runs[0] if shares.runs else {}
+    earlier = shares.runs[0] if shares.runs else {}
     shares.runs.append({})
     for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
-        programs[name] = _again(programs[name], own, kept.get(name))
+        programs[name] = _again(programs[name], own, earlier.get(name))
     messages: list[tuple[str, Send]] = []
     propagated: dict[str, Tensor] = {}
 
@@ -251,7 +253,7 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
     return Seen(tuple(messages), head, propagated)
 
 
-def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None) -> Program[T]:
+def _again(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
     """Run a holder; remember its shares of what is opened, and send the kept ones in their place."""
 
     def replay(effect: Effect) -> Effect:
@@ -260,7 +262,7 @@ def _again(program: Program[T], own: list[Tensor], kept: Sequence[Tensor] | None
         own.append(effect.body.clone())
         # The first run's share in place of this one's: what the server makes of it is then the same, and whatever still
         # differs came by another way.
-        return effect if kept is None else replace(effect, body=kept[len(own) - 1])
+        return effect if earlier is None else replace(effect, body=earlier[len(own) - 1])
 
     return with_changed_effects(program, replay)
 
@@ -277,11 +279,11 @@ def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
     """Add what the rows did that the server opens; nothing where it opens none."""
-    own, others = moved
+    own, rest = moved
     if own == 0.0:
         return audit
     findings = [f"an opened row moved by {own:.4g} C, more than 2 C"] if own > 2.0 else []
-    findings += [f"the opened row of another person moved by {others:.4g} C"] if others > _ROUNDING else []
-    note = f"the opened row moved by {own:.4f} C of 2 C, others by {others:.1g} C of rounding"
+    findings += [f"the opened row of another person moved by {rest:.4g} C"] if rest > _ROUNDING else []
+    note = f"the opened row moved by {own:.4f} C of 2 C, others by {rest:.1g} C of rounding"
     verdict = "broken" if findings else audit.verdict
     return replace(audit, verdict=verdict, notes=(*findings, *audit.notes, note))

@@ -87,10 +87,10 @@ def run_apart(
         before: the run that is gone on from before its round `AGAIN`.
         changed: with other data of one holder, or after a resume another share of W, as after an older checkpoint.
     """
-    held = _holdings(setting, changed=changed)
+    holdings = _holdings(setting, changed=changed)
     done = 0 if before is None else AGAIN - 1
-    states: Mapping[str, State] = {} if before is None else _kept(before, setting, changed=changed)
-    head = held[setting.label_holder].head
+    states: Mapping[str, State] = {} if before is None else _checkpoint(before, setting, changed=changed)
+    head = holdings[setting.label_holder].head
     assert head is not None
     generator = torch.Generator().manual_seed(1)
     head.open(setting, randomness=sources[setting.label_holder], generator=generator)
@@ -99,28 +99,30 @@ def run_apart(
         name: RunContext(name, setting, sources[name], generator, done, states.get(name))
         for name in (setting.server, *setting.names)
     }
-    programs = party_programs(contexts, held)
+    programs = party_programs(contexts, holdings)
     at = dict.fromkeys(programs, 0 if before is None else done + 1)
     messages: list[tuple[int, str, Send]] = []
-    kept: dict[int, dict[str, State]] = {}
+    checkpoints: dict[int, dict[str, State]] = {}
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
             messages.append((at[name], name, replace(effect, body=effect.body.clone())))
         elif isinstance(effect, Checkpoint):
             at[name] = effect.round + 1
-            kept.setdefault(effect.round, {})[name] = {key: value.clone() for key, value in effect.state().items()}
+            checkpoints.setdefault(effect.round, {})[name] = {
+                key: value.clone() for key, value in effect.state().items()
+            }
 
     # Weights start alike in all runs: what differs between two of them is the one thing that was changed.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         simulate(programs, watch=watch)
     if before is not None:
-        kept[done] = dict(states)
-    return Run(tuple(messages), kept)
+        checkpoints[done] = dict(states)
+    return Run(tuple(messages), checkpoints)
 
 
-def _kept(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
+def _checkpoint(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
     """Return what each party kept; with `changed` a share of W that is another one, as after an older checkpoint."""
     states, last = dict(before.states[AGAIN - 1]), setting.names[-1]
     if changed and "w" in states[last]:

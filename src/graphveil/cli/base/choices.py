@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.base.console import complain
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.methods.base.ranges import OPEN_WORDS
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts
     from graphveil.methods.base.method import AnyMethod
     from graphveil.privacy import Randomness
-    from graphveil.reports.compare.cells import Comparison
 
-Grid = dict[str, Any]
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
 """The settings that have an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
@@ -48,48 +45,48 @@ def find_method(name: str, data: str | None = None) -> AnyMethod:
     return METHODS[name]
 
 
-def collect(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str, Any]:
+def collect(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
     """The settings a user gave for ``method``, by option of their own or by ``--set``.
 
     Args:
         method: its name, for messages.
         info: its description.
-        typed: the command's parameters; those in ``NAMED`` that are not ``None`` count, and the list ``set``.
+        params: the command's parameters; those in ``NAMED`` that are not ``None`` count, and the list ``set``.
 
     Raises:
         InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
     """
-    given = read_typed(method, info, typed)
-    refuse_bad_values(method, given)
-    return given
+    settings = read_settings(method, info, params)
+    refuse_bad_values(method, settings)
+    return settings
 
 
-def read_typed(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str, Any]:
+def read_settings(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
     """The settings a user typed, each of its own type; whether a method takes them together is not asked.
 
     Args:
-        method, info, typed: as in `collect`.
+        method, info, params: as in `collect`.
 
     Raises:
         InputError: as `collect`, but for values out of their range.
     """
     from graphveil.methods.registry import files_of
 
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key in NAMED:
-        if typed.get(key) is None:
+        if params.get(key) is None:
             continue
         if key not in info.options:
             raise _does_not_apply(method, info, key)
-        given[key] = _read(key, info.options[key].type, typed[key], where=flag(key))
-    for pair in typed.get("settings") or ():
+        settings[key] = _read(key, info.options[key].type, params[key], where=flag(key))
+    for pair in params.get("settings") or ():
         key, text = split_pair(pair)
         # Two values for one setting: whichever were taken, somebody would read the other.
-        if key in given:
+        if key in settings:
             raise InputError(f"{key} is given twice", where=f"--set {pair}")
-        given[key] = read_value(method, info, key, text)
+        settings[key] = read_value(method, info, key, text)
     # Absolute: a run is made again, and attacked, from other working folders too.
-    return given | {key: str(file.absolute()) for key, file in files_of(method, given).items()}
+    return settings | {key: str(file.absolute()) for key, file in files_of(method, settings).items()}
 
 
 def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
@@ -158,67 +155,19 @@ def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str 
     return _read(key, info.options[key].type, text, where=where)
 
 
-def grid(
-    method: str, info: AnyMethod, over: Iterable[str], chosen: Mapping[str, Any], require: Callable[[Grid], None]
-) -> Grid:
-    """The settings to choose and the values to try, each written ``key=v1,v2``.
-
-    Args:
-        require: refuses settings that may not be chosen.
-
-    Raises:
-        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
-    """
-    tried: Grid = {}
-    for pair in over:
-        key, text = split_pair(pair, where="--over")
-        if key in tried or key in chosen:
-            raise InputError(f"{key} is given twice", where=f"--over {pair}")
-        tried[key] = _values(method, info, key, text)
-    require(tried)
-    for key, values in tried.items():
-        for value in values if isinstance(values, tuple) else (values.low, values.high):
-            refuse_bad_values(method, {**chosen, key: value})
-    return tried
-
-
-def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
-    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
-    from graphveil.methods.runs.proposals import Range
-
-    ends = text.split(":")
-    if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
-        return _listed(method, info, key, text)
-    if len(ends) > 3 or ends[2:] not in ([], ["log"]):
-        raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
-    low, high = (read_value(method, info, key, word, where="--over") for word in ends[:2])
-    return Range(low, high, log=len(ends) == 3)
-
-
-def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
-    words = [word for word in text.split(",") if word.strip()]
-    if not words:
-        raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
-    values = tuple(read_value(method, info, key, word, where="--over") for word in words)
-    # Tried twice, a value would be paid for twice where trials have a price.
-    if len(set(values)) < len(values):
-        raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
-    return values
-
-
-def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
+def _read(key: str, kind: type, value: object, *, where: str) -> Any:
     """A value of type ``kind``, or None for the word that leaves a setting open."""
-    if not isinstance(typed, str):
-        return typed
+    if not isinstance(value, str):
+        return value
     # None collects no features, inf sends them as they are: opposite promises, so the word is asked for.
-    if (word := typed.strip().lower()) == OPEN_WORDS.get(key):
+    if (word := value.strip().lower()) == OPEN_WORDS.get(key):
         return None
     try:
-        return _TRUTH[word] if kind is bool else kind(typed)
+        return _TRUTH[word] if kind is bool else kind(value)
     except (ValueError, KeyError) as error:
-        named = f"{key} = {typed!r}" if where in ("--set", "--over") else repr(typed)
+        problem = f"{key} = {value!r}" if where in ("--set", "--over") else repr(value)
         allowed = KINDS.get(kind, kind.__name__) + (f", or {OPEN_WORDS[key]}" if key in OPEN_WORDS else "")
-        raise InputError(named, where=where, allowed=allowed) from error
+        raise InputError(problem, where=where, allowed=allowed) from error
 
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -242,116 +191,29 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
     return values
 
 
-def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
-    """What ``graphveil compare`` compares: each option goes to the methods it applies to.
-
-    Args:
-        methods: names, separated by commas.
-        data: the graph's name or folder.
-        typed: the command's parameters.
-
-    Raises:
-        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot
-            be read.
-    """
-    from graphveil.reports.compare.cells import Comparison
-
-    names = [name.strip() for name in methods.split(",")]
-    if len(set(names)) != len(names):
-        raise InputError(f"{methods!r} names a method twice")
-    infos = {name: find_method(name) for name in names}
-    _refuse_useless(infos, typed)
-    axes = {key: several(key, typed[key]) for key in AXES if typed.get(key) is not None}
-    pairs = [split_pair(pair) for pair in typed.get("settings") or ()]
-    # A delta typed for Gaussian methods must not reach those that add no Gaussian noise.
-    delta_for = [name for name, info in infos.items() if _takes_delta(info, dict(pairs))] or list(infos)
-    fixed = {}
-    for name, info in infos.items():
-        given = {key: typed[key] for key in NAMED if key in info.options and key not in AXES}
-        # None keeps the method's own default.
-        given |= {} if name in delta_for else {"delta": None}
-        own = [f"{key}={text}" for key, text in pairs if key in info.options]
-        fixed[name] = collect(name, info, {**given, "settings": own})
-    made = Comparison(
-        data=data,
-        methods=fixed,
-        axes=axes,
-        takes=_takes(axes, infos),
-        seeds=range(typed["seed"], typed["seed"] + typed["repeats"]),
-        options={
-            "controls": not typed["no_controls"],
-            "reproducible_noise": typed["reproducible_noise"],
-            **({} if typed.get("private_share") is None else {"private_share": typed["private_share"]}),
-            **({} if typed["split"] == "random" else {"split": typed["split"]}),
-        },
-    )
-    # Every cell is checked before the first is trained: a mistyped value must not cost hours.
-    for cell in made.cells():
-        refuse_bad_values(cell.method, cell.settings)
-    return made
-
-
-def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:
-    """The epsilons each method takes part in: those of its parts where they are given, else the total.
-
-    A total that no method is left for goes to all that know it, and is refused there.
-    """
-    own = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
-    less = {
-        name: [key for key in keys if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(keys)]
-        for name, keys in own.items()
-    }
-    return less if any("epsilon" in keys for keys in less.values()) else own
-
-
-def _takes_delta(info: AnyMethod, pairs: Mapping[str, str]) -> bool:
-    """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
-    optional = {"mechanism", "features"} & set(info.options)
-    chosen = {pairs.get(key) for key in optional}
-    return "delta" in info.options and (not optional or bool(chosen & set(feature_names_with("delta"))))
-
-
-def _refuse_useless(infos: Mapping[str, AnyMethod], typed: Mapping[str, Any]) -> None:
-    """Refuse an option or ``--set`` key that none of the methods takes."""
-    known = set().union(*(info.options for info in infos.values()))
-    for key in NAMED:
-        if typed.get(key) is not None and key not in known:
-            raise InputError(f"{flag(key)} applies to none of {', '.join(infos)}")
-    for pair in typed.get("settings") or ():
-        key, _ = split_pair(pair)
-        if key not in known:
-            remedy = nearest(key, known)
-            raise InputError(
-                f"none of {', '.join(infos)} has a setting {key!r}",
-                where="--set",
-                allowed=", ".join(sorted(known)),
-                remedy=remedy,
-            )
-
-
-def load(data: str, source: Source, seed: int, tell: ProgressCallback, engine: Engine | None = None) -> Graph:
+def load(data: str, source: Source, seed: int, progress: ProgressCallback, engine: Engine | None = None) -> Graph:
     """The graph that a command was given, with a share of its edges drawn as private where that was asked for.
 
     Args:
         data: a named data set, or a folder.
         source: where it lies, and the share to draw.
         seed: fixes the draw.
-        tell: what hears of progress. engine: works on blocks of rows of a folder's edges; None: one thread.
+        progress: what hears of progress. engine: works on blocks of rows of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
 
-    told: dict[str, Any] = {} if engine is None else {"engine": engine}
-    return drawn(load_plain(data, source.data_root, progress=tell, **told), source.private_share, seed)
+    engine_options: dict[str, Any] = {} if engine is None else {"engine": engine}
+    return drawn(load_plain(data, source.data_root, progress=progress, **engine_options), source.private_share, seed)
 
 
-def load_parts(data: str, source: Source, seed: int, tell: ProgressCallback) -> GraphParts:
+def load_parts(data: str, source: Source, seed: int, progress: ProgressCallback) -> GraphParts:
     """The parts of the graph that `load` would return; without a share to draw, no torch is needed."""
     from graphveil.graphs import load_parts
     from graphveil.graphs.value.value import parts_of
 
     if source.private_share is None:
-        return load_parts(data, source.data_root, progress=tell)
-    return parts_of(load(data, source, seed, tell))
+        return load_parts(data, source.data_root, progress=progress)
+    return parts_of(load(data, source, seed, progress))
 
 
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
@@ -385,11 +247,11 @@ def noise(seed: int | None) -> Randomness:
     return SecureRandomness() if seed is None else SeededRandomness(seed)
 
 
-def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
+def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
     """Print each warning of these methods and settings once on stderr, before anything is collected.
 
     Args:
-        planned: method and settings of everything that will be run.
+        runs: method and settings of everything that will be run.
         graph: only its size and classes are read.
 
     Raises:
@@ -398,7 +260,7 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph)
     from graphveil.methods.registry import METHODS, build_method
 
     warnings = {}
-    for name, settings in planned:
+    for name, settings in runs:
         method = build_method(name, settings, len(graph.schema.classes))
         warning = METHODS[name].load_family().warning(method, graph)
         if warning:
@@ -407,30 +269,30 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph)
         complain(f"warning: {name}: {warning}")
 
 
-def kept(typed: Mapping[str, Any]) -> dict[str, Any]:
+def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """The choices of a run that are no setting of its method, as its folder keeps them."""
     from graphveil.graphs.load import lasting
 
-    drawn_share = {} if typed["private_share"] is None else {"private_share": typed["private_share"]}
-    same = {key: typed[key] for key in ("seed", "repeats", "split")}
+    private_share = {} if params["private_share"] is None else {"private_share": params["private_share"]}
+    options = {key: params[key] for key in ("seed", "repeats", "split")}
     return {
-        **same,
-        "controls": not typed["no_controls"],
-        "device": typed["device"],
-        **lasting(typed["data"], typed["data_root"]),
-    } | drawn_share
+        **options,
+        "controls": not params["no_controls"],
+        "device": params["device"],
+        **lasting(params["data"], params["data_root"]),
+    } | private_share
 
 
-def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
+def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | None:
     """One sentence on every finite epsilon that nobody gave and a default stands for; None where there is none.
 
     Args:
-        chosen: method -> the settings that were given, all axes of a comparison included.
+        settings_of: method -> the settings that were given, all axes of a comparison included.
     """
     from graphveil.methods import METHODS
 
     defaulted = []
-    for method, settings in chosen.items():
+    for method, settings in settings_of.items():
         if settings.get("epsilon") is not None:
             continue
         defaults = {key: METHODS[method].options[key].default for key in AXES if key in METHODS[method].options}
@@ -442,25 +304,25 @@ def taken(chosen: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 class Defaults:
-    """Says on stderr what `taken` says, before the first word of progress, so that a refusal stays one line.
+    """Prints `defaults_sentence` on stderr before the first line of progress, so that a refusal stays one line.
 
     Args:
-        chosen: as of `taken`. tell: what hears of progress.
+        settings_of: as of `defaults_sentence`. progress: what hears of progress.
     """
 
-    def __init__(self, chosen: Mapping[str, Mapping[str, Any]], tell: ProgressCallback) -> None:
-        self.said = taken(chosen)
-        self._tell, self._due = tell, self.said is not None
+    def __init__(self, settings_of: Mapping[str, Mapping[str, Any]], progress: ProgressCallback) -> None:
+        self.sentence = defaults_sentence(settings_of)
+        self._progress, self._due = progress, self.sentence is not None
 
     def __call__(self, event: Progress) -> None:
         """Hand on an event of progress."""
         self.say()
-        self._tell(event)
+        self._progress(event)
 
     def say(self) -> None:
         """Say it, once."""
-        if self._due and self.said is not None:
-            complain(self.said)
+        if self._due and self.sentence is not None:
+            complain(self.sentence)
         self._due = False
 
 

@@ -56,8 +56,8 @@ def working() -> Iterator[ProgressCallback]:
     # stdout carries the answer alone: a library that prints must not break `--json`.
     with contextlib.redirect_stdout(sys.stderr):
         if sys.stderr.isatty():
-            with _bar() as tell:
-                yield tell
+            with _bar() as show:
+                yield show
         else:
             yield plain_lines()
 
@@ -78,7 +78,7 @@ def _bar() -> Iterator[ProgressCallback]:
     ) as bar:
         task = bar.add_task("", total=None, spent="", start=True)
 
-        def tell(event: Progress) -> None:
+        def show(event: Progress) -> None:
             bar.update(
                 task,
                 description=printable(event.stage),
@@ -87,24 +87,24 @@ def _bar() -> Iterator[ProgressCallback]:
                 spent=_spent(event),
             )
 
-        yield tell
+        yield show
 
 
 def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
     """A line for each new stage and, in a long one, every ten seconds; the epsilon where it has changed."""
     last: dict[str, Any] = {"stage": None, "time": 0.0, "spent": ""}
 
-    def tell(event: Progress) -> None:
+    def show(event: Progress) -> None:
         stage, now = event.stage, clock()
         # Logs of batch jobs would fill with lines otherwise.
         if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
             return
         count, spent = f"{event.done}/{event.total}" if event.total else "", _spent(event)
-        told = "" if spent == last["spent"] else spent
+        changed = "" if spent == last["spent"] else spent
         last.update(stage=stage, time=now, spent=spent)
-        complain(", ".join(part for part in (printable(stage), count, told) if part))
+        complain(", ".join(part for part in (printable(stage), count, changed) if part))
 
-    return tell
+    return show
 
 
 def _spent(event: Progress) -> str:

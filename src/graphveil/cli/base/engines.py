@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
@@ -18,86 +18,89 @@ if TYPE_CHECKING:
 _NAMES = ("local", "ray")
 
 
-def require_engine(place: EngineChoice, info: AnyMethod) -> None:
+def require_engine(engine_choice: EngineChoice, info: AnyMethod) -> None:
     """Refuse an engine that a run could not use, before any data is loaded.
 
     Args:
-        place: what was typed.
+        engine_choice: what was typed.
         info: the method.
 
     Raises:
-        InputError: what `require_place` refuses, or a method that does not work by blocks.
+        InputError: what `require_engine_choice` refuses, or a method that does not work by blocks.
         MissingExtraError: Ray is not installed.
     """
-    require_place(place)
-    if _one_thread(place):
+    require_engine_choice(engine_choice)
+    if _one_thread(engine_choice):
         # What every method did before there were engines: no core has to be loaded to allow it.
         return
-    from graphveil.methods.base.core import require_blocks
+    from graphveil.methods.base.blocks import require_blocks
 
-    require_blocks(info.load_core(), info.name)
+    require_blocks(info.load_class(), info.name)
 
 
-def require_predicting(place: EngineChoice, model: Estimator[Any]) -> None:
+def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
     """Refuse an engine that a prediction could not use, before the graph is loaded.
 
     Args:
-        place: what was typed.
+        engine_choice: what was typed.
         model: what predicts.
 
     Raises:
         InputError: its method does not predict by blocks.
     """
-    if not _one_thread(place):
-        from graphveil.methods.base.core import require_predictions
+    if not _one_thread(engine_choice):
+        from graphveil.methods.base.blocks import require_predictions
 
-        require_predictions(model.core)
+        require_predictions(model)
 
 
-def require_place(place: EngineChoice) -> None:
+def require_engine_choice(engine_choice: EngineChoice) -> None:
     """Refuse an engine that no command could open.
 
     Args:
-        place: what was typed.
+        engine_choice: what was typed.
 
     Raises:
         InputError: no such engine, or options that do not go together.
         MissingExtraError: Ray is not installed.
     """
-    if place.engine not in _NAMES:
+    if engine_choice.engine not in _NAMES:
         raise InputError(
-            f"{place.engine!r}", where="--engine", allowed=", ".join(_NAMES), remedy=nearest(place.engine, _NAMES)
+            f"{engine_choice.engine!r}",
+            where="--engine",
+            allowed=", ".join(_NAMES),
+            remedy=nearest(engine_choice.engine, _NAMES),
         )
-    if place.engine == "local" and place.engine_address is not None:
+    if engine_choice.engine == "local" and engine_choice.engine_address is not None:
         raise InputError("nothing is joined by the local engine", where="--engine-address", remedy="use --engine ray")
-    if place.engine_address is not None and place.workers is not None:
+    if engine_choice.engine_address is not None and engine_choice.workers is not None:
         raise InputError("a running cluster has its own processors", where="--workers", remedy="leave it out")
-    if place.engine == "ray":
+    if engine_choice.engine == "ray":
         from graphveil.engine.on_ray import require_ray
 
         require_ray()
 
 
-def _one_thread(place: EngineChoice) -> bool:
-    return place.engine == "local" and place.workers in (None, 1)
+def _one_thread(engine_choice: EngineChoice) -> bool:
+    return engine_choice.engine == "local" and engine_choice.workers in (None, 1)
 
 
 @contextmanager
-def opened(place: EngineChoice) -> Iterator[Engine]:
+def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
     """The engine that was asked for, until the work is done.
 
     Args:
-        place: what was typed; `require_engine` has let it pass.
+        engine_choice: what was typed; `require_engine` has let it pass.
 
     Raises:
         InputError: no cluster answers.
     """
     from graphveil.engine import LocalEngine, RayEngine
 
-    if place.engine == "local":
-        yield LocalEngine(place.workers or 1)
+    if engine_choice.engine == "local":
+        yield LocalEngine(engine_choice.workers or 1)
         return
-    engine = RayEngine(place.engine_address, place.workers)
+    engine = RayEngine(engine_choice.engine_address, engine_choice.workers)
     try:
         yield engine
     finally:

@@ -103,27 +103,27 @@ def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., 
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         groups: dict[str, Any] = {}
-        shown: list[inspect.Parameter] = []
+        parameters: list[inspect.Parameter] = []
         hints = get_type_hints(command, include_extras=True)
         for name, parameter in inspect.signature(command).parameters.items():
             if is_dataclass(hints[name]):
                 groups[name] = hints[name]
-                shown += _options_of(hints[name], defaults)
+                parameters += _options_of(hints[name], defaults)
             else:
-                shown.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+                parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(command)
-        def called(**typed: object) -> None:
+        def flat_command(**values: object) -> None:
             grouped = {
-                name: group(**{field.name: typed.pop(field.name) for field in fields(group)})
+                name: group(**{field.name: values.pop(field.name) for field in fields(group)})
                 for name, group in groups.items()
             }
-            command(**typed, **grouped)
+            command(**values, **grouped)
 
         # Typer reads options off the signature and the annotations, so both must show the flat list.
-        called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-        return called
+        flat_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        flat_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return flat_command
 
     return decorate
 

@@ -85,8 +85,8 @@ def three_lines(
         card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
-    said = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
-    lines = (("Guarantee", said.guarantee), ("Not protected", said.exposed), ("Assumes", said.assumes))
+    summary = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
+    lines = (("Guarantee", summary.guarantee), ("Not protected", summary.exposed), ("Assumes", summary.assumes))
     return Group(*(stated(head, line) for head, line in lines))
 
 
@@ -123,7 +123,7 @@ def promise(
         ("Guarantee", guarantee.sentence()),
         ("Epsilon", words.epsilon_line(guarantee, settings)),
         *([] if relationship is None else [("Connections", words.relationship_line(relationship))]),
-        *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
+        *(("Not protected" if index == 0 else "", line) for index, line in enumerate(exposed)),
     ]
 
 
@@ -168,8 +168,8 @@ def _scores(record: RunRecord) -> Table:
         mark = "best control" if name == record.scores.best_control else ""
         table.add_row(name, percent(score.mean), words.interval(score), mark)
     if record.scores.ceiling is not None:
-        shown = percent(record.scores.ceiling.mean), words.interval(record.scores.ceiling)
-        table.add_row("not private (ceiling)", *shown, "")
+        cells = percent(record.scores.ceiling.mean), words.interval(record.scores.ceiling)
+        table.add_row("not private (ceiling)", *cells, "")
     return table
 
 
@@ -177,8 +177,8 @@ def _lift(record: RunRecord) -> Text:
     if record.scores.lift is None:
         return Text(words.lift_sentence(record))
     head = f"Lift {points(record.scores.lift.mean)} points over {record.scores.best_control}"
-    said = f" ({words.lift_interval(record.scores.lift)}, {words.found_by(record.scores.lift)}). "
-    return Text.assemble((head, "bold"), said, words.lift_sentence(record))
+    details = f" ({words.lift_interval(record.scores.lift)}, {words.found_by(record.scores.lift)}). "
+    return Text.assemble((head, "bold"), details, words.lift_sentence(record))
 
 
 def _lead(record: RunRecord) -> Text:
@@ -186,8 +186,8 @@ def _lead(record: RunRecord) -> Text:
     if lead is None:
         return Text()
     head = f"{points(lead.mean)} points against {record.scores.best_rival}"
-    said = f" ({words.lift_interval(lead)}, {words.found_by(lead)}). "
-    return Text.assemble((head, "bold"), said, words.rival_sentence(record))
+    details = f" ({words.lift_interval(lead)}, {words.found_by(lead)}). "
+    return Text.assemble((head, "bold"), details, words.rival_sentence(record))
 
 
 def planned(plan: Plan, report: str | None = None) -> RenderableType:
@@ -221,8 +221,8 @@ def planned(plan: Plan, report: str | None = None) -> RenderableType:
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
         *sent,
-        *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
-        *(("Warning", one.warning) for one in (figures,) if section in ("links", "release") and one.warning),
+        *(("Advice" if index == 0 else "", line) for index, line in enumerate(plan.advice)),
+        *([("Warning", figures.warning)] if section in ("links", "release") and figures.warning else []),
     ]
     return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
 
@@ -242,9 +242,9 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
     lines = []
     for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):
         lines.append((f"sum {hop} over neighbours", plain(sigma), f"{ratio:.2g}"))
-    for place, (part, multiplier) in enumerate(plan.noise.multipliers.items(), start=1):
-        what = "training of attention" if part == "attention" else f"private training {place}"
-        lines.append((what, plain(multiplier), "-"))
+    for index, (part, multiplier) in enumerate(plan.noise.multipliers.items(), start=1):
+        name = "training of attention" if part == "attention" else f"private training {index}"
+        lines.append((name, plain(multiplier), "-"))
     noise = rows(("noise of", "sigma", f"noise/signal at {ASSUMED_DEGREE:g} neighbours"), lines)
     return [
         noise,
@@ -312,10 +312,10 @@ def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableTy
     """
     privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
     counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)
-    where = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
+    note = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
     if answer["out"] is None:
         first = answer["predictions"][:10]
-        shown = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)
-        where = Text(f"First {len(first)} of {answer['nodes']:,}; write all with --out FILE.csv.")
-        return Group(counts, Text(), rows(("id", "prediction", "probability"), shown), Text(), where)
-    return Group(counts, Text(), where)
+        lines = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)
+        note = Text(f"First {len(first)} of {answer['nodes']:,}; write all with --out FILE.csv.")
+        return Group(counts, Text(), rows(("id", "prediction", "probability"), lines), Text(), note)
+    return Group(counts, Text(), note)

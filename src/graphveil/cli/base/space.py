@@ -31,7 +31,7 @@ def room_of_split(graph: Graph) -> int:
 def room_of_predictions(graph: Graph) -> int:
     """The most bytes that the predictions of a graph take: an id, a class and as many numbers as there are classes."""
     classes, ids = graph.schema.classes, graph.get("ids")
-    longest = max((len(str(one).encode()) for one in (() if ids is None else ids)), default=20)
+    longest = max((len(str(node_id).encode()) for node_id in (() if ids is None else ids)), default=20)
     row = 64 + longest + max(len(name.encode()) for name in classes) + 25 * (len(classes) + 1)
     return (16 << 10) + row * int(graph.num_nodes)
 

@@ -80,8 +80,8 @@ def plain(value: object) -> str:
 def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Several descriptions below each other, an empty line between them."""
     parts: list[RenderableType] = []
-    for one in content:
-        parts += [described(one), Text()]
+    for description in content:
+        parts += [described(description), Text()]
     return Group(*parts[:-1])
 
 

@@ -37,7 +37,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReportPrices:
     """What is asked, at which price."""
 
     epsilon_x: Annotated[
@@ -103,7 +103,7 @@ def init(
     data: options.Data,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
     wording: Wording,
-    asked: Asked,
+    report_prices: ReportPrices,
     ids: Annotated[
         Path | None,
         typer.Option("--ids", metavar="FILE", help="Ids of the people, one a line, or a csv. Default: DATA's nodes."),
@@ -120,18 +120,22 @@ def init(
     from graphveil.collection.task.subject import subject_of
     from graphveil.files.outputs import new_output
 
-    typed = {name: value for name, value in asdict(wording).items() if value is not None}
+    fields = {name: value for name, value in asdict(wording).items() if value is not None}
     prices = Prices(
-        features=asked.epsilon_x, label=asked.epsilon_y, links=asked.epsilon_a, degree=asked.epsilon_d, mode=asked.mode
+        features=report_prices.epsilon_x,
+        label=report_prices.epsilon_y,
+        links=report_prices.epsilon_a,
+        degree=report_prices.epsilon_d,
+        mode=report_prices.mode,
     )
     # Before anybody is asked, and before it is made: a used folder, or a graph that cannot be read, is told at once.
     with new_output(out, out, say=complain) as output:
         subject = subject_of(data, data_root, ids)
-        require_possible(typed, len(subject.ids))
+        require_possible(fields, len(subject.ids))
         dialogue = None if as_json else Dialogue.here()
         if dialogue is not None:
-            typed, prices = dialogue.completed(subject, typed, prices)
-        answer, plan = output.write(lambda path: drafted(path, subject, typed, prices), paid=False)
+            fields, prices = dialogue.completed(subject, fields, prices)
+        answer, plan = output.write(lambda path: drafted(path, subject, fields, prices), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.drafted(answer, plan))
 
 
@@ -182,8 +186,8 @@ def enrol(
     if again is not None:
         if out is not None or tokens is not None:
             raise InputError("--again with a file of tokens", remedy="one token is printed, and written nowhere")
-        told = Desk(folder).replace_token(again, url)
-        emit(told, as_json=as_json, screen=lambda: screens.replaced(told))
+        replacement = Desk(folder).replace_token(again, url)
+        emit(replacement, as_json=as_json, screen=lambda: screens.replaced(replacement))
         return
     if tokens is not None and url is not None:
         raise InputError("--url with tokens of your own", remedy="a link is URL/#TOKEN.HASH: write it beside each")
@@ -243,19 +247,19 @@ def serve(
     from graphveil.collection.task.limits import Rate
 
     require_extra()
-    place = Place(host, port, certificate, certificate_key, tuple(names or ()))
+    address = Place(host, port, certificate, certificate_key, tuple(names or ()))
     # No refusal: behind a proxy that ends TLS this is how it should be.
-    if not place.here and certificate is None:
+    if not address.here and certificate is None:
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
 
     def started(answer: dict[str, object]) -> None:
         # A service's output goes to a log, where whoever reads it would be the organiser from then on.
-        told = answer if sys.stdout.isatty() else {**answer, "admin": None}
-        emit(told, as_json=as_json, screen=lambda: screens.serving(told))
+        output = answer if sys.stdout.isatty() else {**answer, "admin": None}
+        emit(output, as_json=as_json, screen=lambda: screens.serving(output))
         # Now and not at the end, which does not come: a script waits for the address.
         sys.stdout.flush()
 
-    serving(Desk(folder), place, Rate(enrolments, burst), started)
+    serving(Desk(folder), address, Rate(enrolments, burst), started)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
@@ -342,10 +346,10 @@ def simulate(
     from graphveil.collection.simulation.played import play
     from graphveil.files.outputs import new_output
 
-    with contextlib.ExitStack() as held:
-        tell = held.enter_context(working())
-        output = None if out is None else held.enter_context(new_output(out, out, say=complain))
-        answer = play(folder, data, players.cast(people, epochs, changed, late), tell, out=output)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(working())
+        output = None if out is None else stack.enter_context(new_output(out, out, say=complain))
+        answer = play(folder, data, players.cast(people, epochs, changed, late), progress, out=output)
     emit(answer, as_json=as_json, screen=lambda: screens.played(answer))
 
 
@@ -371,6 +375,6 @@ def phones(
     require_extra()
     from graphveil.collection.simulation.phones import ring
 
-    with working() as tell:
-        answer = ring(folder, data, url, players.cast(None), tell, tokens)
+    with working() as progress:
+        answer = ring(folder, data, url, players.cast(None), progress, tokens)
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))

@@ -70,9 +70,9 @@ def _before(context: typer.Context, folder: Folder = None) -> None:
         context.default_map = {name: {"folder": folder} for name in _COMMANDS}
 
 
-def _words(*told: str | None) -> list[str]:
+def _words(*args: str | None) -> list[str]:
     # Behind "--": the name of a file may begin with a dash.
-    return ["--", *(one for one in told if one is not None)]
+    return ["--", *(arg for arg in args if arg is not None)]
 
 
 _COMMANDS: Mapping[str, Callable[..., None]] = {"enrol": enrol, "show": show, "answer": answer, "spent": spent}
@@ -83,7 +83,7 @@ def _given(option: str, value: str | None) -> list[str]:
     return [] if value is None else [f"{option}={value}"]
 
 
-def _run(folder: Path | None, *words: str) -> None:
+def _run(folder: Path | None, *args: str) -> None:
     from graphveil.device.__main__ import main
 
-    raise typer.Exit(main([*([] if folder is None else ["--folder", str(folder)]), *words]))
+    raise typer.Exit(main([*([] if folder is None else ["--folder", str(folder)]), *args]))

@@ -73,63 +73,63 @@ class Dialogue:
         Args:
             subject: what may be asked, and of whom. typed: what is known. prices: what is known of them.
         """
-        told = dict(typed)
-        asks_nothing = all(getattr(prices, one) is None for one in PRICES)
-        if set(told) >= {*WORDS, "least"} - {"name"} and not asks_nothing:
-            return told, prices
+        fields = dict(typed)
+        asks_nothing = all(getattr(prices, name) is None for name in PRICES)
+        if set(fields) >= {*WORDS, "least"} - {"name"} and not asks_nothing:
+            return fields, prices
         self.say(_HEAD)
         try:
-            self._words(told)
-            self._window(told)
-            if "least" not in told:
-                self._least(told, len(subject.ids))
-            return told, self._prices(subject, prices) if asks_nothing else prices
+            self._words(fields)
+            self._window(fields)
+            if "least" not in fields:
+                self._least(fields, len(subject.ids))
+            return fields, self._prices(subject, prices) if asks_nothing else prices
         # The rest is for the file: what was said is kept.
         except _Over:
             self.say("")
-            return told, prices
+            return fields, prices
 
-    def _words(self, told: dict[str, object]) -> None:
-        for name, asked in _WORDS.items():
-            if name not in told:
-                self._kept(told, name, asked, _seen)
+    def _words(self, fields: dict[str, object]) -> None:
+        for name, question in _WORDS.items():
+            if name not in fields:
+                self._ask(fields, name, question, _seen)
 
-    def _window(self, told: dict[str, object]) -> None:
-        if "opens" not in told:
+    def _window(self, fields: dict[str, object]) -> None:
+        if "opens" not in fields:
             today = f"{datetime.now(UTC):%Y-%m-%d}"
-            self._kept(told, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
-        if "closes" not in told:
-            opens = str(told.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
+            self._ask(fields, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
+        if "closes" not in fields:
+            opens = str(fields.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
             end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
             later = f"{end:%Y-%m-%d}"
-            self._kept(told, "closes", "Until when? (as before, and later)", lambda text: _after(opens, text), later)
+            self._ask(fields, "closes", "Until when? (as before, and later)", lambda text: _after(opens, text), later)
 
-    def _least(self, told: dict[str, object], people: int) -> None:
-        asked = (
+    def _least(self, fields: dict[str, object], people: int) -> None:
+        question = (
             f"From fewer than how many reports shall nothing be exported? (1 to {people:,}: few reports tell more of "
             "each person, and many may never come)"
         )
-        self._kept(told, "least", asked, lambda text: _whole(text, people))
+        self._ask(fields, "least", question, lambda text: _whole(text, people))
 
     def _prices(self, subject: Subject, prices: Prices) -> Prices:
         self.say(_COSTS)
-        given: dict[str, object] = {}
+        values: dict[str, object] = {}
         for name, meaning in PRICES.items():
             if name not in ("features", "label") or _has(subject, name):
-                self._kept(given, name, f"  {meaning} ({name})", _epsilon)
-        if {"links", "degree"} & set(given):
-            self._kept(given, "mode", _MODE, _mode, prices.mode)
-        said = {name: str(value) for name, value in given.items()}
+                self._ask(values, name, f"  {meaning} ({name})", _epsilon)
+        if {"links", "degree"} & set(values):
+            self._ask(values, "mode", _MODE, _mode, prices.mode)
+        texts = {name: str(value) for name, value in values.items()}
         return Prices(
-            **{name: said.get(name) for name in PRICES}, sampled=prices.sampled, mode=said.get("mode", prices.mode)
+            **{name: texts.get(name) for name in PRICES}, sampled=prices.sampled, mode=texts.get("mode", prices.mode)
         )
 
-    def _kept(
-        self, told: dict[str, object], name: str, asked: str, check: Callable[[str], object], default: str = ""
+    def _ask(
+        self, fields: dict[str, object], name: str, question: str, check: Callable[[str], object], default: str = ""
     ) -> None:
         """Ask until the answer is one, or nothing."""
         while True:
-            self.show(f"{asked}{f' [{default}]' if default else ''}: ")
+            self.show(f"{question}{f' [{default}]' if default else ''}: ")
             line = self.hear()
             if line is None:
                 raise _Over
@@ -137,14 +137,14 @@ class Dialogue:
             if not text:
                 return
             try:
-                told[name] = check(text)
+                fields[name] = check(text)
                 return
             except (InputError, DeviceError) as error:
-                self.say(f"  {error.what if isinstance(error, InputError) else error.said}; once more, please")
+                self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; once more, please")
 
 
-def _show(asked: str) -> None:
-    sys.stderr.write(asked)
+def _show(question: str) -> None:
+    sys.stderr.write(question)
     sys.stderr.flush()
 
 

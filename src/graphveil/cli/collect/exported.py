@@ -37,10 +37,10 @@ def is_export(data: str, edges: Path | None) -> bool:
         InputError: it is none, and edges are named.
     """
     # By its own file: as a folder of tables it would be read for true values.
-    found = (Path(data) / _FILE).is_file()
-    if edges is not None and not found:
+    exported = (Path(data) / _FILE).is_file()
+    if edges is not None and not exported:
         raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
-    return found
+    return exported
 
 
 def people_of(run: Path) -> Graph | None:
@@ -73,14 +73,14 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
     from graphveil.aggregation.propagation import Adjacency
     from graphveil.collection.export.moved import bounds, of_targets, sentence_of
 
-    found = bounds(collected.task, len(collected.bodies.bits))
+    limits = bounds(collected.task, len(collected.bodies.bits))
     hops = result.settings.get("steps_y", 0)
     # Weights that depend on the labels themselves are beyond this bound.
     if hops and graph.edge_index.shape[1] and result.settings.get("trimming", "none") == "none":
         spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
         labels = result.model.released.labels.numpy()
-        found = (*found, of_targets(spread, labels, len(graph.schema.classes), hops))
-    return sentence_of(found)
+        limits = (*limits, of_targets(spread, labels, len(graph.schema.classes), hops))
+    return sentence_of(limits)
 
 
 def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
@@ -93,18 +93,18 @@ def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
             remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
         )
     few = collected.too_few.get("label", 0)
-    told = "1 person sent a label" if few == 1 else f"{few:,} people sent a label"
-    raise InputError(told, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
+    problem = "1 person sent a label" if few == 1 else f"{few:,} people sent a label"
+    raise InputError(problem, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
 
 
 def train_collected(
     method: str,
     data: str,
     export: groups.Export,
-    chosen: Mapping[str, Any],
+    settings: Mapping[str, Any],
     repetition: groups.Repetition,
     speed: groups.Speed,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     engine: Engine,
 ) -> Learned:
     """Return what a method learned from an exported collection.
@@ -112,9 +112,9 @@ def train_collected(
     Args:
         method: its name. data: the folder. export: file of public edges, where the method reads them, and whether
         reports that no device draws are read all the same.
-        chosen: the settings that were typed.
+        settings: the settings that were typed.
         repetition: how often, on which nodes, with which controls. speed: where to compute.
-        tell: hears of progress. engine: where blocks of people are worked on.
+        progress: hears of progress. engine: where blocks of people are worked on.
 
     Raises:
         InputError: noise was asked for, which devices have drawn already; and as `collection.export.learning.learn`.
@@ -139,10 +139,10 @@ def train_collected(
     how = learning.Repetition(
         repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
     )
-    heard: dict[str, Any] = {"notes": (note,), "progress": tell, "engine": engine}
-    result = learning.learn(method, received, graph, settings=chosen, repetition=how, **heard)
+    heard: dict[str, Any] = {"notes": (note,), "progress": progress, "engine": engine}
+    result = learning.learn(method, received, graph, settings=settings, repetition=how, **heard)
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
-    told = {"task": collected.task.hash.hex(), "people": received.people, **answered}
-    told |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
+    options = {"task": collected.task.hash.hex(), "people": received.people, **answered}
+    options |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
     result = replace(result, notes=(*result.notes, moved_by_forgers(result, collected, graph)))
-    return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())}, graph)
+    return Learned(result, options if edges is None else {**options, "edges": str(edges.absolute())}, graph)

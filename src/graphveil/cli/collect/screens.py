@@ -50,13 +50,13 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 
 def enrolled(answer: Mapping[str, object]) -> RenderableType:
     """Where the tokens are."""
-    told = f"of {answer['people']:,} people; each enrols one device, once"
+    people = f"of {answer['people']:,} people; each enrols one device, once"
     links = (
         [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
         if answer.get("url")
         else []
     )
-    return pairs([("Tokens", f"{answer['tokens']}, {told}"), *links, ("Next", "serve, and hand them out one by one")])
+    return pairs([("Tokens", f"{answer['tokens']}, {people}"), *links, ("Next", "serve, and hand them out one by one")])
 
 
 def replaced(answer: Mapping[str, str]) -> RenderableType:
@@ -104,8 +104,8 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 def played(answer: Mapping[str, object]) -> RenderableType:
     """How a simulated collection went."""
     head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
-    told = {name: value for name, value in answer.items() if name != "simulation"}
-    return Group(head, Text(), described({**told, "refused": answer["refused"] or "none"}))
+    facts = {name: value for name, value in answer.items() if name != "simulation"}
+    return Group(head, Text(), described({**facts, "refused": answer["refused"] or "none"}))
 
 
 def exported(answer: Mapping[str, Any]) -> RenderableType:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from graphveil.cli.base import options
+from graphveil.cli.base import options, space
 from graphveil.cli.base.console import complain, emit
-from graphveil.cli.federation import init as federation_init
 from graphveil.graphs import Graph
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
@@ -19,6 +18,33 @@ Training = Annotated[
     int | None, typer.Option("--training", min=1, help="Labelled training nodes among them. Default: a tenth.")
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
+_MODES = ("shared-linear", "individual", "paper", "guesses")
+New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
+Split = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FOLDER", help="Folder from federation split; all its holders run on this machine."),
+]
+Parties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--holder",
+        metavar="NAME=HOST:PORT=COLUMNS",
+        help="A data holder, its address and its number of feature columns, or the graph.toml that declares them; "
+        "repeatable. The first holds the labels.",
+    ),
+]
+Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]
+Port = Annotated[int, typer.Option("--port", help="With --from: first port to use on this machine.")]
+Classes = Annotated[str | None, typer.Option("--classes", metavar="A,B,...", help="All class names in order.")]
+Range = Annotated[str, typer.Option("--range", metavar="LOW,HIGH", help="Declared range of every feature.")]
+Certificates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--certificate",
+        metavar="NAME=FILE",
+        help="Certificate of a party that keeps its own key; repeatable. Other parties get a key here.",
+    ),
+]
 
 
 def group() -> typer.Typer:
@@ -26,10 +52,10 @@ def group() -> typer.Typer:
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
     for command in (
-        federation_init.split,
-        federation_init.key,
-        federation_init.init,
-        federation_init.sign,
+        split,
+        key,
+        init,
+        sign,
         plan,
         serve,
         join,
@@ -37,6 +63,111 @@ def group() -> typer.Typer:
     ):
         app.command()(command)
     return app
+
+
+def split(
+    data: options.Data,
+    out: New,
+    parties: Annotated[int, typer.Option("--parties", min=2, max=5, help="Number of holders.")] = 2,
+    proportion: Annotated[
+        str | None, typer.Option("--proportion", metavar="A:B", help="Shares of columns and edges. Default: equal.")
+    ] = None,
+    data_root: options.DataRoot = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Split a graph among several holders, one folder each, for experiments."""
+    from graphveil.cli.federation import screens as screens
+    from graphveil.files.outputs import new_output
+    from graphveil.graphs import load_plain
+    from graphveil.reports.federation.folders import shares_of, write_split
+
+    shares = shares_of(proportion, parties)
+    with new_output(out, out, say=complain) as folder:
+        graph = load_plain(data, root=data_root)
+        folder.reserve(space.room_of_split(graph))
+        answer = folder.write(lambda path: write_split(graph, shares, path, seed=seed), paid=False)
+    emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
+
+
+def key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The party's name in the agreement.")],
+    out: New,
+    as_json: options.Json = False,
+) -> None:
+    """Create a party's key and certificate: send the certificate to whoever runs init, keep the key."""
+    from graphveil.cli.federation import screens as screens
+    from graphveil.files.outputs import new_output
+    from graphveil.reports.federation.folders import make_key
+
+    with new_output(out, out, say=complain) as folder:
+        answer = folder.write(lambda path: make_key(name, path), paid=False)
+    emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
+
+
+def init(
+    out: New,
+    source: Split = None,
+    holder: Parties = None,
+    server: Server = "127.0.0.1:7700",
+    port: Port = 7700,
+    classes: Classes = None,
+    feature_range: Range = "0,1",
+    name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "federation",
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option("--epsilon", metavar="E", help="Total over a holder's publications; inf: no privacy."),
+    ] = None,
+    settings: options.Settings = None,
+    certificate: Certificates = None,
+    as_json: options.Json = False,
+) -> None:
+    """Create one folder per party: its key, its certificate, and the agreement signed by every key created here."""
+    from graphveil.cli.federation import screens as screens
+    from graphveil.files.outputs import new_output
+    from graphveil.reports.federation import folders as files
+
+    named_settings = {"mode": mode, "epsilon": epsilon}
+    federation_settings = files.settings_from(
+        [*(settings or []), *(f"{key}={text}" for key, text in named_settings.items() if text)]
+    )
+    with new_output(out, out, say=complain) as folder:
+        if source is not None:
+            facts = files.facts_of(source, port)
+        else:
+            facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
+        certificates = files.read_certificates(certificate or [])
+        answer = folder.write(
+            lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
+        )
+    emit(answer, as_json=as_json, screen=lambda: screens.created(answer))
+
+
+def sign(
+    folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
+    agreement: Annotated[
+        Path | None, typer.Option("--agreement", metavar="FILE", help="Agreement to copy into the folder.")
+    ] = None,
+    signatures: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Sign the agreement in a party's folder; read it first."""
+    from graphveil.cli.federation import screens as screens
+    from graphveil.federation.crypto.keys import read_identity
+    from graphveil.reports.federation.folders import add_signature, take_agreement
+
+    if agreement is not None:
+        read_identity(folder)
+        take_agreement(folder, agreement)
+    answer = add_signature(folder, signatures or ())
+    emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
 
 
 def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
@@ -97,8 +228,8 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
-    def tell(step: Progress) -> None:
-        round, epsilon = step.done, step.epsilon or 0.0
+    def show(event: Progress) -> None:
+        round, epsilon = event.done, event.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
             complain(f"{name}: all parties have started")
@@ -106,11 +237,21 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
             paid = f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
             complain(f"{name}: round {round} of {rounds}{paid}")
 
-    complain(f"{name}: waiting for {', '.join(p.name for p in agreement.parties if p.name != name)}")
+    complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
     with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
-        kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
-        outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=tell, record=record)
+        outcome = run_party(
+            agreement,
+            identity,
+            folder,
+            graph=graph,
+            ids=ids,
+            seed=seed,
+            patience=patience,
+            note=complain,
+            progress=show,
+            record=record,
+        )
         seconds = time.monotonic() - started
         answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

@@ -28,7 +28,8 @@ def split(answer: Mapping[str, Any]) -> RenderableType:
     """The folders that were made."""
     head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
     lines = (
-        (one["name"], _columns(one), f"{one['edges']:,}", "yes" if one["labels"] else "") for one in answer["holders"]
+        (holder["name"], _columns(holder), f"{holder['edges']:,}", "yes" if holder["labels"] else "")
+        for holder in answer["holders"]
     )
     table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
     folder = printable(answer["folder"])
@@ -42,7 +43,7 @@ def _columns(holder: Mapping[str, Any]) -> str:
     return f"{holder['columns']:,}{f' ({names})' if names else ''}"
 
 
-def made(answer: Mapping[str, Any]) -> RenderableType:
+def created(answer: Mapping[str, Any]) -> RenderableType:
     """The parties' folders."""
     head = Text(
         f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
@@ -51,17 +52,17 @@ def made(answer: Mapping[str, Any]) -> RenderableType:
         ("party", "role", "address", "certificate", "key"),
         (
             (
-                one["name"],
-                one["role"],
-                one["address"],
-                one["certificate"][:16],
-                "created here" if one["made"] else "its own",
+                party["name"],
+                party["role"],
+                party["address"],
+                party["certificate"][:16],
+                "created here" if party["made"] else "its own",
             )
-            for one in answer["parties"]
+            for party in answer["parties"]
         ),
     )
     facts = [("Folder", answer["folder"])]
-    local = [one["name"] for one in answer["parties"] if one["made"]]
+    local = [party["name"] for party in answer["parties"] if party["made"]]
     if local:
         facts.append(
             ("Keys", f"{', '.join(local)}: created here; give each folder to its party only, over a safe channel")
@@ -102,12 +103,13 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 def planned(answer: Mapping[str, Any]) -> RenderableType:
     """Threat model, price, noise, bytes, and what every message reveals."""
     head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
-    who = ", ".join(
-        f"{one['name']} ({one['role']}, {one['address']}{f', columns {_columns(one)}' if one['columns'] else ''})"
-        for one in answer["parties"]
+    parties = ", ".join(
+        f"{party['name']} ({party['role']}, {party['address']}"
+        f"{f', columns {_columns(party)}' if party['columns'] else ''})"
+        for party in answer["parties"]
     )
     facts = [
-        ("Parties", f"{who}; labels: {answer['label_holder']}"),
+        ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *_units(answer),
@@ -124,7 +126,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         parts += [_lever(answer), Text()]
     table = rows(
         ("message", "from", "to", "what the receiver learns"),
-        ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
+        ((message["kind"], message["from"], message["to"], message["reveals"]) for message in answer["reveals"]),
     )
     return Group(*parts, table)
 
@@ -215,8 +217,8 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if math.isinf(answer["epsilon"]):
         return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
     if answer["mode"] == "guesses":
-        kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
-        other = f"{kept}, else as one of the {answer['classes'] - 1} other classes"
+        unchanged = f"a guess is sent as it is with probability {answer['keep']:.3g}"
+        other = f"{unchanged}, else as one of the {answer['classes'] - 1} other classes"
         if answer.get("size", 1) > 1:
             named = f"{answer['size']} of the {answer['classes']} classes are sent"
             other = f"{named}, among them the guess with probability {answer['keep']:.3g}"
@@ -254,15 +256,15 @@ def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Messages of each kind, and their bytes, that this party sent and received."""
     kinds: dict[str, dict[bool, tuple[int, int]]] = {}
-    for one in answer["messages"]:
-        sums, sent = kinds.setdefault(one["kind"], {}), one["from"] == answer["party"]
+    for message in answer["messages"]:
+        sums, sent = kinds.setdefault(message["kind"], {}), message["from"] == answer["party"]
         count, total = sums.get(sent, (0, 0))
-        sums[sent] = count + one["count"], total + one["bytes"]
+        sums[sent] = count + message["count"], total + message["bytes"]
 
-    def shown(pair: tuple[int, int] | None) -> str:
+    def cell(pair: tuple[int, int] | None) -> str:
         return f"{pair[0]:,} x, {size(pair[1])}" if pair else ""
 
-    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in kinds.items()]
+    return [(kind, cell(sums.get(True)), cell(sums.get(False))) for kind, sums in kinds.items()]
 
 
 def _labels(answer: Mapping[str, Any]) -> str:
@@ -281,15 +283,20 @@ def _bytes_line(answer: Mapping[str, Any]) -> str:
 
 def _lever(answer: Mapping[str, Any]) -> RenderableType:
     lines = (
-        (one["republish"], one["publications"], f"{one['sigma']:.3g}", f"{one['sigma'] * answer['width'] ** 0.5:.3g}")
-        for one in answer["republish"]
+        (
+            choice["republish"],
+            choice["publications"],
+            f"{choice['sigma']:.3g}",
+            f"{choice['sigma'] * answer['width'] ** 0.5:.3g}",
+        )
+        for choice in answer["republish"]
     )
     table = rows(("republish", "publications", "noise (sigma / clip)", "noise / longest row"), lines)
     return Group(Text("Fewer publications need less noise at the same total:", style="bold"), table)
 
 
 def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name if place == 0 else "", line) for place, line in enumerate(lines)]
+    return [(name if index == 0 else "", line) for index, line in enumerate(lines)]
 
 
 def _paid(answer: Mapping[str, Any]) -> str:

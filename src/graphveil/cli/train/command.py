@@ -1,24 +1,29 @@
-"""``graphveil train``: one method on one graph, with its controls, into one run folder."""
+"""``graphveil train``: one method on one graph, with its controls, into one run folder; without a method, advice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from graphveil.cli.advise import Trust
+from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
 from graphveil.cli.base import choices, groups, options, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine
+from graphveil.cli.base.near import nearest
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
 from graphveil.cli.train.running import run_method
-from graphveil.cli.train.without_method import refuse_unnamed
 from graphveil.errors import InputError
+from graphveil.methods.registry import METHODS
+
+if TYPE_CHECKING:
+    from graphveil.reports.base.record import RunRecord
 
 _FOLDER = "Run folder to create. Default: one in runs/, named after data, method and time."
 Out = Annotated[Path | None, typer.Option("--out", "-o", help=_FOLDER)]
@@ -63,10 +68,10 @@ def train(
     method: options.Method,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
-    place: groups.EngineChoice,
+    engine_choice: groups.EngineChoice,
     export: groups.Export,
     data: DataOrNone = None,
     config: configured.Config = None,
@@ -83,43 +88,124 @@ def train(
     if trust is not None:
         raise InputError("--trust chooses a method, and one is named", where=f"train {method}", remedy="leave it out")
     info = choices.find_method(method, data)
-    chosen = configured.collect(context, method, info)
+    settings = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)
-    require_engine(place, info)
+    require_engine(engine_choice, info)
 
     from graphveil.cli.base import screens
-    from graphveil.cli.train.tracking import tracker
     from graphveil.files.outputs import new_output
     from graphveil.reports.base import predictions as tables
     from graphveil.reports.runs import folder as run_folder
 
     send = tracker(track, track_to)
-    kept, taken = choices.kept(context.params), None
+    run_options, defaults_sentence = choices.run_options(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.
-    with working() as tell, ExitStack() as held:
-        folder = held.enter_context(new_output(out, default, say=complain))
+    with working() as progress, ExitStack() as stack:
+        folder = stack.enter_context(new_output(out, default, say=complain))
         rows = None
         if predictions is not None:
             check = partial(tables.check_file, where="--predictions")
-            rows = held.enter_context(new_output(predictions, predictions, say=complain, check=check))
-        engine = held.enter_context(opened(place))
+            rows = stack.enter_context(new_output(predictions, predictions, say=complain, check=check))
+        engine = stack.enter_context(opened(engine_choice))
         if is_export(data, export.edges):
-            learned = train_collected(method, data, export, chosen, repetition, speed, tell, engine)
-            result, graph, kept = learned.result, learned.graph, {**kept, **learned.options}
+            learned = train_collected(method, data, export, settings, repetition, speed, progress, engine)
+            result, graph, run_options = learned.result, learned.graph, {**run_options, **learned.options}
         else:
-            graph = choices.load(data, source, repetition.seed, tell, engine)
+            graph = choices.load(data, source, repetition.seed, progress, engine)
             # Space first: a private run that cannot be saved has spent its budget for nothing.
             folder.reserve(space.room_of(graph, repetition.repeats))
             if rows is not None:
                 rows.reserve(space.room_of_predictions(graph))
-            result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
-        shown = None
+            result, defaults_sentence = run_method(method, graph, settings, repetition, speed, progress, engine=engine)
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+        predictions_note = None
         if rows is not None:
-            shown = rows.write(lambda path: tables.write_own(result.model, graph, path))
+            predictions_note = rows.write(lambda path: tables.write_own(result.model, graph, path))
             predictions = rows.path
     send(record)
     answer = record.to_dict()
-    answer |= {} if shown is None else {"predictions": str(predictions), "predictions_note": shown}
-    emit(answer, as_json=as_json, screen=lambda: screens.run(record, predictions, shown), first=taken)
+    answer |= (
+        {} if predictions_note is None else {"predictions": str(predictions), "predictions_note": predictions_note}
+    )
+    emit(
+        answer,
+        as_json=as_json,
+        screen=lambda: screens.run(record, predictions, predictions_note),
+        first=defaults_sentence,
+    )
+
+
+def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
+    """What is to be called with a finished run; refused before anything is trained if that cannot be.
+
+    Args:
+        name: one of `TRACKERS`; None: nothing is tracked.
+        destination: where to, in the words of its library.
+
+    Raises:
+        InputError: there is no such tracker, or a place for none.
+        MissingExtraError: its library is not installed.
+    """
+    from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
+
+    if name is None:
+        if destination is not None:
+            raise InputError("goes with --track", where="--track-to", allowed=", ".join(TRACKERS))
+        return lambda record: None
+    if name not in TRACKERS:
+        raise InputError(f"{name!r}", where="--track", allowed=", ".join(TRACKERS), remedy=nearest(name, TRACKERS))
+    write = find_tracker(name)
+
+    def send(record: RunRecord) -> None:
+        from graphveil.reports.tracking.released import of_run
+
+        complain(f"tracked by {name}: {write(of_run(record), destination)}")
+
+    return send
+
+
+def refuse_unnamed(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> NoReturn:
+    """Print which methods are advised for the data, and refuse to train without one.
+
+    Args:
+        data: the only argument, typed in the place of METHOD; where it names a method, DATA is missing.
+        trust: whom the user trusts; None: advice for every trust.
+        root: the data root.
+        as_json: whether stdout must stay free for a JSON object; a refusal prints none.
+
+    Raises:
+        InputError: always. DATA is missing, no method or data has this name, or no method is named; the last error
+            contains the command to type.
+    """
+    if data in METHODS:
+        raise InputError("DATA is missing", where=f"train {data}", allowed="a named data set, or a folder")
+    from graphveil.graphs.load import is_name
+
+    # Neither a data set nor a folder: probably a mistyped method, so the error suggests the nearest name.
+    if not is_name(data) and not Path(data).is_dir():
+        choices.find_method(data)
+    if trust is not None:
+        require_trust(trust)
+    commands = _advised(data, trust, root, as_json=as_json)
+    # An error: a script that forgot the method must not go on as if it had trained.
+    raise InputError(
+        "no method is named, so nothing was trained",
+        where="train",
+        remedy=f"type {commands[0]}" if len(commands) == 1 else "type one of the commands above, or add --trust",
+    )
+
+
+def _advised(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> list[str]:
+    """Print the short advice and return the commands in it."""
+    from graphveil.graphs import load_parts
+    from graphveil.methods.advise.advice import all_trusts
+
+    with working() as progress:
+        graph = load_parts(data, root, progress=progress)
+        every = all_trusts(graph, request_of(data, graph))
+    advices = [advice for advice in every if trust in (None, advice.trust)]
+    # A command that fails prints no JSON.
+    if not as_json:
+        emit({}, as_json=False, screen=lambda: of_all(data, advices, why=trust is not None))
+    return [command for advice in advices if (command := command_of(advice, data)) is not None]

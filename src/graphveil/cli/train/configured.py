@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from graphveil.cli.base import groups
-from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_typed, refuse_bad_values
+from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_settings, refuse_bad_values
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
@@ -107,7 +107,7 @@ def choices() -> Mapping[str, Choice]:
 
 def _choice(parameter: str, hint: Any) -> Choice:
     kind, option = get_args(hint)
-    plain = next((one for one in get_args(kind) if one is not NoneType), kind)
+    plain = next((kind_of for kind_of in get_args(kind) if kind_of is not NoneType), kind)
     text = "Train the controls." if parameter == "no_controls" else str(option.help)
     return Choice(parameter, str if plain is Path else plain, text, option.min)
 
@@ -124,38 +124,42 @@ def collect(context: typer.Context, method: str, info: AnyMethod, searched: Coll
         InputError: as `choices.collect`; or the file names a setting that the method does not have, or a value that it
             does not take.
     """
-    typed = read_typed(method, info, context.params)
+    command_settings = read_settings(method, info, context.params)
     file: File | None = context.meta.get(_KEPT)
-    written = {} if file is None else _written(file, method, info, {*typed, *searched})
-    settings = {**written, **typed}
+    file_settings = {} if file is None else _file_settings(file, method, info, {*command_settings, *searched})
+    settings = {**file_settings, **command_settings}
     try:
         refuse_bad_values(method, settings)
     except InputError as error:
-        raise error if file is None else _at_its_key(error, file.path, written) from error
+        raise error if file is None else _at_its_key(error, file.path, file_settings) from error
     return settings
 
 
-def _written(file: File, method: str, info: AnyMethod, typed: Set[str]) -> dict[str, Any]:
+def _file_settings(file: File, method: str, info: AnyMethod, command_settings: Set[str]) -> dict[str, Any]:
     """The settings of a file that count beside those that were typed."""
     values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
     # A run's file lists defaults too, some of which may not be given beside other settings; left out they are the same.
     idle = {key for key in values if values[key] == info.options[key].default and key not in AXES}
-    return {key: value for key, value in values.items() if key not in idle | _replaced(info, typed) | typed}
+    return {
+        key: value
+        for key, value in values.items()
+        if key not in idle | _replaced(info, command_settings) | command_settings
+    }
 
 
-def _replaced(info: AnyMethod, typed: Set[str]) -> set[str]:
+def _replaced(info: AnyMethod, command_settings: Set[str]) -> set[str]:
     """The settings of a file that those typed stand for: a total is split into parts, and parts are no total."""
     parts = {"epsilon_x", "epsilon_y"}
     # A curator's epsilon is the price of one training, and no total of the parts beside it.
     if info.trust == "central":
         return set()
-    return (parts if "epsilon" in typed else set()) | ({"epsilon"} if parts & typed else set())
+    return (parts if "epsilon" in command_settings else set()) | ({"epsilon"} if parts & command_settings else set())
 
 
-def _at_its_key(error: InputError, path: Path, written: Iterable[str]) -> InputError:
+def _at_its_key(error: InputError, path: Path, file_settings: Iterable[str]) -> InputError:
     """The refusal of a setting, saying in which file and at which key it stands, if it stands there."""
     # The refusals of settings begin with the name of the one that was refused.
-    key = next((key for key in sorted(written) if re.match(rf"{key}\b", error.what)), None)
+    key = next((key for key in sorted(file_settings) if re.match(rf"{key}\b", error.what)), None)
     if key is None:
         return error
     remedy = error.remedy or _override(key)
@@ -190,10 +194,10 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
     """The method and the graph of a run, as the command's arguments."""
-    named = {}
+    arguments = {}
     if METHOD in content:
         try:
-            named[METHOD] = find_method(content[METHOD]).name
+            arguments[METHOD] = find_method(content[METHOD]).name
         except InputError as error:
             raise InputError(
                 error.what, where=f"{path}, {METHOD}", allowed=error.allowed, remedy=error.remedy
@@ -206,37 +210,37 @@ def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
 
         # Written by hand a folder is meant from where the file lies: it must not depend on where the command is typed.
         beside = path.parent.absolute() / source
-        named[DATA] = str(beside) if not is_name(source) and beside.is_dir() else source
-    return named
+        arguments[DATA] = str(beside) if not is_name(source) and beside.is_dir() else source
+    return arguments
 
 
 def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """The choices of a run, as the command's parameters."""
-    found: dict[str, Any] = {}
-    known = choices()
+    params: dict[str, Any] = {}
+    run_choices = choices()
     for key, value in options.items():
         if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256") or _FOUND.fullmatch(key):
             continue
-        if key not in known:
-            raise _unknown(path, f"{OPTIONS}.{key}", (*known, SOURCE))
-        choice = known[key]
+        if key not in run_choices:
+            raise _unknown(path, f"{OPTIONS}.{key}", (*run_choices, SOURCE))
+        choice = run_choices[key]
         where = f"{path}, {OPTIONS}.{key}"
-        read = _value(value, choice.kind, where, remedy="change it there, or type the option")
-        if choice.low is not None and read < choice.low:
+        setting = _value(value, choice.kind, where, remedy="change it there, or type the option")
+        if choice.low is not None and setting < choice.low:
             raise InputError(f"{value!r}", where=where, allowed=f"at least {choice.low}")
-        found[choice.parameter] = not read if choice.parameter == "no_controls" else read
-    if "edges" in found:
+        params[choice.parameter] = not setting if choice.parameter == "no_controls" else setting
+    if "edges" in params:
         # As data: a file that was written by hand names it from where it lies.
-        found["edges"] = str(path.parent.absolute() / found["edges"])
-    return found
+        params["edges"] = str(path.parent.absolute() / params["edges"])
+    return params
 
 
 def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> Any:
     where = f"{path}, {SETTINGS}.{key}"
     if key not in info.options:
-        known = info.options
+        names = info.options
         raise InputError(
-            f"{method} has no such setting", where=where, allowed=", ".join(known), remedy=nearest(key, known)
+            f"{method} has no such setting", where=where, allowed=", ".join(names), remedy=nearest(key, names)
         )
     if key in OPEN_WORDS and value == OPEN_WORDS[key]:  # see `choices`
         return None
@@ -256,9 +260,9 @@ def _value(value: Any, kind: type, where: str, *, remedy: str) -> Any:
     return kind(value)
 
 
-def _unknown(path: Path, key: str, known: tuple[str, ...]) -> InputError:
-    what, where, last = "is no key of a run", f"{path}, {key}", key.rpartition(".")[2]
+def _unknown(path: Path, key: str, names: tuple[str, ...]) -> InputError:
+    problem, where, last = "is no key of a run", f"{path}, {key}", key.rpartition(".")[2]
     if last == "reproducible_noise":
         remedy = f"privacy noise is never fixed by a file; type {flag(last)} for an experiment"
-        return InputError(what, where=where, remedy=remedy)
-    return InputError(what, where=where, allowed=", ".join(known), remedy=nearest(last, known))
+        return InputError(problem, where=where, remedy=remedy)
+    return InputError(problem, where=where, allowed=", ".join(names), remedy=nearest(last, names))

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import typer
 
-from graphveil.cli.advise import Degree, Pilot, Want
+from graphveil.cli.advise import PILOT, Degree, Pilot, Want
 from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.console import emit, working
 from graphveil.cli.base.engines import require_engine
 from graphveil.cli.train import configured
-from graphveil.cli.train.thresholds import goal_asked, search, searched, with_found
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from graphveil.graphs.value.parts import GraphParts
+    from graphveil.methods.advise.goal import Goal
+    from graphveil.methods.advise.wanted import Wanted
+    from graphveil.runtime.progress import ProgressCallback
 
 
 @groups.spread()
@@ -19,9 +31,9 @@ def plan(
     data: options.Data,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     speed: groups.Speed,
-    place: groups.EngineChoice,
+    engine_choice: groups.EngineChoice,
     config: configured.Config = None,
     want: Want = None,
     pilot: Pilot = None,
@@ -31,23 +43,111 @@ def plan(
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     info = choices.find_method(method, data)
-    chosen = configured.collect(context, method, info)
+    settings = configured.collect(context, method, info)
     goal = goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
-    require_engine(place, info)
+    require_engine(engine_choice, info)
 
     from graphveil.cli.base import screens
     from graphveil.methods.runs import plan as planning
 
-    with working() as tell:
-        graph = choices.load_parts(data, source, seed, tell)
-        found = None
+    with working() as progress:
+        graph = choices.load_parts(data, source, seed, progress)
+        goal_result = None
         if goal is not None:
-            found = search(method, chosen, data, graph, goal, pilot, source.data_root, degree=degree, tell=tell)
-            chosen = with_found(chosen, found)
-        made = planning.plan(method, graph, chosen)
-        defaults = choices.Defaults({method: chosen}, tell)
+            goal_result = search(
+                method, settings, data, graph, goal, pilot, source.data_root, degree=degree, progress=progress
+            )
+            settings = with_found(settings, goal_result)
+        run_plan = planning.plan(method, graph, settings)
+        defaults = choices.Defaults({method: settings}, progress)
         if as_json:
             defaults.say()
-    answer = made.to_dict() | ({} if found is None else {"reached": found.reached.to_dict()})
-    emit(answer, as_json=as_json, screen=lambda: searched(found, pilot, screens.planned(made)), first=defaults.said)
+    answer = run_plan.to_dict() | ({} if goal_result is None else {"reached": goal_result.reached.to_dict()})
+    emit(
+        answer,
+        as_json=as_json,
+        screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)),
+        first=defaults.sentence,
+    )
+
+
+def goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
+    """The goal that was typed, or None.
+
+    Args:
+        want: as typed.
+        pilot, degree: that say something of a goal alone.
+
+    Raises:
+        InputError: the goal cannot be read, or the others stand without one.
+    """
+    if want is None:
+        # Idle options are refused: somebody would believe that they had changed the plan.
+        if pilot is not None or degree is not None:
+            raise InputError("--pilot and --degree are for a goal", where="plan", remedy="add --want lift=0.02")
+        return None
+    from graphveil.methods.advise.goal import goal_of
+
+    return goal_of(want)
+
+
+def search(
+    method: str,
+    settings: Mapping[str, Any],
+    data: str,
+    graph: GraphParts,
+    goal: Goal,
+    pilot: str | None,
+    root: Path | None,
+    *,
+    degree: float | None,
+    progress: ProgressCallback,
+) -> Wanted:
+    """What the goal takes.
+
+    Args:
+        method, settings: the method and its settings as typed.
+        data, graph: the data as typed, and its parts.
+        goal: what is wanted.
+        pilot: a data set or folder that the user declares public or paid.
+        root: the data root.
+        degree: contacts a person, as publicly known.
+        progress: hears of progress.
+    """
+    from graphveil.graphs import load_parts
+    from graphveil.graphs.load import is_name
+    from graphveil.methods.advise.wanted import wanted
+
+    pilot_parts = None if pilot is None else load_parts(pilot, root, progress=progress)
+    # What is private in a folder is what its owner declares; a named set is public.
+    declared = None if is_name(data) else graph.schema.private
+    return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
+
+
+def with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
+    """The settings with the epsilon that reaches the goal in every rehearsal, where there is one."""
+    sure = goal_result.reached.sure
+    return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
+
+
+def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
+    """A plan as a screen, below what the goal takes and which epsilon the plan is for.
+
+    Args:
+        goal_result: the answer to the goal; None: there was none, and the plan stands alone.
+        pilot: what it was rehearsed on, if not on made graphs.
+        plan: its screen.
+    """
+    if goal_result is None:
+        return plan
+    from rich.console import Group
+    from rich.text import Text
+
+    sure = goal_result.reached.sure
+    # A goal that nothing reaches leaves the default, which could be taken for the answer.
+    epsilon = "the default epsilon" if sure is None else f"epsilon {sure:g}"
+    remedy = f" For a narrower answer: {PILOT}." if pilot is None else ""
+    return Group(
+        Text(f"Wanted: {goal_result.sentence}. The plan below is for {epsilon}.{remedy}", style="bold"), Text(), plan
+    )

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, options, space
+from graphveil.cli.base import choices, groups, options, space
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_place, require_predicting
-from graphveil.cli.base.groups import EngineChoice
+from graphveil.cli.base.engines import opened, require_engine_choice, require_predicting
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
 Data = Annotated[
@@ -30,15 +29,15 @@ Who = Annotated[
 ]
 
 
+@groups.spread()
 def predict(
     run: Run,
     data: Data = None,
     data_root: options.DataRoot = None,
     people: Who = None,
     out: Out = None,
-    engine: options.EngineName = "local",
-    engine_address: options.EngineAddress = None,
-    workers: options.Workers = None,
+    *,
+    engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
@@ -56,36 +55,38 @@ def predict(
     from graphveil.reports.runs import folder as run_folder
     from graphveil.reports.runs.origin import data_of
 
-    place = EngineChoice(engine, engine_address, workers)
-    require_place(place)
+    require_engine_choice(engine_choice)
     predictions.check_file(out)
-    with working() as tell, contextlib.ExitStack() as held:
+    with working() as progress, contextlib.ExitStack() as stack:
         # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
-        held.enter_context(locked_folder(public_part(run), complain))
+        stack.enter_context(locked_folder(public_part(run), complain))
         file = None
         if out is not None:
-            file = held.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
+            file = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
         model: Any = run_folder.open_model(run)
-        require_predicting(place, model)
-        named, root = data_of(run, data_root) if data is None else (data, data_root)
-        there = held.enter_context(opened(place))
-        graph = load_plain(named, root=root, progress=tell, engine=there)
+        require_predicting(engine_choice, model)
+        if data is None:
+            data, data_root = data_of(run, data_root)
+        engine = stack.enter_context(opened(engine_choice))
+        graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)
         if file is not None:
             file.reserve(space.room_of_predictions(graph))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.
-        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), held)
-        paid = model.ledger
-        stated = model.guarantee
+        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), stack)
+        ledger = model.ledger
+        guarantee = model.guarantee
         identity = {} if people is None else {"people": people}
-        chances = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
-        if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
+        probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=engine, **identity)
+        if (
+            model.guarantee != guarantee or model.ledger != ledger
+        ):  # the run keeps what was sent, so nobody is asked again
             rooms.close()
             run_folder.keep_spending(model, run, say=complain)
-        made = predictions.tabulate(chances, graph, model.schema.classes)
+        table = predictions.tabulate(probabilities, graph, model.schema.classes)
         if file is not None:
-            file.write(lambda path: predictions.write(made, path))
+            file.write(lambda path: predictions.write(table, path))
             out = file.path
-    note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
-    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
+    note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=model.kind != "link-beliefs")
+    answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def run_method(
     method: str,
     graph: Graph,
-    chosen: Mapping[str, Any],
+    settings: Mapping[str, Any],
     repetition: groups.Repetition,
     speed: groups.Speed,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     search: Search | None = None,
     engine: Engine | None = None,
 ) -> tuple[Result, str | None]:
@@ -30,10 +30,10 @@ def run_method(
     Args:
         method: its name.
         graph: what it is trained on.
-        chosen: the settings that were typed.
+        settings: the settings that were typed.
         repetition: how often, on which nodes, with which controls and noise.
         speed: where and how fast to compute.
-        tell: hears of progress.
+        progress: hears of progress.
         search: settings to choose in each run; None: there is nothing to choose.
         engine: where blocks of rows are worked on; None: here, one after the other.
 
@@ -43,13 +43,13 @@ def run_method(
     from graphveil.engine import LOCAL
     from graphveil.methods.runs import experiment
 
-    defaults = choices.Defaults({method: {**chosen, **({} if search is None else search.over)}}, tell)
-    choices.warn_of_size([(method, chosen)], graph)
+    defaults = choices.Defaults({method: {**settings, **({} if search is None else search.over)}}, progress)
+    choices.warn_of_size([(method, settings)], graph)
     choices.settle_threads(speed.threads, graph)
     result = experiment.run(
         method,
         graph,
-        settings=chosen,
+        settings=settings,
         search=search,
         repeats=repetition.repeats,
         seed=repetition.seed,
@@ -61,4 +61,4 @@ def run_method(
         engine=LOCAL if engine is None else engine,
     )
     defaults.say()
-    return result, defaults.said
+    return result, defaults.sentence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 *_FIRST, _LAST = tagged(PAID_TUNING)
 _PAID = f"{', '.join(_FIRST)} or {_LAST}"
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
+
+
+Grid = dict[str, Any]
 
 
 def _searches() -> str:
@@ -90,7 +93,7 @@ def tune(
     data: options.Data,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
     over: Over = None,
@@ -106,11 +109,11 @@ def tune(
     info = choices.find_method(method, data)
     over = over or []
     searched = [choices.split_pair(pair, where="--over")[0] for pair in over] or list(info.search)
-    chosen = configured.collect(context, method, info, searched)
-    search = _search(method, info, over, chosen, context.params)
+    settings = configured.collect(context, method, info, searched)
+    search = _search(method, info, over, settings, context.params)
     choices.prepare(speed.device, speed.threads)
     if not over:
-        complain(search.told(method, chosen))
+        complain(search.told(method, settings))
 
     from graphveil.cli.base import screens
     from graphveil.files.outputs import new_output
@@ -124,26 +127,28 @@ def tune(
     def default() -> Path:
         return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
 
-    with working() as tell, contextlib.ExitStack() as held:
-        folder = held.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
-        graph = choices.load(data, source, repetition.seed, tell)
+    with working() as progress, contextlib.ExitStack() as stack:
+        folder = stack.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
+        graph = choices.load(data, source, repetition.seed, progress)
         if proxy is not None:
-            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
-        log = _log(folder.path, held) if search.paid(method) else None
+            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=progress))
+        log = _log(folder.path, stack) if search.paid(method) else None
         folder.reserve(space.room_of(graph, repetition.repeats))
-        result, taken = run_method(method, graph, chosen, repetition, speed, tell, replace(search, log=log))
-        kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
+        result, defaults_sentence = run_method(
+            method, graph, settings, repetition, speed, progress, replace(search, log=log)
+        )
+        run_options = {**choices.run_options(context.params), **_search_options(search, method, proxy)}
         if log is not None:
             log.end()
             complain(f"log of all trials, for the curator only: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             if out is None:
-                folder = held.enter_context(new_output(None, default(), say=complain))
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
+                folder = stack.enter_context(new_output(None, default(), say=complain))
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults_sentence)
 
 
-def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
     """What to try, checked; the proxy is still a name.
 
     Raises:
@@ -151,50 +156,50 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
     """
     from graphveil.methods.runs.search import Search
 
-    def search(grid: choices.Grid) -> Search:
-        what = Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
-        return what if typed["sampler"] is None else replace(what, sampler=typed["sampler"])
+    def search(grid: Grid) -> Search:
+        what = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
+        return what if params["sampler"] is None else replace(what, sampler=params["sampler"])
 
-    if typed["law"] is not None and not search({}).paid(method):
-        said = "applies only where trials have a price"
-        raise InputError(said, where="--law", allowed=f"with {_PAID}, without --proxy")
-    if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
+    if params["law"] is not None and not search({}).paid(method):
+        problem = "applies only where trials have a price"
+        raise InputError(problem, where="--law", allowed=f"with {_PAID}, without --proxy")
+    if params["proxy"] is not None and params["proxy"] == params["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
 
-    def require(grid: choices.Grid) -> None:
-        search(grid).require(method, chosen)
+    def require(grid: Grid) -> None:
+        search(grid).require(method, settings)
 
     if over:
-        return search(choices.grid(method, info, over, chosen, require))
+        return search(grid_of(method, info, over, settings, require))
     # First: a method that cannot be tuned here at all is refused as such.
-    if not (info.free or search({}).paid(method) or typed["proxy"]):
+    if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
-    grid = _default_grid(method, info, chosen)
+    grid = _default_grid(method, info, settings)
     require(grid)
     return search(grid)
 
 
-def _default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> choices.Grid:
+def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> Grid:
     """The settings that a search of this method chooses where nobody names any, and the values to try.
 
     Args:
-        chosen: the settings that were given: they stay, and so does what they allow alone.
+        settings: the settings that were given: they stay, and so does what they allow alone.
 
     Raises:
         InputError: nothing is left to try.
     """
-    tried: choices.Grid = {}
+    grid: Grid = {}
     for key, values in info.search.items():
-        fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
+        fits = tuple(value for value in values if key not in settings and _fits(method, {**settings, key: value}))
         # A single value is no choice.
-        tried |= {key: fits} if len(fits) > 1 else {}
-    if not tried:
+        grid |= {key: fits} if len(fits) > 1 else {}
+    if not grid:
         raise InputError(
             "nothing to try" if info.search else f"{method} has no setting that is searched by default",
             where="tune",
             remedy="name settings and values: --over KEY=V1,V2",
         )
-    return tried
+    return grid
 
 
 def _fits(method: str, settings: Mapping[str, Any]) -> bool:
@@ -222,8 +227,8 @@ def _log_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.trials.jsonl")
 
 
-def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
-    """The log of trials beside a run folder, with room of its own that is held as long as `held`.
+def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
+    """The log of trials beside a run folder, with room of its own that is held as long as `stack`.
 
     Raises:
         UsedPathError: there is one already.
@@ -233,12 +238,60 @@ def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
     from graphveil.reports.runs.trial_log import TrialLog
 
     path = _log_of(folder)
-    return TrialLog(path, held.enter_context(room_for(path, _LOG_ROOM)), complain, held)
+    return TrialLog(path, stack.enter_context(room_for(path, _LOG_ROOM)), complain, stack)
 
 
-def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
+def _search_options(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
     """What a run folder keeps of the search."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
     sampler = {} if search.sampler == GRID else {"sampler": search.sampler}
     return sampler if proxy is None else {"proxy": proxy, **sampler}
+
+
+def grid_of(
+    method: str, info: AnyMethod, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
+) -> Grid:
+    """The settings to choose and the values to try, each written ``key=v1,v2``.
+
+    Args:
+        require: refuses settings that may not be chosen.
+
+    Raises:
+        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
+    """
+    values_of: Grid = {}
+    for pair in over:
+        key, text = choices.split_pair(pair, where="--over")
+        if key in values_of or key in settings:
+            raise InputError(f"{key} is given twice", where=f"--over {pair}")
+        values_of[key] = _values(method, info, key, text)
+    require(values_of)
+    for key, values in values_of.items():
+        for value in values if isinstance(values, tuple) else (values.low, values.high):
+            choices.refuse_bad_values(method, {**settings, key: value})
+    return values_of
+
+
+def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
+    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
+    from graphveil.methods.runs.proposals import Range
+
+    ends = text.split(":")
+    if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
+        return _listed(method, info, key, text)
+    if len(ends) > 3 or ends[2:] not in ([], ["log"]):
+        raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
+    low, high = (choices.read_value(method, info, key, word, where="--over") for word in ends[:2])
+    return Range(low, high, log=len(ends) == 3)
+
+
+def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
+    words = [word for word in text.split(",") if word.strip()]
+    if not words:
+        raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
+    values = tuple(choices.read_value(method, info, key, word, where="--over") for word in words)
+    # Tried twice, a value would be paid for twice where trials have a price.
+    if len(set(values)) < len(values):
+        raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
+    return values

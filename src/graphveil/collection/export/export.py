@@ -79,7 +79,7 @@ class Collected:
         found = np.empty((len(rows), field.sampled), np.int32)
         for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
             # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
-            found[place] = field.asked(self.task.person(int(number), self.nonces[int(epoch) - 1]))
+            found[place] = field.coordinates(self.task.person(int(number), self.nonces[int(epoch) - 1]))
         return found
 
 

@@ -215,7 +215,7 @@ def refusals(where: str) -> Iterator[None]:
     try:
         yield
     except DeviceError as error:
-        raise InputError(error.said, where=where) from error
+        raise InputError(error.detail, where=where) from error
 
 
 def _toml(value: object) -> str:

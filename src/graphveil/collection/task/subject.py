@@ -10,7 +10,7 @@ from pathlib import Path
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.canonical_id import require_distinct
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Category, Column, Tags, width_of
+from graphveil.files.columns import Category, Column, Tags, width_of
 from graphveil.graphs.declared.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.tables.tables import find_table
@@ -53,7 +53,7 @@ def require_people(ids: Sequence[str], where: str) -> None:
     except DeviceError as error:
         alike = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
         raise InputError(
-            error.said, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
+            error.detail, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
         ) from error
 
 

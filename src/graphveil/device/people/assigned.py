@@ -32,9 +32,9 @@ def assigned(task: bytes, nonce: bytes, person: int, dimension: int, size: int) 
     return sorted(chosen)
 
 
-def _words(told: bytes) -> Iterator[int]:
+def _words(data: bytes) -> Iterator[int]:
     counter = 0
     while True:
-        digest = hashlib.sha256(_PURPOSE + told + counter.to_bytes(4, "big")).digest()
+        digest = hashlib.sha256(_PURPOSE + data + counter.to_bytes(4, "big")).digest()
         yield from (int.from_bytes(digest[at : at + 8], "big") for at in range(0, 32, 8))
         counter += 1

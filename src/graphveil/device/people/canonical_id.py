@@ -122,6 +122,6 @@ def _folded(id: str) -> str:
 
 def _require_assigned(id: str) -> None:
     unknown = _LATER.search(id)
-    letter = unknown[0] if unknown else next((one for one in id if unicodedata.category(one) in _UNKNOWN), None)
+    letter = unknown[0] if unknown else next((char for char in id if unicodedata.category(char) in _UNKNOWN), None)
     if letter is not None:
         raise DeviceError("bad-ids", f"the id {id!a} holds U+{ord(letter):04X}, which Unicode 14.0 does not assign")

@@ -1,4 +1,4 @@
-"""Who a person is in a task: the id that their number stands for, in the list whose hash the task holds.
+"""People of a task: the ids that their numbers stand for, in the list whose hash the task holds.
 
 Where links are asked, numbers say who of two people reports theirs. An organiser who dealt tokens wrongly, one number
 to everybody, would be told each link twice. Nobody but the person can see that.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 
 from graphveil.device.canonical import canonical
 from graphveil.device.errors import DeviceError
-from graphveil.device.people.canonical_id import require_distinct
+from graphveil.device.people.canonical_id import canonical_id, require_distinct
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.links import Links
 from graphveil.device.task import Task
@@ -20,7 +21,7 @@ from graphveil.device.task import Task
 
 def asks_about_links(task: Task) -> bool:
     """Return whether it matters who of two people reports their link."""
-    return any(isinstance(one, Links | Degree) for one in task.fields)
+    return any(isinstance(field, Links | Degree) for field in task.fields)
 
 
 def ids_hash(ids: Iterable[str]) -> str:
@@ -30,8 +31,8 @@ def ids_hash(ids: Iterable[str]) -> str:
         DeviceError: `not-canonical`, an id that is not Unicode.
     """
     digest = hashlib.sha256(b"[")
-    for place, one in enumerate(ids):
-        digest.update((b"," if place else b"") + canonical(one))
+    for place, id in enumerate(ids):
+        digest.update((b"," if place else b"") + canonical(id))
     digest.update(b"]")
     return digest.hexdigest()
 
@@ -48,7 +49,7 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     """
     try:
         ids = json.loads(f"[{data.decode()[:-1]}]".replace("\n", ","))
-        is_right = all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids
+        is_right = all(isinstance(id, str) for id in ids) and ids_hash(ids) == task.ids
     except (ValueError, RecursionError, DeviceError):
         ids, is_right = [], False
     # Without the length a list could hold everybody twice, and as many names of nobody.
@@ -57,3 +58,29 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     # Somebody with a number below yours and one above: both of you would report your link.
     require_distinct(ids)
     return tuple(ids)
+
+
+def numbered(values: Mapping[str, object], task: Task, fetch_ids: Callable[[], bytes]) -> Mapping[str, object]:
+    """Return a person's values with numbers as links; a text is an id in any spelling, a number stays.
+
+    Args:
+        values: by kind. task: holds the hash of all ids. fetch_ids: fetches all of them, so that nobody hears which
+            ones a person means; called only where a link is a text.
+
+    Raises:
+        DeviceError: `bad-value`, an id that nobody has; `bad-ids`, ids that are not the task's.
+    """
+    links = values.get("links")
+    if not isinstance(links, list) or not any(isinstance(link, str) for link in links):
+        return values
+    numbers = {canonical_id(id): number for number, id in enumerate(ids_of(task, fetch_ids()))}
+    return {**values, "links": [_number_of(link, numbers) if isinstance(link, str) else link for link in links]}
+
+
+def _number_of(id: str, numbers: Mapping[str, int]) -> int:
+    try:
+        return numbers[canonical_id(id)]
+    except (KeyError, DeviceError) as error:
+        remedy = "Write the name as the organiser has it, or the person's number."
+        detail = f"links names {shlex.quote(id)}, and nobody of that name takes part"
+        raise DeviceError("bad-value", detail, remedy) from error

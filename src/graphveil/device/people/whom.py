@@ -15,43 +15,43 @@ from graphveil.device.task import Task
 _STOP = "If you are somebody else, stop and tell the organiser."
 
 
-def whom(remote: Remote, task: Task, number: int, said: str | None, known: str | None) -> str | None:
-    """Return the id of the person whom a device answers for, None where nothing that is asked depends on it.
+def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed_id: str | None) -> str | None:
+    """Return the id of the person whom a device answers for, None where no field of the task depends on it.
 
     Args:
-        remote: tells all ids. task: holds their hash. number: of the person. said: who they say they are, None asks
-        at a terminal. known: the id to which they have agreed before.
+        remote: tells all ids. task: holds their hash. number: of the person. claimed_id: who they say they are; None:
+            they are asked at a terminal. agreed_id: the id that they agreed to before.
 
     Raises:
         DeviceError: `command`, where nobody can be asked, or an id is said that is not needed; `enrolment`, another
         person; `bad-ids`, ids that are not the task's.
     """
     if not asks_about_links(task):
-        if said is not None:
+        if claimed_id is not None:
             raise DeviceError("command", "--as is for tasks that ask for links, and this one does not", "Leave it out.")
         return None
-    id = ids_of(task, remote.ids())[number] if known is None else known
-    told = telling.whom(number, id)
-    if said is not None and not _is_same(said, id):
-        raise DeviceError("enrolment", f"you would answer as {told}, and --as says {shlex.quote(said)}", _STOP)
-    if said is None and known is None:
-        _require_agreed(told, id)
+    id = ids_of(task, remote.ids())[number] if agreed_id is None else agreed_id
+    person = telling.person_name(number, id)
+    if claimed_id is not None and not _is_same(claimed_id, id):
+        raise DeviceError("enrolment", f"you would answer as {person}, and --as says {shlex.quote(claimed_id)}", _STOP)
+    if claimed_id is None and agreed_id is None:
+        _require_agreed(person, id)
     return id
 
 
-def _is_same(said: str, id: str) -> bool:
+def _is_same(claimed_id: str, id: str) -> bool:
     try:
-        return canonical_id(said) == canonical_id(id)
+        return canonical_id(claimed_id) == canonical_id(id)
     except DeviceError:
         return False
 
 
-def _require_agreed(told: str, id: str) -> None:
+def _require_agreed(person: str, id: str) -> None:
     if not sys.stdin.isatty():
         remedy = f"If you are they, add --as {shlex.quote(id)}. {_STOP}"
-        raise DeviceError("command", f"you would answer as {told}", remedy)
+        raise DeviceError("command", f"you would answer as {person}", remedy)
     why = "two people could tell of the same link, which protects it less"
-    sys.stderr.write(f"You answer as {told}. If this is not you, stop: {why}.\nIs it you? [y/N] ")
+    sys.stderr.write(f"You answer as {person}. If this is not you, stop: {why}.\nIs it you? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise DeviceError("enrolment", f"you are not {told}", _STOP)
+        raise DeviceError("enrolment", f"you are not {person}", _STOP)

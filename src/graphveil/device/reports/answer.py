@@ -46,32 +46,32 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     Raises:
         DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.
     """
-    unknown = set(values) - {_read_of(one) for one in task.fields}
+    unknown = set(values) - {_read_of(field) for field in task.fields}
     if unknown:
         raise DeviceError("bad-value", f"the task does not ask for {', '.join(sorted(unknown))}")
     # All before the first draw: a value that is refused leaves nothing half made.
-    opened = [_opened(one, values, person) for one in task.fields]
+    opened = [_opened(field, values, person) for field in task.fields]
     body, names = [], {}
-    for place, (one, value) in enumerate(zip(task.fields, opened, strict=True)):
+    for place, (field, value) in enumerate(zip(task.fields, opened, strict=True)):
         body.append(np.array([value is not None], np.uint8))
         if value is None:
-            body.append(np.zeros(one.width, np.uint8))
+            body.append(np.zeros(field.width, np.uint8))
             continue
-        body.append(one.draw(value, derived(secret, NOISE, task.hash, place), person))
+        body.append(field.draw(value, derived(secret, NOISE, task.hash, place), person))
         # Under a key of its own: names are kept in the clear and must tell nothing of the noise.
-        told = blocks(derived(secret, NAME, task.hash, place), *zip(*one.parts(value), strict=True))
-        names[place] = tuple(row.tobytes()[:8].hex() for row in told)
+        rows = blocks(derived(secret, NAME, task.hash, place), *zip(*field.parts(value), strict=True))
+        names[place] = tuple(row.tobytes()[:8].hex() for row in rows)
     return Answer(packed(np.concatenate(body)), names)
 
 
-def cost(task: Task, answered: Answer, seen: Mapping[int, set[str]]) -> int:
+def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
     """Return what an answer costs, in billionths of epsilon, rounded up for each field.
 
     Args:
-        task: what is asked. answered: the answer. seen: names that were paid for, by field.
+        task: what is asked. response: the answer. seen: names that were paid for, by field.
     """
     total = 0
-    for place, names in answered.names.items():
+    for place, names in response.names.items():
         field, old = task.fields[place], seen.get(place, set())
         new = [name for name in names if name not in old]
         if new and (field.most is None or len(old) < field.most):
@@ -88,16 +88,16 @@ def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     Raises:
         DeviceError: `wrong-length`, `filling` or `impossible`: no device that keeps to the standard sends it.
     """
-    bits, at, found = unpacked(body, task.bits), 0, []
-    for one in task.fields:
-        told, own = bits[at], bits[at + 1 : at + 1 + one.width]
-        at += 1 + one.width
-        if told:
-            one.require_possible(own, person)
+    bits, at, field_answers = unpacked(body, task.bits), 0, []
+    for field in task.fields:
+        is_answered, own = bits[at], bits[at + 1 : at + 1 + field.width]
+        at += 1 + field.width
+        if is_answered:
+            field.require_possible(own, person)
         elif own.any():
             raise DeviceError("impossible", "an answer of a field that was not answered")
-        found.append(own if told else None)
-    return found
+        field_answers.append(own if is_answered else None)
+    return field_answers
 
 
 def _opened(field: Field, values: Mapping[str, object], person: Person) -> Any:

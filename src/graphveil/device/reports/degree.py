@@ -52,8 +52,8 @@ class Degree:
         digits = texts(facts, "digits")
         if len(digits) > 60:
             raise DeviceError("bad-task", "more than 60 digits")
-        told = {str(place): digit for place, digit in enumerate(digits)}
-        each = tuple(whole(told, name, 1, DIGIT) for name in told)
+        digit_of = {str(place): digit for place, digit in enumerate(digits)}
+        each = tuple(whole(digit_of, name, 1, DIGIT) for name in digit_of)
         overflow = whole(facts, "overflow", 1, DIGIT)
         # An end that some degrees cannot reach would tell them.
         lowest, highest = whole(facts, "lowest", -_LARGEST, 0), whole(facts, "highest", people - 1, _LARGEST)

@@ -59,12 +59,12 @@ def digits_keep(digits: Sequence[int], overflow: int, epsilon: Fraction) -> bool
     if not all(0 < digit < DIGIT // 2 for digit in digits) or not 0 < overflow < DIGIT // 2:
         return False
     above, below = least_exp(*_capped(epsilon))
-    ones, zeros = 1, 1  # the odds of all lower digits being 1: ones / zeros
+    numerator, denominator = 1, 1  # the odds of all lower digits being 1
     for digit in digits:
-        if not _within(digit * zeros, (DIGIT - digit) * ones, above, below):
+        if not _within(digit * denominator, (DIGIT - digit) * numerator, above, below):
             return False
-        ones, zeros = ones * digit, zeros * (DIGIT - digit)
-    return _within(overflow * zeros, DIGIT * ones, above, below)
+        numerator, denominator = numerator * digit, denominator * (DIGIT - digit)
+    return _within(overflow * denominator, DIGIT * numerator, above, below)
 
 
 def _within(numerator: int, denominator: int, above: int, below: int) -> bool:

@@ -77,10 +77,10 @@ class Features:
         Raises:
             DeviceError: `bad-value`; all d numbers are checked, whichever are asked.
         """
-        steps = [self._step(one, name) for name, one in zip(self.names, self._in_order(value), strict=True)]
-        return [(steps[column], column) for column in self.asked(person)]
+        steps = [self._step(entry, name) for name, entry in zip(self.names, self._in_order(value), strict=True)]
+        return [(steps[column], column) for column in self.coordinates(person)]
 
-    def asked(self, person: Person) -> list[int]:
+    def coordinates(self, person: Person) -> list[int]:
         """Return the coordinates that a person is asked for, ascending."""
         return assigned(person.task, person.nonce, person.number, len(self.names), self.sampled)
 

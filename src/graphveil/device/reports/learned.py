@@ -27,9 +27,9 @@ def learned(task: Task) -> Iterator[str]:
     Args:
         task: that was checked, so that its thresholds keep its epsilons.
     """
-    for one in task.fields:
-        if isinstance(one, Features | Label):
-            yield f"{'your numbers' if isinstance(one, Features) else 'which one you are'}: {_sure(one.epsilon)}"
+    for field in task.fields:
+        if isinstance(field, Features | Label):
+            yield f"{'your numbers' if isinstance(field, Features) else 'which one you are'}: {_sure(field.epsilon)}"
     if _about_links(task.fields):
         yield f"{_relationship(task.fields)}: {_sure(about_one_link(task.fields))}"
         yield "all your links together can tell more about you than any one of them"
@@ -42,7 +42,7 @@ def about_one_link(fields: Sequence[Field]) -> Fraction:
     Args:
         fields: of a task.
     """
-    return sum((one.epsilon * (2 if one.mode in TWICE else 1) for one in _about_links(fields)), Fraction(0))
+    return sum((field.epsilon * (2 if field.mode in TWICE else 1) for field in _about_links(fields)), Fraction(0))
 
 
 def odds(epsilon: Fraction) -> str:
@@ -55,8 +55,8 @@ def odds(epsilon: Fraction) -> str:
         return "odds up to practical certainty"
     factor = math.exp(float(epsilon))
     unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
-    told = math.ceil(factor / unit) * unit
-    return f"odds at most {told:,.{4 if told < 10_000 else 9}g} times those before"
+    rounded = math.ceil(factor / unit) * unit
+    return f"odds at most {rounded:,.{4 if rounded < 10_000 else 9}g} times those before"
 
 
 def decimal(epsilon: Fraction) -> str:
@@ -70,12 +70,12 @@ def _sure(epsilon: Fraction) -> str:
 
 
 def _about_links(fields: Sequence[Field]) -> list[Links | Degree]:
-    return [one for one in fields if isinstance(one, Links | Degree)]
+    return [field for field in fields if isinstance(field, Links | Degree)]
 
 
 def _relationship(fields: Sequence[Field]) -> str:
-    asked = _about_links(fields)
-    by = " and number" if len(asked) > 1 else ""
-    theirs = ", yours and theirs" if {one.mode for one in asked} & TWICE else ""
-    said = "number" if isinstance(asked[0], Degree) and not by else "list"
-    return f"whether you are linked with one certain person, by {said}{by}{theirs}"
+    about_links = _about_links(fields)
+    by = " and number" if len(about_links) > 1 else ""
+    theirs = ", yours and theirs" if {field.mode for field in about_links} & TWICE else ""
+    reported = "number" if isinstance(about_links[0], Degree) and not by else "list"
+    return f"whether you are linked with one certain person, by {reported}{by}{theirs}"

@@ -100,8 +100,8 @@ def mode_of(facts: Mapping[str, object], people: int) -> str:
         DeviceError: `bad-task`, no mode, or more people than a list has room for.
     """
     if people > MOST_PEOPLE:
-        said = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
-        raise DeviceError("bad-task", said)
+        detail = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
+        raise DeviceError("bad-task", detail)
     return chosen(facts, "mode", MODES)
 
 
@@ -130,10 +130,11 @@ def opened_list(value: object, mode: str, person: Person) -> Bits:
         raise DeviceError("bad-value", "links is no list of people")
     true = np.zeros(person.people, np.uint8)
     # Everybody who is named is checked, also where this person does not answer: a wrong list is wrong in every mode.
-    for one in value:
-        if isinstance(one, bool) or not isinstance(one, int | np.integer) or not 0 <= one < person.people:
+    for neighbour in value:
+        is_number = isinstance(neighbour, int | np.integer) and not isinstance(neighbour, bool)
+        if not is_number or not 0 <= neighbour < person.people:
             raise DeviceError("bad-value", f"links names somebody by no number from 0 to {person.people - 1}")
-        if one == person.number or true[one]:
+        if neighbour == person.number or true[neighbour]:
             raise DeviceError("bad-value", "links names yourself, or somebody twice")
-        true[one] = 1
+        true[neighbour] = 1
     return true * answers_for(person.people, mode, person)

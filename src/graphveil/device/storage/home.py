@@ -64,8 +64,8 @@ class Home:
             raise DeviceError("enrolment", f"the folder {folder} cannot be used ({error.strerror})", _OTHER) from error
         # Others may have read the secret: whoever opened the folder should know.
         if is_open:
-            said = f"others on this machine may open the folder {folder}, which holds your secret"
-            raise DeviceError("enrolment", said, f"Close it with chmod 700 {folder}, or name another --folder.")
+            detail = f"others on this machine may open the folder {folder}, which holds your secret"
+            raise DeviceError("enrolment", detail, f"Close it with chmod 700 {folder}, or name another --folder.")
 
     def secret(self) -> bytes:
         """Return the secret, made and kept for good before anybody uses it.
@@ -74,16 +74,16 @@ class Home:
             DeviceError: `ledger`, where it is gone and reports were made with it, or the ledger is; `keystore`, where
             the key store does not keep it, or not tell it.
         """
-        held = self._held()
-        return held if isinstance(held, bytes) else held.secret()
+        secret = self._secret_or_entry()
+        return secret if isinstance(secret, bytes) else secret.secret()
 
     @property
     def place(self) -> str:
         """Where the secret is, in words."""
-        held = self._held()
-        return f"the file {self._folder / 'secret'}" if isinstance(held, bytes) else f"the key store {held.store}"
+        secret = self._secret_or_entry()
+        return f"the file {self._folder / 'secret'}" if isinstance(secret, bytes) else f"the key store {secret.store}"
 
-    def _held(self) -> bytes | keystore.Kept:
+    def _secret_or_entry(self) -> bytes | keystore.KeystoreEntry:
         """The secret, or where it is; made where there was none."""
         path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
         with ledger.alone():
@@ -102,10 +102,10 @@ class Home:
                     write(limit, b"default")
                 secret = os.urandom(SECRET_BYTES)
                 # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
-                kept = keystore.keep(secret)
-                write(path, secret if kept is None else kept.to_bytes())
+                entry = keystore.keep(secret)
+                write(path, secret if entry is None else entry.to_bytes())
         data = path.read_bytes()
-        return data if len(data) == SECRET_BYTES else keystore.Kept.of(data)
+        return data if len(data) == SECRET_BYTES else keystore.KeystoreEntry.of(data)
 
     def limit(self, decimal: str | None = None) -> Limit:
         """Return the limit over all tasks.
@@ -123,24 +123,24 @@ class Home:
         is_begun = secret.exists()
         if not path.exists():
             if is_begun:
-                said = f"{path}, your own limit, is gone, or an earlier version made the folder and had none"
-                raise DeviceError("ledger", said, f"Write the limit into that file again: {_LIMITS}.")
+                detail = f"{path}, your own limit, is gone"
+                raise DeviceError("ledger", detail, f"Write the limit into that file again: {_LIMITS}.")
             return "default"
-        told = path.read_text().strip()
-        if told == "default":
+        text = path.read_text().strip()
+        if text == "default":
             return "default"
         try:
-            return None if told == _NO_LIMIT else Fraction(told)
+            return None if text == _NO_LIMIT else Fraction(text)
         except ValueError as error:
-            said = f"your own limit in {path} is no number"
-            raise DeviceError("ledger", said, f"Write it there again: {_LIMITS}.") from error
+            detail = f"your own limit in {path} is no number"
+            raise DeviceError("ledger", detail, f"Write it there again: {_LIMITS}.") from error
 
     def _keep_limit(self, decimal: str) -> None:
         try:
             if decimal not in (_NO_LIMIT, "default"):
                 number({"limit": decimal}, "limit")
         except DeviceError as error:
-            raise DeviceError("command", error.said, f"Write a limit as one of these: {_LIMITS}.") from error
+            raise DeviceError("command", error.detail, f"Write a limit as one of these: {_LIMITS}.") from error
         # Alone: who begins the folder at the same time must not write over it that there is none.
         with DeviceLedger(self._ledger).alone():
             write(self._folder / "limit", decimal.encode())
@@ -151,12 +151,12 @@ class Home:
 
     def tasks(self) -> dict[str, Enrolment]:
         """Return the tasks that the device is enrolled in, by their hashes; those not told a number included."""
-        found = sorted(self._folder.glob("*/enrolled.json"))
+        files = sorted(self._folder.glob("*/enrolled.json"))
         try:
-            return {path.parent.name: Enrolment(**json.loads(path.read_bytes())) for path in found}
+            return {path.parent.name: Enrolment(**json.loads(path.read_bytes())) for path in files}
         except (ValueError, TypeError) as error:
-            said = f"an enrolment in {self._folder} is damaged"
-            raise DeviceError("enrolment", said, _RESTORE) from error
+            detail = f"an enrolment in {self._folder} is damaged"
+            raise DeviceError("enrolment", detail, _RESTORE) from error
 
     def keep(self, task: Task, enrolment: Enrolment) -> None:
         """Write down a task, and who the person is to it.
@@ -182,15 +182,16 @@ class Home:
             DeviceError: `enrolment`, where there is none or more than one.
         """
         tasks = self.tasks()
-        found = [(name, one) for name, one in tasks.items() if name.startswith(digest or "")]
-        if len(found) != 1:
+        matches = [(name, enrolment) for name, enrolment in tasks.items() if name.startswith(digest or "")]
+        if len(matches) != 1:
             raise _not_one(digest, tasks)
-        name, one = found[0]
-        if one.number is None or one.joined is None:
-            said = "the collector has not confirmed that you take part"
-            raise DeviceError("enrolment", said, "Enrol again with the same token; it counts once.")
+        name, enrolment = matches[0]
+        if enrolment.number is None or enrolment.joined is None:
+            detail = "the collector has not confirmed that you take part"
+            raise DeviceError("enrolment", detail, "Enrol again with the same token; it counts once.")
         task = Task.of((self._folder / name / "task.json").read_bytes(), bytes.fromhex(name))
-        return task, one, Enrolled(one.number, one.joined, self.secret(), bytes.fromhex(one.key))
+        enrolled = Enrolled(enrolment.number, enrolment.joined, self.secret(), bytes.fromhex(enrolment.key))
+        return task, enrolment, enrolled
 
 
 def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
@@ -198,5 +199,5 @@ def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
     if not tasks:
         join = "Join one with the command enrol: address, token, --task HASH."
         return DeviceError("enrolment", "this device takes part in no collection yet", join)
-    said = f"no single task of this device begins with {digest}" if digest else "this device takes part in several"
-    return DeviceError("enrolment", said, f"Name one of these by its hash: {', '.join(sorted(tasks))}.")
+    detail = f"no single task of this device begins with {digest}" if digest else "this device takes part in several"
+    return DeviceError("enrolment", detail, f"Name one of these by its hash: {', '.join(sorted(tasks))}.")

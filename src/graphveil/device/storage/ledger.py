@@ -84,20 +84,20 @@ class DeviceLedger:
             every = [Booked(**json.loads(line)) for line in lines[:-1]]
         except (ValueError, TypeError) as error:
             raise DeviceError("ledger", f"{self._path} holds a line that cannot be read") from error
-        return [one for one in every if task is None or one.task == task.hex()]
+        return [entry for entry in every if task is None or entry.task == task.hex()]
 
     def seen(self, task: bytes) -> dict[int, set[str]]:
         """Return the names that were paid for, by field of a task."""
-        found: dict[int, set[str]] = {}
-        for one in self.booked(task):
-            for field, names in one.names.items():
-                found.setdefault(int(field), set()).update(names)
-        return found
+        paid_names: dict[int, set[str]] = {}
+        for entry in self.booked(task):
+            for field, names in entry.names.items():
+                paid_names.setdefault(int(field), set()).update(names)
+        return paid_names
 
     @property
     def spent(self) -> Fraction:
         """Epsilon, over all tasks."""
-        return Fraction(sum(one.nano for one in self.booked()), NANO)
+        return Fraction(sum(entry.nano for entry in self.booked()), NANO)
 
     def require_limit(self, task: Task, nano: int = 0) -> None:
         """Refuse what the limit does not pay for.
@@ -111,33 +111,35 @@ class DeviceLedger:
         if isinstance(self._cap, Fraction):
             left = self._cap - self.spent
             if Fraction(nano, NANO) > left:
-                said = f"the report costs epsilon {nano / NANO:g}, and {float(left):g} is left of your own limit"
-                raise DeviceError("cap", said)
+                detail = f"the report costs epsilon {nano / NANO:g}, and {float(left):g} is left of your own limit"
+                raise DeviceError("cap", detail)
             return
-        theirs = [one for one in self.booked() if one.organiser == task.key.hex() and one.task != task.hash.hex()]
+        theirs = [
+            entry for entry in self.booked() if entry.organiser == task.key.hex() and entry.task != task.hash.hex()
+        ]
         if self._cap is not None and theirs:
-            cost = sum(one.nano for one in theirs) / NANO
+            cost = sum(entry.nano for entry in theirs) / NANO
             raise DeviceError(
                 "cap", f"you have answered this organiser's task {theirs[0].task[:16]}, at epsilon {cost:g}"
             )
 
-    def book(self, task: Task, epoch: int, nonce: bytes, answered: Answer, nano: int) -> None:
+    def book(self, task: Task, epoch: int, nonce: bytes, response: Answer, nano: int) -> None:
         """Write down a report and what it costs, for good.
 
         Args:
-            task: what it answers. epoch, nonce: of the opening. answered: what will be sent. nano: what it costs.
+            task: what it answers. epoch, nonce: of the opening. response: what will be sent. nano: what it costs.
 
         Raises:
             DeviceError: `cap`, where the limit does not pay for it; nothing is written.
         """
         self.require_limit(task, nano)
-        names = {str(field): own for field, own in answered.names.items()}
-        body, key = answered.body.hex(), task.key.hex()
+        names = {str(field): own for field, own in response.names.items()}
+        body, key = response.body.hex(), task.key.hex()
         line = json.dumps(asdict(Booked(task.hash.hex(), key, epoch, nonce.hex(), body, names, nano)))
         self._path.touch(mode=0o600)
         # What a crash left of a line goes before the next one is written.
-        kept = self._sealed()
-        whole = kept[: kept.rfind(b"\n") + 1]
+        data = self._sealed()
+        whole = data[: data.rfind(b"\n") + 1]
         with self._path.open("r+b") as file:
             file.truncate(len(whole))
             file.seek(0, os.SEEK_END)
@@ -155,11 +157,11 @@ class DeviceLedger:
         Raises:
             DeviceError: `ledger`, as `booked`.
         """
-        kept = self._sealed()
+        data = self._sealed()
         # What another process wrote before it died may be in memory alone.
         with self._path.open("rb") as file:
             os.fsync(file.fileno())
-        self._seal(kept[: kept.rfind(b"\n") + 1])
+        self._seal(data[: data.rfind(b"\n") + 1])
 
     def begin(self) -> None:
         """Make the two files, where nothing was ever booked."""
@@ -182,12 +184,12 @@ class DeviceLedger:
     def _sealed(self) -> bytes:
         """The ledger's bytes, which begin with those that the seal is of."""
         # The seal first: a line that is booked between the two reads makes the ledger longer, and never shorter.
-        told = self._seal_path.read_bytes() if self._seal_path.exists() else None
+        seal_data = self._seal_path.read_bytes() if self._seal_path.exists() else None
         data = self._path.read_bytes() if self._path.exists() else b""
-        if told is None:
+        if seal_data is None:
             return data
         try:
-            seal = json.loads(told)
+            seal = json.loads(seal_data)
             right = hashlib.sha256(data[: seal["bytes"]]).hexdigest() == seal["sha256"]
         except (ValueError, TypeError, KeyError) as error:
             raise DeviceError("ledger", f"{self._seal_path} cannot be read") from error

@@ -20,10 +20,10 @@ from typing import Any
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
+from graphveil.files.columns import Column, width_of
 from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.declared.column_declaration import declared_columns, parse_columns
-from graphveil.graphs.declared.columns import Column, width_of
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(
@@ -215,27 +215,27 @@ def _party(entry: Mapping[str, Any]) -> Party:
     return Party(**{**entry, "kinds": columns})
 
 
-def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
+def _require_fields(content: Any, types: Mapping[str, type], where: str) -> None:
     """Refuse fields that are missing, unknown or of another type."""
     if not isinstance(content, Mapping):
-        raise InputError("is not a table", where=what)
-    for key in known:
+        raise InputError("is not a table", where=where)
+    for key in types:
         if key not in content:
-            raise InputError(f"{key} is missing", where=what)
+            raise InputError(f"{key} is missing", where=where)
     for key in content:
-        if key not in known:
-            raise InputError(f"{key!r} is not known", where=what, allowed=", ".join(known))
+        if key not in types:
+            raise InputError(f"{key!r} is not known", where=where, allowed=", ".join(types))
         # `type` and not `isinstance`: TOML's true is an int to Python, and would pass as one column.
-        if type(content[key]) is not known[key]:
-            raise InputError(f"{key} = {content[key]!r}", where=what, allowed=known[key].__name__)
+        if type(content[key]) is not types[key]:
+            raise InputError(f"{key} = {content[key]!r}", where=where, allowed=types[key].__name__)
 
 
 def _require_settings(settings: Mapping[str, Option]) -> None:
     require_options(settings)
     for key, value in settings.items():
-        want = type(OPTIONS[key])
-        if type(value) is not want and not (want is float and type(value) is int):
-            raise InputError(f"setting {key} = {value!r}", allowed=f"one {want.__name__}")
+        kind = type(OPTIONS[key])
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise InputError(f"setting {key} = {value!r}", allowed=f"one {kind.__name__}")
 
 
 def _require_parties(parties: tuple[Party, ...]) -> None:

@@ -8,8 +8,8 @@ A round that runs again must round its numbers as before, or its rows would be a
 notes what computed it, and elsewhere no round that was published is run again.
 
 A party that runs in two processes at once would publish twice: the folder is locked while one runs.  Nothing protects
-from a copy of the folder that runs elsewhere, or from a folder put back as it was before: it does not know what the
-other one has published.
+from a copy of the folder that runs elsewhere, or from a folder restored to an earlier state: neither knows what the
+other has published.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.files.writing import sync_folder, whole_file, writing
 
 # Nobody publishes before all have saved the round before, so parties are one round apart at most: two would do.
-_KEPT = 3
+_ROUNDS = 3
 # Shares of P never change and can be gigabytes: writing them again in each round would cost more than the round.
 _LARGE = 1 << 20
 _SEAL = 32
@@ -77,11 +77,12 @@ class Checkpoints:
         """
         state = _read(self._file(round))
         with _understood(self._file(round)):
-            made = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
+            computed_by = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
         # Other rounding makes other rows, and the next round was published: that would be a second answer.
-        if made != platform_facts() and self.published() > round:
+        if computed_by != platform_facts() and self.published() > round:
             raise ModelFileError(
-                f"made by {made}, and this is {platform_facts()}: round {round + 1} would be published a second time",
+                f"made by {computed_by}, and this is {platform_facts()}: "
+                f"round {round + 1} would be published a second time",
                 where=str(self._file(round)),
                 remedy="resume there, or make a new agreement for a new run",
             )
@@ -110,7 +111,7 @@ class Checkpoints:
         self._write(self._file(round), small)
         # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more, not
         # less.
-        for old in self.rounds()[:-_KEPT]:
+        for old in self.rounds()[:-_ROUNDS]:
             self._file(old).unlink()
         self._tidy()
 
@@ -161,11 +162,11 @@ class Checkpoints:
 
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
-        known = self._large.get(name)
+        previous = self._large.get(name)
         # By identity and torch's version counter: comparing gigabytes each round is what is saved here.
-        same = known is not None and known[0] is value and known[1] == value._version
-        if known is not None and same and (self._folder / known[2]).exists():
-            return known[2]
+        same = previous is not None and previous[0] is value and previous[1] == value._version
+        if previous is not None and same and (self._folder / previous[2]).exists():
+            return previous[2]
         # A new name each time: checkpoints of earlier rounds still refer to the old file.
         file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
         self._write(self._folder / file, {"kept": value.contiguous()})
@@ -257,11 +258,11 @@ def _locked(file: Path) -> int | None:
     except ImportError:
         return None
     # Held by the system and not by the file's presence: it is free again when the process dies, however it dies.
-    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(held)
+        os.close(lock)
         where = str(file.parent)
         raise InputError("this party is already running", where=where, remedy="stop the other run") from error
-    return held
+    return lock

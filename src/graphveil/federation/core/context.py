@@ -37,12 +37,12 @@ class RunContext:
         return Roster(self.me, self.setting.names, self.setting.server)
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def other_holders(self) -> tuple[str, ...]:
         """The other holders' names in order."""
-        return self.roster.others
+        return self.roster.other_holders
 
     @property
-    def left(self) -> range:
+    def rounds_left(self) -> range:
         """The numbers of the rounds that are not finished: all holders publish once in each."""
         # Finished rounds are left out, not run again: their noise is spent, and their messages nobody waits for.
         return range(self.done + 1, self.setting.publications + 1)

@@ -52,17 +52,18 @@ class Dither:
     holders: int
 
     def __post_init__(self) -> None:
-        to = self.publication
+        publication = self.publication
         # Below C / 2 a step is nearly as long as a row: rounding to the grid would eat the signal before any noise
         # does.
-        if self.step_bits < 1 or self.sigma < _MIN_SIGMA or self.longest <= to.clip / 2:
+        if self.step_bits < 1 or self.sigma < _MIN_SIGMA or self.longest <= publication.clip / 2:
             raise InputError(
-                f"no noise of sigma {to.sigma:g} for rows of {to.columns} numbers, of length {to.clip:g} at most",
+                f"no noise of sigma {publication.sigma:g} for rows of {publication.columns} numbers, "
+                f"of length {publication.clip:g} at most",
                 where="fixed point",
                 remedy="raise epsilon, lower the width, or raise the fraction bits",
             )
         # A sum that wraps in the ring would still be private, but would open as noise of 2^63: refused beforehand.
-        ring.require_room(to.cut * to.sigma + 1, to.clip, self.holders, self.scale // 2)
+        ring.require_room(publication.cut * publication.sigma + 1, publication.clip, self.holders, self.scale // 2)
 
     @property
     def step_bits(self) -> int:

@@ -70,12 +70,12 @@ def _moving(setting: Setting) -> tuple[Assumption, ...]:
 
 def _chosen(setting: Setting) -> list[Assumption]:
     """What all parties agreed to leave open."""
-    found = [assume("paper-opened")] if setting.protocol.mode == "paper" else []
+    assumptions = [assume("paper-opened")] if setting.protocol.mode == "paper" else []
     if setting.price.public:
-        found.append(assume("no-privacy-chosen", reader=setting.reader))
+        assumptions.append(assume("no-privacy-chosen", reader=setting.reader))
     if setting.price.public and setting.protocol.mode == "shared-linear":
-        found.append(assume("sums-in-the-clear"))
-    return found
+        assumptions.append(assume("sums-in-the-clear"))
+    return assumptions
 
 
 def _delta(setting: Setting) -> float:
@@ -93,13 +93,9 @@ def _labels(setting: Setting) -> Assumption:
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:
-    """Return a holder's ledger after `rounds` publications; empty where nothing is protected.
+    """Return a holder's ledger after `rounds` publications; without spends where nothing is protected.
 
-    Args:
-        setting: the agreed run. rounds: how often the holder has published.
-
-    Returns:
-        A ledger of rows (or people, where they are the unit) and labels; without spends where nothing is protected.
+    Its budgets are rows (or people, where they are the unit) and labels.
     """
     delta, unit = _delta(setting), "people" if setting.person else "rows"
     budgets = Ledger.open({unit: (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})

@@ -128,32 +128,26 @@ class Entry:
 def require_kind(kind: str, body: Tensor) -> None:
     """Refuse what is not on the list, before it is sent.
 
-    Args:
-        kind: of the message. body: its array.
-
     Raises:
         InputError: an unknown kind, or an array of another type.
     """
-    known = KINDS.get(kind)
-    if known is None:
+    listed = KINDS.get(kind)
+    if listed is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
     # The element type is part of the kind: a float where ring elements belong could carry a number in the clear.
-    if body.dtype != known.dtype:
-        raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(known.dtype))
+    if body.dtype != listed.dtype:
+        raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(listed.dtype))
 
 
 def require_shape(receive: Receive, body: Tensor) -> None:
-    """Refuse a message that is not what was expected.
-
-    Args:
-        receive: what is waited for. body: the array that came.
+    """Refuse a message that is not the expected one.
 
     Raises:
         InputError: another type or shape.
     """
     require_kind(receive.kind, body)
     fits = len(receive.shape) == body.dim() and all(
-        want in (-1, size) for want, size in zip(receive.shape, body.shape, strict=True)
+        expected in (-1, size) for expected, size in zip(receive.shape, body.shape, strict=True)
     )
     if not fits:
         raise InputError(
@@ -173,14 +167,7 @@ class Transcript:
         return sum(entry.bytes for entry in self.entries)
 
     def between(self, sender: str, receiver: str) -> tuple[Entry, ...]:
-        """What one party sent another.
-
-        Args:
-            sender, receiver: names of parties.
-
-        Returns:
-            The entries in order.
-        """
+        """Return what one party sent another, in order."""
         return tuple(entry for entry in self.entries if (entry.sender, entry.receiver) == (sender, receiver))
 
     def to_rows(self) -> list[dict[str, Any]]:

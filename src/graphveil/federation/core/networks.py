@@ -64,13 +64,10 @@ class Propagation(nn.Module):
         )
 
     def forward(self, h: Tensor, structure: Any) -> Tensor:
-        """Return h^K with rows of length 1 [n, d].
+        """Return h^K, rows of length 1, float32 [n, d].
 
         Args:
             h: h^0, float32 [n, d]. structure: of `holder_structure`.
-
-        Returns:
-            h^K, float32 [n, d].
         """
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if self.kind == "sage":
@@ -85,14 +82,11 @@ class Propagation(nn.Module):
 
 
 def holder_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
-    """Return what `Propagation` reads of a holder's edges.
+    """Return what `Propagation` reads of a holder's edges: a mean, a convolution or an edge list.
 
     Args:
         kind: one of AGGREGATORS. edge_index: sender and receiver of each edge, int64 [2, E].
         num_nodes: n.
-
-    Returns:
-        A mean, a convolution or an edge list.
     """
     return structure_for(kind, edge_index, num_nodes)
 

@@ -1,7 +1,7 @@
 """A guess as the number of a set of classes: subset selection whose report is one whole number, as a guess's is.
 
-    number      place of the set among all sets of k of the c classes, in the order of `itertools.combinations`
-    k           by least variance of what is estimated; 1 is randomized response: one class says most
+    number      index of the set among all sets of k of the c classes, in the order of `itertools.combinations`
+    k           by least variance of the estimate; 1 is randomized response: one class tells most
 
 With little epsilon and many classes a set of several classes tells more than one class does.
 """

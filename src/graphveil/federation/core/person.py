@@ -47,8 +47,8 @@ from graphveil.training.noisy_updates import PrivateSchedule
 STEPS, RATE, REACH = 100, 0.25, 20.0
 #: The part of the budget (of mu^2) of somebody who trains that goes to the votes, where there are any.
 SHARE_OF_VOTES = 0.5
-# What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
-_KEPT, _MARGIN = (1e-7, 1e-5), 1.1
+# The part of epsilon and delta that is reserved for the rounding of noise tables, which is checked afterwards.
+_RESERVE, _MARGIN = (1e-7, 1e-5), 1.1
 _VOTES, _MOST_NAMES = "votes", 10_000
 
 
@@ -126,18 +126,18 @@ class PersonPrice:
     def trained(self) -> tuple[float, float]:
         """The epsilon and delta of a person who trains, the noise tables' rounding included."""
         # Read a little below delta: what is left pays for the noise tables, whose rounding is charged here.
-        below = self.delta * (1 - _KEPT[1] / 2)
-        found = self._calibrated
-        votes = found.sigmas(_VOTES)[0] if self.degree_bound else 1.0
-        return self._rounded(pipeline_epsilon(found.parts, found.noise, below), below, self.multiplier, votes)
+        below = self.delta * (1 - _RESERVE[1] / 2)
+        pipeline = self._calibrated
+        votes = pipeline.sigmas(_VOTES)[0] if self.degree_bound else 1.0
+        return self._rounded(pipeline_epsilon(pipeline.parts, pipeline.noise, below), below, self.multiplier, votes)
 
     @cached_property
     def _calibrated(self) -> CalibratedPipeline:
         """Everything that reads somebody who trains, with its noise."""
         # Priced at noise of 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
         more, cut = self._rounded(self.epsilon, self.delta, 1.0, 1.0)
-        target = self.epsilon * (1 - _KEPT[0]) - _MARGIN * (more - self.epsilon)
-        reserved = self.delta * _KEPT[1] + _MARGIN * (cut - self.delta)
+        target = self.epsilon * (1 - _RESERVE[0]) - _MARGIN * (more - self.epsilon)
+        reserved = self.delta * _RESERVE[1] + _MARGIN * (cut - self.delta)
         if target <= 0 or reserved >= self.delta:
             raise InputError(f"delta = {rounded_up(self.delta)} is below the noise's cut tails", remedy="raise delta")
         if not self.degree_bound:

@@ -4,7 +4,7 @@
     simulate({name: program})       runs all parties in one process, deterministically
     transport                       runs one of them over the network with the same code
 
-A party that waits for a message which nobody will send is an error in the protocol: `simulate` says who waits for what.
+A party that waits for a message that nobody will send is an error in the protocol: `simulate` names who waits for what.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
         go_on(name, None)
     while len(results) < len(programs):
         # The first that can go on, in a fixed order: so one seed gives one transcript, whatever the machine.
-        ready = next((name for name, want in waiting.items() if mail[want.sender, name]), None)
+        ready = next((name for name, expected in waiting.items() if mail[expected.sender, name]), None)
         if ready is None:
-            stuck = "; ".join(f"{name} waits for {want.kind} of {want.sender}" for name, want in waiting.items())
+            stuck = "; ".join(
+                f"{name} waits for {expected.kind} of {expected.sender}" for name, expected in waiting.items()
+            )
             raise InputError(f"messages that nobody sends: {stuck}", where="simulation")
-        want = waiting[ready]
-        go_on(ready, opened(want, *mail[want.sender, ready].popleft()))
+        expected = waiting[ready]
+        go_on(ready, checked_body(expected, *mail[expected.sender, ready].popleft()))
     left = [f"{kind} from {sender} to {to}" for (sender, to), box in mail.items() for kind, _ in box]
     # A message that nobody reads is still a message that somebody could read: it must be in the protocol or not sent.
     if left:
@@ -74,21 +76,15 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
     return results, Transcript.of(entries)
 
 
-def opened(want: Receive, kind: str, body: Tensor) -> Tensor:
-    """Return the body of a message that is what was waited for.
-
-    Args:
-        want: what is waited for. kind, body: the message that came.
-
-    Returns:
-        The body.
+def checked_body(expected: Receive, kind: str, body: Tensor) -> Tensor:
+    """Return the body of a message, once it is known to be the expected one.
 
     Raises:
         InputError: another kind, type or shape.
     """
-    if kind != want.kind:
-        raise InputError(f"received message {kind!r}", where=want.sender, allowed=want.kind)
-    require_shape(want, body)
+    if kind != expected.kind:
+        raise InputError(f"received message {kind!r}", where=expected.sender, allowed=expected.kind)
+    require_shape(expected, body)
     return body
 
 

@@ -33,8 +33,8 @@ from graphveil.privacy.accounting.printed import rounded_up
 
 # Finer grids change a row by less than its noise does, while the noise's table grows with sigma in steps.
 _FINEST, _MAX_STEPS = 10, 1 << 17
-# What is kept back of epsilon and delta for the rounding of the noise table, which is checked afterwards.
-_KEPT = (1e-7, 1e-5)
+# The part of epsilon and delta that is reserved for the rounding of the noise table, which is checked afterwards.
+_RESERVE = (1e-7, 1e-5)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Publication:
         """The noise's standard deviation in units of the clip, 0 without noise."""
         if self.public:
             return 0.0
-        epsilon, delta = self.epsilon * (1 - _KEPT[0]), self.delta * (1 - _KEPT[1])
+        epsilon, delta = self.epsilon * (1 - _RESERVE[0]), self.delta * (1 - _RESERVE[1])
         # 2 C: a row of length C may be replaced by the opposite one. R releases of one row are one Gaussian, sqrt(R)
         # as far.
         return analytic_gaussian_sigma(epsilon, delta, 2.0 * math.sqrt(self.rounds))
@@ -119,7 +119,7 @@ class Publication:
         if self.public:
             return math.inf
         # The exact curve is read a little below delta; the rest pays for the rounded table, which is charged here.
-        below = self.delta * (1 - _KEPT[1] / 2)
+        below = self.delta * (1 - _RESERVE[1] / 2)
         exact = gaussian_epsilon(self.sigma, below, 2.0 * math.sqrt(rounds))
         epsilon, delta = RoundedNormal(1.0, self.cut).price(exact, below, rounds * self.columns)
         # Never a delta above the declared one, not even by rounding: then there is no price at all.

@@ -70,14 +70,14 @@ class Publisher:
         """
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
-        to = self.publication
+        publication = self.publication
         # Noise is drawn for rows on the grid, in whole steps: sums of floats would leak in their lowest bits.
-        grid = quantise(x.detach(), cap=to.clip, bits=to.bits, normalise=False).values
+        grid = quantise(x.detach(), cap=publication.clip, bits=publication.bits, normalise=False).values
         digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
         # Counted before the noise is drawn: a refusal here has read nothing that leaves.
         self.count(digest)
         steps = grid + self._noise(digest, tuple(grid.shape))
-        scaled: Tensor = steps * (to.clip * 2.0**-to.bits)
+        scaled: Tensor = steps * (publication.clip * 2.0**-publication.bits)
         return scaled
 
     def noise_for(self, label: str, state: str, shape: tuple[int, int], dither: Dither) -> Tensor:

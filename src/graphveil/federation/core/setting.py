@@ -206,14 +206,14 @@ class Setting:
 
     def __post_init__(self) -> None:
         self._require_members()
-        for name, value, known in (
+        for name, value, allowed in (
             ("mode", self.protocol.mode, tuple(MODES)),
             ("aggregator", self.model.aggregator, AGGREGATORS),
             ("combine", self.model.combine, COMBINES),
             ("unit", self.privacy.unit, UNITS),
         ):
-            if value not in known:
-                raise InputError(f"{name} {value!r} is not known", allowed=", ".join(known))
+            if value not in allowed:
+                raise InputError(f"{name} {value!r} is not known", allowed=", ".join(allowed))
         for name, count in (
             ("width", self.model.width),
             ("hops", self.model.hops),
@@ -230,8 +230,8 @@ class Setting:
             raise InputError(f"unit person in mode {self.protocol.mode}", allowed="mode guesses")
         if self.privacy.degree_bound and not self.person:
             raise InputError(f"degree_bound = {self.privacy.degree_bound}", allowed="with unit person")
-        # Each refuses what no noise, no channel or no ring can do, before anybody's data is read.
-        # Both are made only to refuse: what is wrong with an agreement is known before a run, at every party alike.
+        # Built only for their checks: what no noise, no channel and no ring can do is refused before anybody's data is
+        # read, at every party alike.
         _ = self.price, self.label_channel
         if self.protocol.mode == "shared-linear":
             _ = self.bounds
@@ -264,8 +264,8 @@ class Setting:
     @cached_property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
-        to = self.privacy
-        return Publication(to.epsilon, to.delta, self.publications, self.model.width, to.clip)
+        privacy = self.privacy
+        return Publication(privacy.epsilon, privacy.delta, self.publications, self.model.width, privacy.clip)
 
     @cached_property
     def dither(self) -> Dither | None:
@@ -301,8 +301,8 @@ class Setting:
     def of_person(self) -> PersonPrice:
         """The price and noise of one person at one holder that guesses."""
         columns = max(member.columns for member in self.members if not member.labels)
-        to = self.privacy
-        return PersonPrice(to.epsilon, to.delta, self.classes, columns, to.degree_bound)
+        privacy = self.privacy
+        return PersonPrice(privacy.epsilon, privacy.delta, self.classes, columns, privacy.degree_bound)
 
     @property
     def price(self) -> Publication | Guessing | PersonPrice:
@@ -351,10 +351,10 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
     """Refuse names that are no option of a setting.
 
     Args:
-        names: what a caller or a file says. where: whose they are, for the message.
+        names: of a caller or a file. where: whose they are, for the message.
 
     Raises:
-        InputError: the first one that is not known.
+        InputError: the first unknown name.
     """
     for name in names:
         if name not in OPTIONS:

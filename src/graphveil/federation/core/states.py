@@ -22,22 +22,12 @@ _DIGEST = 32
 
 
 def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of a network, copied.
-
-    Args:
-        prefix: before each name. module: a network.
-
-    Returns:
-        prefix/name -> tensor.
-    """
+    """Return the parameters of a network, copied: prefix/name -> tensor."""
     return {f"{prefix}/{name}": value.detach().clone() for name, value in module.state_dict().items()}
 
 
 def load_module(prefix: str, module: nn.Module, state: State) -> None:
-    """Set the parameters of a network.
-
-    Args:
-        prefix: before each name. module: the network that is set. state: of a checkpoint.
+    """Set the parameters of a network from a checkpoint.
 
     Raises:
         InputError: for a state of another network.
@@ -52,14 +42,7 @@ def load_module(prefix: str, module: nn.Module, state: State) -> None:
 
 
 def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return what Adam remembers of every parameter, in their order.
-
-    Args:
-        prefix: before each name. optimiser: an Adam.
-
-    Returns:
-        prefix/number/name -> tensor: step, first and second moments.
-    """
+    """Return Adam's step, first and second moments of every parameter: prefix/number/name -> tensor."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     remembered = {}
     for number, parameter in enumerate(parameters):
@@ -71,11 +54,7 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
 
 
 def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set what Adam remembers.
-
-    Args:
-        prefix: before each name. optimiser: the Adam that is set. state: of a checkpoint.
-    """
+    """Set Adam's steps and moments from a checkpoint."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
         here = f"{prefix}/{number}/"
@@ -85,23 +64,12 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
 
 
 def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the server's network and what its optimiser remembers.
-
-    Args:
-        network: the server's. optimiser: its Adam.
-
-    Returns:
-        Name -> tensor.
-    """
+    """Return the state of the server's network and of its Adam."""
     return module_state("network", network) | adam_state("adam", optimiser)
 
 
 def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set both.
-
-    Args:
-        network, optimiser: the server's, which are set. state: of a checkpoint.
-    """
+    """Set the server's network and its Adam from a checkpoint."""
     load_module("network", network, state)
     load_adam("adam", optimiser, state)
 
@@ -117,10 +85,6 @@ def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
 
 
 def load_publisher(publisher: Publisher, state: State) -> None:
-    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten.
-
-    Args:
-        publisher: the holder's, which is set. state: of a checkpoint.
-    """
+    """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
     publisher.key = MaskKey(state["publisher/key"].numpy().tobytes())
     publisher.seen = tuple(row.numpy().tobytes().hex() for row in state["publisher/seen"])

@@ -67,10 +67,10 @@ def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
         The publication's name, hexadecimal, the same at all holders.
     """
     commitments = {roster.me: own}
-    for name in roster.others:
+    for name in roster.other_holders:
         # All send before any reads: so no two holders wait for each other.
         yield Send(name, "seal", as_message(own))
-    for name in roster.others:
+    for name in roster.other_holders:
         commitments[name] = _bytes((yield Receive(name, "seal", (_BYTES,))))
     in_order = b"".join(commitments[name] for name in roster.holders)
     # The round is in the name: a later round has other noise, and must never pass for a repetition that costs nothing.

@@ -44,13 +44,10 @@ def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
 
 
 def multiplied(secret: bytes, points: bytes) -> bytes:
-    """Return every point times the secret, clamped as X25519 does.
+    """Return every point times the secret, clamped as X25519 does, 32 bytes each.
 
     Args:
         secret: 32 bytes. points: u-coordinates, 32 bytes each.
-
-    Returns:
-        The multiples, 32 bytes each, in order.
 
     Raises:
         ValueError: a point of small order, which no hash of a text is.
@@ -71,10 +68,10 @@ def _rows(points: bytes) -> list[bytes]:
 
 def _on_curve(rows: Sequence[bytes]) -> bool:
     numbers = [int.from_bytes(row, "little") for row in rows]
-    written = all(u < PRIME for u in numbers)
+    in_range = all(u < PRIME for u in numbers)
     # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist stays on the twist under every secret, and
     # so would mark its row until the end.
-    return written and all(one <= 1 for one in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
+    return in_range and all(symbol <= 1 for symbol in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
 
 
 def _height(u: int) -> int:
@@ -132,7 +129,7 @@ def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
     # RFC 9380, section 5.3.1; its SHA-512 blocks are named b_0, b_1, b_2 there.
     ending = tag + bytes([len(tag)])
     seed = hashlib.sha512(bytes(_BLOCK) + text + (2 * _WIDE).to_bytes(2, "big") + b"\0" + ending).digest()
-    one = hashlib.sha512(seed + b"\1" + ending).digest()
-    two = hashlib.sha512(bytes(a ^ b for a, b in zip(seed, one, strict=True)) + b"\2" + ending).digest()
-    wide = (one + two)[: 2 * _WIDE]
+    first = hashlib.sha512(seed + b"\1" + ending).digest()
+    second = hashlib.sha512(bytes(a ^ b for a, b in zip(seed, first, strict=True)) + b"\2" + ending).digest()
+    wide = (first + second)[: 2 * _WIDE]
     return int.from_bytes(wide[:_WIDE], "big") % PRIME, int.from_bytes(wide[_WIDE:], "big") % PRIME

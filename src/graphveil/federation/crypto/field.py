@@ -22,13 +22,10 @@ _BITS, _LIMBS = 29, 9
 
 
 def powers(numbers: Sequence[int], exponent: int) -> list[int]:
-    """Return every number, of [0, 2^255 - 19), to a public power of at least 1.
+    """Return every number to a power, modulo 2^255 - 19.
 
     Args:
         numbers: of [0, 2^255 - 19). exponent: public, at least 1.
-
-    Returns:
-        The powers modulo 2^255 - 19, in order.
     """
     # Python's `pow` is not constant in time: the numbers are a holder's own, and nobody else waits for one of them.
     if len(numbers) < _FEW:
@@ -51,9 +48,9 @@ def inverses(numbers: Sequence[int]) -> list[int]:
     before = list(accumulate(numbers, lambda a, b: a * b % PRIME, initial=1))
     # Montgomery's trick. One zero would spoil the inverses of all; `pow` raises on it.
     rest, inverse_of = pow(before[-1], -1, PRIME), [0] * len(numbers)
-    for place in range(len(numbers) - 1, -1, -1):
-        inverse_of[place] = rest * before[place] % PRIME
-        rest = rest * numbers[place] % PRIME
+    for index in range(len(numbers) - 1, -1, -1):
+        inverse_of[index] = rest * before[index] % PRIME
+        rest = rest * numbers[index] % PRIME
     return inverse_of
 
 

@@ -13,13 +13,10 @@ Columns = NDArray[np.uint64]
 
 @compiled
 def power(base: Limbs, bits: NDArray[np.uint8]) -> Limbs:
-    """Return base to the power whose binary digits are `bits`, first digit 1; uint32 [9, lanes].
+    """Return base to a power, uint32 [9, lanes].
 
     Args:
-        base: numbers in limbs, uint32 [9, lanes]. bits: of the exponent, the first one 1, uint8.
-
-    Returns:
-        uint32 [9, lanes].
+        base: numbers in limbs, uint32 [9, lanes]. bits: the exponent's binary digits, the first 1, uint8.
     """
     result, columns = base.copy(), np.empty((18, base.shape[1]), dtype=np.uint64)
     for bit in bits[1:]:

@@ -41,14 +41,11 @@ class MaskKey:
         return MaskKey(randomness.bytes(KEY_BYTES))
 
     def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        """Return uniform ring elements int64 of this shape, the same for the same key and label everywhere.
+        """Return uniform ring elements, int64 of this shape, the same for the same key and label everywhere.
 
         Args:
             label: names one use; under one key it stands for one message alone.
             shape: of the mask.
-
-        Returns:
-            Ring elements, int64 of this shape.
         """
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()

@@ -4,9 +4,8 @@
     each step   other -> owner     masked-right    F = w - V;       server -> other  correction  Z = U V - r
 
 All parties hold the same list of `LeftMatrix` (who owns which private matrix) and of `Product` (which of them is
-multiplied with whose matrix); everybody sends all first and then receives in the list's order, so nobody waits in a
-circle.
-The arithmetic and its source are in `sharing`.
+multiplied with whose matrix); everybody sends all first and then receives in the list's order, so no parties wait for
+each other.  The arithmetic and its source are in `sharing`.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ class LeftMatrix:
 
     Attributes:
         name: of the matrix, unique in a run. owner: the holder that has it.
-        others: the holders whose matrices it is multiplied with.
+        partners: the holders whose matrices it is multiplied with.
         rows, columns: its shape.
     """
 
     name: str
     owner: str
-    others: tuple[str, ...]
+    partners: tuple[str, ...]
     rows: int
     columns: int
 
@@ -84,7 +83,7 @@ def products_with(lefts: Sequence[LeftMatrix], width: int, *, transposed: bool =
     Returns:
         The products in the order in which all parties take them.
     """
-    return tuple(Product(left, other, width, transposed) for left in lefts for other in left.others)
+    return tuple(Product(left, other, width, transposed) for left in lefts for other in left.partners)
 
 
 class Dealer:
@@ -102,7 +101,7 @@ class Dealer:
         self._keys = {
             (left.name, other): DealerKeys(u[left.name], MaskKey.fresh(randomness), MaskKey.fresh(randomness))
             for left in lefts
-            for other in left.others
+            for other in left.partners
         }
 
     def deal(self, holders: Sequence[str]) -> Program[None]:
@@ -125,30 +124,26 @@ class Dealer:
 
     def _mask(self, left: LeftMatrix, *, transposed: bool) -> Tensor:
         """Return U or U^T, kept: drawing it takes longer than multiplying it."""
-        kept = self._masks.get((left.name, transposed))
-        if kept is None:
+        mask = self._masks.get((left.name, transposed))
+        if mask is None:
             # All pairs of one left matrix hold the same U, so any of them will do.
-            key = self._keys[left.name, left.others[0]].left
+            key = self._keys[left.name, left.partners[0]].left
             u = left_mask(key, left.rows, left.columns)
-            kept = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
-        return kept
+            mask = self._masks[left.name, transposed] = u.T.contiguous() if transposed else u
+        return mask
 
     def _keys_of(self, left: LeftMatrix, holder: str) -> list[MaskKey]:
         # The owner is given U and r but never V, the other party V alone: each lacks the mask of what it is sent.
-        dealt = [self._keys[left.name, other] for other in left.others]
+        dealt = [self._keys[left.name, other] for other in left.partners]
         if holder == left.owner:
             return [dealt[0].left, *(keys.blind for keys in dealt)] if dealt else []
-        return [self._keys[left.name, holder].right] if holder in left.others else []
+        return [self._keys[left.name, holder].right] if holder in left.partners else []
 
 
 def keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
-    """Return how many keys a holder is dealt.
-
-    Args:
-        lefts: all private matrices of the run. holder: a holder's name.
-    """
-    own = sum(1 + len(left.others) for left in lefts if left.owner == holder and left.others)
-    return own + sum(holder in left.others for left in lefts)
+    """Return how many keys a holder is dealt, where `lefts` are all private matrices of the run."""
+    own = sum(1 + len(left.partners) for left in lefts if left.owner == holder and left.partners)
+    return own + sum(holder in left.partners for left in lefts)
 
 
 @dataclass(frozen=True)
@@ -196,16 +191,16 @@ def set_up(
     own: dict[str, _OwnMatrix] = {}
     rights: dict[str, MaskKey] = {}
     for left in lefts:
-        if left.owner == roster.me and left.others:
+        if left.owner == roster.me and left.partners:
             u = next(left_keys)
-            keys = {other: OwnerKeys(u, next(left_keys)) for other in left.others}
+            keys = {other: OwnerKeys(u, next(left_keys)) for other in left.partners}
             matrix = matrices[left.name]
             # One U hides X from all others: each sees the same E, so what they see together is no more than E.
             e = masked_left(_dense(matrix), next(iter(keys.values())))
-            for other in left.others:
+            for other in left.partners:
                 yield Send(other, "masked-left", e)
             own[left.name] = _OwnMatrix(matrix, transpose(matrix) if transposes else None, keys)
-        elif roster.me in left.others:
+        elif roster.me in left.partners:
             rights[left.name] = next(left_keys)
     foreign: dict[str, _MaskedMatrix] = {}
     for left in lefts:
@@ -255,11 +250,7 @@ def multiply(
 
 
 def mask_label(product: Product, step: str) -> str:
-    """Return what names the masks of a product in one step: no two products of a run have one label.
-
-    Args:
-        product: what is multiplied. step: names the call of `multiply`.
-    """
+    """Return the label of a product's masks in one call of `multiply`: no two products of a run share one."""
     return f"{step} {product.left.name} {product.other} {'T' if product.transposed else 'N'}"
 
 

@@ -69,11 +69,11 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
     points = _different(mine, before)
     finished = _in_order(points)
-    for name in roster.others:
+    for name in roster.other_holders:
         yield Send(name, "blinded-set", finished)
     # Sets that come back sorted say nothing of anybody's order; only membership is compared.
     common = set(points)
-    for name in roster.others:
+    for name in roster.other_holders:
         theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
         # This holder finished the set of the one after it, and so knows what that one must publish.
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):

@@ -63,25 +63,17 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
 
 
 def uniform(shape: tuple[int, ...], *, randomness: Randomness) -> Tensor:
-    """Draw uniform ring elements.
-
-    Args:
-        shape: of the result. randomness: its source.
-
-    Returns:
-        int64, every word equally likely.
-    """
+    """Draw uniform ring elements, int64 of this shape."""
     return torch.from_numpy(randomness.uint64(int(np.prod(shape, dtype=np.int64))).view(np.int64)).reshape(shape)
 
 
 def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
-    """Draw secret numbers: initial weights that the server knew would open the features.
+    """Draw secret numbers, float64, uniform on the multiples of 2^-52 in [-1, 1).
+
+    They are initial weights: a server that knew them could open the features.
 
     Args:
         shape: of the result. randomness: the source of secrets, not of seeds.
-
-    Returns:
-        float64, uniform on the multiples of 2^-52 in [-1, 1).
     """
     # 53 bits of each word: all of them fit into float64, so the numbers are exactly uniform.
     words = randomness.uint64(shape[0] * shape[1])
@@ -133,14 +125,7 @@ def masked_left(x: Tensor, keys: OwnerKeys) -> Tensor:
 
 
 def left_mask(key: MaskKey, rows: int, columns: int) -> Tensor:
-    """Expand U, which hides X in all products of a run.
-
-    Args:
-        key: of U. rows, columns: n and d.
-
-    Returns:
-        int64 [n, d].
-    """
+    """Expand U, int64 [rows, columns], which hides X in all products of a run."""
     return key.expand("U", (rows, columns))
 
 

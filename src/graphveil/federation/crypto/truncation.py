@@ -57,11 +57,11 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
         shape: of what is truncated. bits: s, how many bits are cut off.
         step: names this truncation; never used again in a run.
     """
-    first, *others = keys
+    first, *other_holders = keys
     r = torch.stack([key.mask.expand(f"r {step}", shape) for key in keys.values()]).sum(dim=0)
     # The first holder's part is what is left over, so it is sent; the others expand theirs from keys and need no
     # message.
-    rest = torch.stack([keys[name].cut.expand(f"r' {step}", shape) for name in others]).sum(dim=0)
+    rest = torch.stack([keys[name].cut.expand(f"r' {step}", shape) for name in other_holders]).sum(dim=0)
     yield Send(first, "correction", (r >> bits) - rest)
 
 
@@ -80,7 +80,7 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
 
     Source: Escudero et al., CRYPTO 2020, section 5.
     """
-    first, *others = zero.roster.holders
+    first, *other_holders = zero.roster.holders
     shape = tuple(share.shape)
     # Its own part of r hides the share from the first holder, whatever that one knows of the others' parts.
     masked = share + keys.mask.expand(f"r {step}", shape)
@@ -90,11 +90,11 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
         # Without the mask of `zero` this share would be a number that the dealer drew.
         mine = -keys.cut.expand(f"r' {step}", shape)
         return mine * _unpacked(safe, shape) + zero.mask(f"cut {step}", shape)
-    for name in others:
+    for name in other_holders:
         masked = masked + (yield Receive(name, "masked-sum", shape))
     # c is x + r modulo 2^64: between these bounds x + r has not wrapped, so c >> s is (x + r) >> s.
     inside = (masked >= scale.reach - (1 << 63)) & (masked < (1 << 63) - scale.reach)
-    for name in others:
+    for name in other_holders:
         yield Send(name, "safe-bits", _packed(inside))
     correction: Tensor = yield Receive(zero.roster.server, "correction", shape)
     return ((masked >> scale.bits) - correction) * inside + zero.mask(f"cut {step}", shape)

@@ -3,10 +3,10 @@
     once a session   X25519 public key  holder -> every other holder        k_ij = HKDF-SHA256(secret of i and j; both)
     mask of i        m_i(label) = sum_{j after i} AES(k_ij, label) - sum_{j before i} AES(k_ij, label)  mod 2^64
 
-sum_i m_i = 0, since each k_ij is added by one of the two and taken away by the other; and any I - 1 of them are uniform
-to whoever has none of the keys.  So of shares x_i + m_i(label) such a
-reader learns sum_i x_i and nothing else, whatever it knows of the x_i: the server, which dealt masks that are part of
-them, reads the sum alone.  Keys are drawn anew in every session, and a label is used once, so no mask is used twice.
+sum_i m_i = 0, since one of the two holders adds the mask of k_ij and the other subtracts it; and any I - 1 of the m_i
+are uniform to whoever has none of the keys.  So of shares x_i + m_i(label) such a reader learns sum_i x_i and nothing
+else, whatever it knows of the x_i: the server, which dealt masks that are part of them, reads the sum alone.  Keys are
+drawn anew in every session, and a label is used once, so no mask is used twice.
 Source: Bonawitz et al., CCS 2017, section 4.0.1, with nobody dropping out; RFC 7748 (X25519), RFC 5869 (HKDF).
 """
 
@@ -70,14 +70,11 @@ class ZeroSum:
 
 
 def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum]:
-    """Exchange public keys with every other holder, on the streams between holders.
+    """Exchange public keys with every other holder, on the streams between holders; return this holder's masks.
 
     Args:
         roster: all holders.
         randomness: of this holder's secret X25519 key.
-
-    Returns:
-        The holder's masks.
 
     Raises:
         DataError: a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
@@ -85,10 +82,10 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
     # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))
     own = secret.public_key().public_bytes_raw()
-    for name in roster.others:
+    for name in roster.other_holders:
         yield Send(name, "holder-key", as_message(own))
     keys = {}
-    for name in roster.others:
+    for name in roster.other_holders:
         theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
         try:
             shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))

@@ -43,7 +43,7 @@ class DealerView:
 
     @staticmethod
     def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> DealerView:
-        """Read them off messages (receiver, kind, body) in order.
+        """Read the keys off messages.
 
         Args:
             setting: the agreed run. nodes: n. messages: (receiver, kind, body) in the order in which they were sent.
@@ -56,25 +56,28 @@ class DealerView:
 
     @staticmethod
     def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> DealerView:
-        """Read them off the messages "mask-keys" that each holder was sent, in order.
+        """Read the keys off the messages that carry them.
 
         Args:
             setting: the agreed run. nodes: n. keys: by holder, the bodies of its messages "mask-keys" in order.
         """
         propagation = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
-        left: dict[str, MaskKey] = {}
-        blind: dict[tuple[str, str], MaskKey] = {}
-        right: dict[tuple[str, str], MaskKey] = {}
+        left_keys: dict[str, MaskKey] = {}
+        blind_keys: dict[tuple[str, str], MaskKey] = {}
+        right_keys: dict[tuple[str, str], MaskKey] = {}
         for name in setting.names:
-            dealt = iter(unpacked(keys[name][1]))
-            for one in linear_lefts(setting, nodes):
-                if one.owner == name:
-                    left[name] = next(dealt)
-                    blind |= {(name, other): next(dealt) for other in one.others}
+            holder_keys = iter(unpacked(keys[name][1]))
+            for left in linear_lefts(setting, nodes):
+                if left.owner == name:
+                    left_keys[name] = next(holder_keys)
+                    blind_keys |= {(name, other): next(holder_keys) for other in left.partners}
                 else:
-                    right[one.owner, name] = next(dealt)
+                    right_keys[left.owner, name] = next(holder_keys)
         return DealerView(
-            setting, nodes, propagation, {pair: DealerKeys(left[pair[0]], blind[pair], right[pair]) for pair in right}
+            setting,
+            nodes,
+            propagation,
+            {pair: DealerKeys(left_keys[pair[0]], blind_keys[pair], right_keys[pair]) for pair in right_keys},
         )
 
     def share(self, name: str) -> Tensor:

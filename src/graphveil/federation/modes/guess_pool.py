@@ -45,11 +45,11 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
         reports: of each holder, int64 [m]. chances: L_j [c, reports] of each. rows: whose they are, int64 [m].
         nodes: n; others get 0.
     """
-    each = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
-    said = torch.stack(each).sum(dim=0)
+    log_chances = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
+    log_likelihood = torch.stack(log_chances).sum(dim=0)
     # Zero, which favours no class, and not the mean of others: nothing was said of these nodes.
-    evidence = said.new_zeros(nodes, said.shape[1])
-    evidence[rows] = said - said.mean(dim=1, keepdim=True)
+    evidence = log_likelihood.new_zeros(nodes, log_likelihood.shape[1])
+    evidence[rows] = log_likelihood - log_likelihood.mean(dim=1, keepdim=True)
     return evidence
 
 
@@ -72,46 +72,55 @@ def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> 
     return evidence
 
 
-def pooled_alone(logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, heard: Tensor) -> Tensor:
+def pooled_alone(
+    logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
+) -> Tensor:
     """Return log-scores [n, c] of what the label holder knows by itself: its network and its training labels.
 
     Args:
-        logits: of its network, [n, c]. labels, transition: see `neighbour_labels`. val, heard: see `pooled`.
+        logits: of its network, [n, c]. labels, transition: see `neighbour_labels`. val, log_likelihood: see `pooled`.
     """
-    opinions = [_sharpened(logits, val, heard), *neighbour_labels(labels, logits.shape[1], transition)]
-    return _pool(torch.stack(opinions), FIRST_ALONE, val, heard, otherwise=logits)
+    opinions = [_sharpened(logits, val, log_likelihood), *neighbour_labels(labels, logits.shape[1], transition)]
+    return _pool(torch.stack(opinions), FIRST_ALONE, val, log_likelihood, otherwise=logits)
 
 
 def pooled(
-    alone: Tensor, taught: Tensor, evidence: Tensor, transition: SparseMatrix, val: Tensor, heard: Tensor
+    alone: Tensor, taught: Tensor, evidence: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
 ) -> Tensor:
     """Return log-scores [n, c] of everything together; with few validation nodes the taught network's.
 
     Args:
         alone, taught: log-probabilities or logits, [n, c]. evidence: E [n, c].
         transition: S of the label holder's connections. val: who validates, bool [n].
-        heard: log Pr[reported label | class] of the m who validate, [m, c].
+        log_likelihood: log Pr[reported label | class] of the m who validate, [m, c].
     """
     # Over the label holder's own connections: it knows no others, and what it averages has been paid for.
     near = transition @ evidence
-    networks = [_sharpened(logits, val, heard) for logits in (alone, taught)]
+    networks = [_sharpened(logits, val, log_likelihood) for logits in (alone, taught)]
     opinions = torch.stack([*networks, evidence, near, transition @ near])
-    return _pool(opinions, FIRST, val, heard, otherwise=alone if len(heard) >= _FEWEST else taught)
+    return _pool(opinions, FIRST, val, log_likelihood, otherwise=alone if len(log_likelihood) >= _FEWEST else taught)
 
 
-def _pool(opinions: Tensor, first: Sequence[float], val: Tensor, heard: Tensor, *, otherwise: Tensor) -> Tensor:
+def _pool(
+    opinions: Tensor, first: Sequence[float], val: Tensor, log_likelihood: Tensor, *, otherwise: Tensor
+) -> Tensor:
     """Return the pool of opinions [k, n, c] where it is surely better than the first of them, else `otherwise`."""
     start, at_val, alone = torch.tensor(first), opinions[:, val], torch.ones(1)
-    if len(heard) < _FEWEST or not surely_better(held_out(at_val, heard, start), held_out(at_val[:1], heard, alone)):
+    if len(log_likelihood) < _FEWEST or not surely_better(
+        held_out(at_val, log_likelihood, start), held_out(at_val[:1], log_likelihood, alone)
+    ):
         return otherwise
-    weights: Tensor = pool_weights(at_val, heard, start)
+    weights: Tensor = pool_weights(at_val, log_likelihood, start)
     return (weights[:, None, None] * opinions).sum(dim=0)
 
 
-def _sharpened(logits: Tensor, val: Tensor, heard: Tensor) -> Tensor:
+def _sharpened(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> Tensor:
     """Return log-probabilities raised to the one power that makes validation labels likeliest."""
     # First alone, by one number: a pool starts at fixed weights, and scores of any scale would start it anywhere.
     scores = torch.log_softmax(logits, dim=1)
-    likely = [torch.logsumexp(torch.log_softmax(f * scores[val], dim=1) + heard, dim=1).sum() for f in _FACTORS]
-    factor = float(_FACTORS[int(torch.stack(likely).argmax())])
+    totals = [
+        torch.logsumexp(torch.log_softmax(power * scores[val], dim=1) + log_likelihood, dim=1).sum()
+        for power in _FACTORS
+    ]
+    factor = float(_FACTORS[int(torch.stack(totals).argmax())])
     return torch.log_softmax(factor * scores, dim=1)

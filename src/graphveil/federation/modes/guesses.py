@@ -49,14 +49,14 @@ class GuessPublisher:
     """A holder's guesses as they were randomized, once: the one place where they leave.
 
     Attributes:
-        sent: int64 [n], drawn once and kept before it leaves, so that a round that runs again sends the same.
+        reports: int64 [n], drawn once and kept before it leaves, so that a round that runs again sends the same.
         seen: one entry for each publication.
         paid: whether a person's epsilon was charged, which private training asks for.
     """
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self.sent: Tensor | None = None
+        self.reports: Tensor | None = None
         self.seen: tuple[str, ...] = ()
         self.paid = False
 
@@ -83,21 +83,21 @@ class GuessPublisher:
             BudgetError: they were drawn before.
         """
         # A second draw of the same guesses would be a second report of them: two reports cost twice.
-        if self.sent is not None:
+        if self.reports is not None:
             raise BudgetError("publication 2 of 1", where="guesses", remedy="a new agreement is a new run")
         response = self._setting.guessing.response
         if response is None:
-            self.sent = guesses
+            self.reports = guesses
             return
         drawn = response.randomize(guesses, randomness=randomness)
-        self.sent = drawn if isinstance(drawn, Tensor) else drawn.labels
+        self.reports = drawn if isinstance(drawn, Tensor) else drawn.labels
 
     def publish(self) -> Tensor:
         """Return what was drawn."""
-        if self.sent is None:
+        if self.reports is None:
             raise RuntimeError("nothing has been drawn")
         self.seen = ("guesses",)
-        return self.sent
+        return self.reports
 
     @property
     def spent(self) -> float:
@@ -124,14 +124,14 @@ class GuessingHolder:
         state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
         if self.run.setting.person:
             state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
-        if self.publisher.sent is not None:
-            state["guesses/sent"] = self.publisher.sent
+        if self.publisher.reports is not None:
+            state["guesses/sent"] = self.publisher.reports
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
         """Set all of it from a checkpoint."""
         # The report itself is kept and not the guess: training again on other hardware could guess differently.
-        self.publisher.sent = state.get("guesses/sent")
+        self.publisher.reports = state.get("guesses/sent")
         # What was sent before counts still: a restart is no second budget.
         self.publisher.seen = ("guesses",) * int(state["guesses/count"])
         self.publisher.paid = bool(state.get("guesses/paid", torch.zeros(1)).any())
@@ -210,20 +210,20 @@ def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
     setting = party.run.setting
     if setting.person:
         party.publisher.require_paid()
-        held, randomness = party.holding, party.run.randomness
-        votes = private_votes(held.edge_index, held.nodes, rows, labels, setting, randomness=randomness)
-        guesses = private_guesses(held.features, votes, rows, labels, setting, randomness=randomness)
+        holding, randomness = party.holding, party.run.randomness
+        votes = private_votes(holding.edge_index, holding.nodes, rows, labels, setting, randomness=randomness)
+        guesses = private_guesses(holding.features, votes, rows, labels, setting, randomness=randomness)
         # Never of who trains: they have paid by training, and a guess would be a second payment.
-        return guesses[_others(rows, held.nodes)]
+        return guesses[_all_but(rows, holding.nodes)]
     channel = setting.label_channel
     return party.trained(rows, lambda logits: label_loss(logits[rows], labels, channel)).argmax(dim=1)
 
 
-def _others(rows: Tensor, nodes: int) -> Tensor:
+def _all_but(rows: Tensor, nodes: int) -> Tensor:
     """Return the numbers of all nodes but `rows`, rising."""
-    left = torch.ones(nodes, dtype=torch.bool)
-    left[rows] = False
-    return left.nonzero().squeeze(1)
+    is_left = torch.ones(nodes, dtype=torch.bool)
+    is_left[rows] = False
+    return is_left.nonzero().squeeze(1)
 
 
 def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
@@ -233,20 +233,20 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
     if setting.person and bool((head.val & head.train).any()):
         raise InputError("a node trains and validates, and has no guess", where=run.me)
     if run.done < 1:
-        given = head.given(_NOT_TRAINING)
-        for name in run.others:
+        labels = head.training_labels(_NOT_TRAINING)
+        for name in run.other_holders:
             # All holders get one and the same report of a label: one report each would let them average the noise out.
-            yield Send(name, "training-labels", given, name_of(given))
+            yield Send(name, "training-labels", labels, name_of(labels))
         logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
-        head.look(pooled_alone(logits, given, party.network.transition, head.val, head.heard()), 1)
+        head.look(pooled_alone(logits, labels, party.network.transition, head.val, head.val_log_likelihood()), 1)
         # Kept for comparison: it shows, without a further query, what the others' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
         nodes = party.holding.nodes
-        rows = _others(head.train.nonzero().squeeze(1), nodes) if setting.person else torch.arange(nodes)
+        rows = _all_but(head.train.nonzero().squeeze(1), nodes) if setting.person else torch.arange(nodes)
         guesses = []
-        for name in run.others:
+        for name in run.other_holders:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))
             _require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
         head.look(_learned(party, head, rows, guesses), setting.rounds)
@@ -275,7 +275,7 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     taught = max(map(with_weight, WEIGHTS), key=head.rank)
     alone = taught if head.alone is None else head.alone.clamp_min(_LEAST).log()
     evidence = evidence_of(guesses, chances, rows, party.holding.nodes)
-    return pooled(alone, taught, evidence, party.network.transition, head.val, head.heard())
+    return pooled(alone, taught, evidence, party.network.transition, head.val, head.val_log_likelihood())
 
 
 def _require_classes(values: Tensor, low: int, classes: int, where: str) -> None:

@@ -12,7 +12,6 @@ Protocol: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3, with owner-pri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,11 +65,7 @@ class Holding:
 
 
 def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
-    """List the private matrices of paper mode: every holder's features.
-
-    Args:
-        nodes: n, rows that all holders share.
-    """
+    """List the private matrices of paper mode: every holder's features; `nodes` is n."""
     if setting.protocol.mode != "paper":
         return ()
     return tuple(
@@ -86,13 +81,10 @@ def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
 
 
 def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """List all products of one round.
+    """List all products of one round, in the order in which all parties take them; none but in mode "paper".
 
     Args:
         nodes: n, rows that all holders share. transposed: those of the backward pass.
-
-    Returns:
-        In the order in which all parties take them; none but in mode "paper".
     """
     return products_with(lefts_of(setting, nodes), setting.model.width, transposed=transposed)
 
@@ -120,7 +112,7 @@ class EmbeddingHolder:
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
-        """Set all of it from a checkpoint."""
+        """Set all of this from a checkpoint."""
         load_module("propagation", self.propagation, state)
         load_adam("adam", self.optimiser, state)
         self.first.load(state)
@@ -151,7 +143,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
         yield from head.announce(setting)
     if run.state is None:  # so that a first round that runs again has the same key, weights and randomized labels
         yield Checkpoint(0, party.state)
-    for round in run.left:
+    for round in run.rounds_left:
         h0 = yield from party.first.forward(round)
         h = party.propagation(h0, structure)
         # What a retry repeats is the digest of these rows: everything before must be computed in the same order each
@@ -274,16 +266,16 @@ class _SharedLayer:
         self._masked = yield from set_up(self._run.roster, self._lefts, mine, transposes=True)
 
     def forward(self, round: int) -> Program[Tensor]:
-        setting, others = self._run.setting, self._run.others
+        setting, other_holders = self._run.setting, self._run.other_holders
         products = products_of(setting, self._nodes)
         rights = {product: self.shares[product.left.name] for product in products}
         crossed = yield from multiply(self._ready(), products, rights, f"forward {round}")
         mine = reconstruct([ring.matmul(self._matrix, self.shares[self._run.me]), *crossed.values()])
-        for other in others:
+        for other in other_holders:
             # Masked by the r of its crossed products, which cancel only in the sum of all shares.
             yield Send(other, "opened-share", mine)
         opened = [mine]
-        for other in others:
+        for other in other_holders:
             opened.append((yield Receive(other, "opened-share", (self._nodes, setting.model.width))))
         # At twice the scale and not truncated: truncating what is opened anyway risks an error of 2^46 for nothing.
         return ring.decode(reconstruct(opened), 2 * setting.protocol.bits).requires_grad_()
@@ -329,15 +321,3 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     return ring.encode(torch.as_tensor(features), bits)
-
-
-def weights_of(shares: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
-    """Read a holder's shares of each block of W as numbers; for tests, which add them up.
-
-    Args:
-        shares: by the block's holder, int64 [d_j, h]. bits: f, the fraction bits.
-
-    Returns:
-        By the block's holder, float32 [d_j, h].
-    """
-    return {name: ring.decode(share, bits) for name, share in shares.items()}

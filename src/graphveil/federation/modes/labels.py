@@ -75,8 +75,8 @@ class LabelHead:
             "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
             "desk/history": torch.tensor(rows, dtype=torch.float64).view(-1, len(_ROW)),
         }
-        kept = {"desk/best": self.predictions, "desk/alone": self.alone}
-        return state | {name: value.clone() for name, value in kept.items() if value is not None}
+        predictions = {"desk/best": self.predictions, "desk/alone": self.alone}
+        return state | {name: value.clone() for name, value in predictions.items() if value is not None}
 
     def load(self, state: State) -> None:
         """Set all of them from a checkpoint; labels are not randomized a second time.
@@ -84,11 +84,10 @@ class LabelHead:
         Raises:
             InputError: other nodes train or validate now: their labels were not randomized when the run began.
         """
-        split = state.get("desk/split")
         # A node that did not train when labels were randomized would now be reported as it is.
-        if split is None or not torch.equal(split.bool(), torch.stack([self.train, self.val])):
+        if not torch.equal(state["desk/split"].bool(), torch.stack([self.train, self.val])):
             raise InputError(
-                "the training or validation nodes changed since the run began, or another version began it",
+                "the training or validation nodes changed since the run began",
                 where="label holder",
                 remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
             )
@@ -131,7 +130,7 @@ class LabelHead:
     def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
         return label_loss(self._output(z), labels, self._channel)
 
-    def given(self, missing: int) -> Tensor:
+    def training_labels(self, missing: int) -> Tensor:
         """Return the training labels as they are given to other holders, int64 [n], `missing` for all other nodes."""
         return torch.where(self.train, self.reported, missing)
 
@@ -150,7 +149,7 @@ class LabelHead:
         """
         return guess_chances(guesses[self.val], self.reported[self.val], response, self._channel)
 
-    def heard(self) -> Tensor:
+    def val_log_likelihood(self) -> Tensor:
         """Return log Pr[label as reported | class] of those who validate, float32 [m, classes]."""
         return self._channel.clamp_min(_LEAST).log()[:, self.reported[self.val]].T
 

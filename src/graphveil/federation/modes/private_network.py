@@ -54,12 +54,12 @@ def private_guesses(
         labels,
         setting.of_person.schedule(len(rows)),
         randomness=randomness,
-        loss=lambda logits, heard: label_losses(logits, heard, channel),
+        loss=lambda logits, reported: label_losses(logits, reported, channel),
     )
     # Every row alone: what is computed of one person's row reads no other row, and no connection but through votes.
     with torch.no_grad():
-        own, heard = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
-        logits: Tensor = (operator_of(features) @ own) / row_lengths(features) + network.bias + votes @ heard
+        of_features, of_votes = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
+        logits: Tensor = (operator_of(features) @ of_features) / row_lengths(features) + network.bias + votes @ of_votes
     return logits.argmax(dim=1)
 
 
@@ -67,10 +67,10 @@ def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
     """Return features of length 1 beside votes, float32 [m, d + c], made dense for a batch; each depends on itself."""
     dense = isinstance(features, Tensor | np.ndarray)
     own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
-    lengths, heard = row_lengths(own), votes[rows]
+    lengths, own_votes = row_lengths(own), votes[rows]
 
     def make(places: Tensor) -> Tensor:
         x = own[places] if dense else torch.from_numpy(own[places.numpy()].toarray())
-        return torch.cat([x.float() / lengths[places], heard[places]], dim=1)
+        return torch.cat([x.float() / lengths[places], own_votes[places]], dim=1)
 
     return Streamed((len(rows), own.shape[1] + votes.shape[1]), make)

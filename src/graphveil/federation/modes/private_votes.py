@@ -36,8 +36,8 @@ def private_votes(
     if sums is None:
         return torch.zeros(nodes, 0)
     lists = keep_lists(edge_index, nodes, setting.privacy.degree_bound)
-    told = torch.zeros(nodes, setting.classes)
-    told[rows, labels] = 1.0
-    noisy = sums.perturb(ReceiverRows.of(lists, nodes), told, 1, randomness)
+    label_rows = torch.zeros(nodes, setting.classes)
+    label_rows[rows, labels] = 1.0
+    noisy = sums.perturb(ReceiverRows.of(lists, nodes), label_rows, 1, randomness)
     # On a scale that the noise sets, not the data: standardising would be a statistic of private rows.
     return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))

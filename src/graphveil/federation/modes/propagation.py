@@ -6,7 +6,7 @@
               S_b F + r_b at i,    E_b V + Z_b at k
               then truncated by all together (see `truncation`)
 
-Features travel over the union of all edges, whoever holds them: more than any holder's own graph gives.  U is the same
+Features travel over the union of all holders' edges: more than any holder's own graph gives.  U is the same
 in all hops, as S_i is; V and r are new.  Rows of P have length at most 1 whatever the data: the bound that publication
 leans on.  Memory is a block of rows and n x d shares; n^2 words cross the wire in each hop and direction.
 Shapes: S_i [n, n] sparse, X_k [n, d_k], P [n, d].
@@ -53,8 +53,8 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
     Returns:
         S_i = D^-1 (A + I), float64 CSR [n, n]; row v averages v and those who send to v.
     """
-    ones = np.ones(edge_index.shape[1])
-    a = scipy.sparse.csr_array((ones, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
+    weights = np.ones(edge_index.shape[1])
+    a = scipy.sparse.csr_array((weights, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
     # Self-loops make every row's sum at least 1: nobody is divided by zero, and nobody's own row is lost.
     a = (a > 0).astype(float) + scipy.sparse.eye_array(nodes, format="csr")
     return (scipy.sparse.diags_array(1.0 / a.sum(axis=1)) @ a).tocsr()
@@ -88,11 +88,7 @@ class PropagationKeys:
 
     @staticmethod
     def fresh(me: str, names: Sequence[str], *, randomness: Randomness) -> PropagationKeys:
-        """Return new keys.
-
-        Args:
-            me: the holder that they are for. names: all holders. randomness: their source.
-        """
+        """Return new keys for the holder `me` of all holders `names`."""
         blind = {name: MaskKey.fresh(randomness) for name in names if name != me}
         left, right = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
         return PropagationKeys(left, right, blind, TruncationKeys.fresh(randomness))
@@ -103,26 +99,15 @@ class PropagationKeys:
 
     @staticmethod
     def of(message: Tensor, me: str, names: Sequence[str]) -> PropagationKeys:
-        """Return the keys in a message.
-
-        Args:
-            message: uint8 [keys, 32]. me: the holder that received it. names: all holders.
-        """
+        """Return the keys in a message, uint8 [keys, 32], to the holder `me` of all holders `names`."""
         # In the order of `message`: the two must change together.
-        left, right, *rest, mask, last = unpacked(message)
-        others = [name for name in names if name != me]
-        return PropagationKeys(left, right, dict(zip(others, rest, strict=True)), TruncationKeys(mask, last))
+        left, right, *blind, mask, cut = unpacked(message)
+        other_holders = [name for name in names if name != me]
+        return PropagationKeys(left, right, dict(zip(other_holders, blind, strict=True)), TruncationKeys(mask, cut))
 
 
 def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[str, PropagationKeys]]:
-    """The dealer's set-up: send every holder new keys.
-
-    Args:
-        names: all holders. randomness: of the keys.
-
-    Returns:
-        All keys, by holder.
-    """
+    """The dealer's set-up: send every holder new keys; return all keys, by holder."""
     keys = {name: PropagationKeys.fresh(name, names, randomness=randomness) for name in names}
     for name in names:
         yield Send(name, "mask-keys", keys[name].message())
@@ -187,11 +172,11 @@ def _one_hop(
     """Return this holder's share of (1/I) sum_i S_i P [n, d], not yet truncated, from its share of P."""
     nodes, columns = share.shape
     v = keys.right.expand(f"V {hop}", (nodes, columns))
-    for name in roster.others:
+    for name in roster.other_holders:
         # One masked share for all owners: they see the same F, so what they see together is no more than F.
         yield Send(name, "masked-right", share - v)
     arrived = []
-    for name in roster.others:
+    for name in roster.other_holders:
         arrived.append((yield Receive(name, "masked-right", (nodes, columns))))
     # The masks V in F are taken off by the corrections, not here: this sum is uniform to its holder.
     inner = share + torch.stack(arrived).sum(dim=0)  # own share and everybody's F meet S_i in one product
@@ -202,10 +187,10 @@ def _one_hop(
         # Dense on the wire, zeros too: a sparse one would show how many neighbours each person has.
         e = torch.from_numpy(here.toarray()) - keys.left.expand(f"U {number}", (size, nodes))
         part = ring.matmul(here, inner)
-        for name in roster.others:
+        for name in roster.other_holders:
             yield Send(name, "masked-left", e)
             part += keys.blind[name].expand(f"r {hop} {number}", (size, columns))
-        for name in roster.others:  # a block at a time, so that nobody is more than one ahead
+        for name in roster.other_holders:  # a block at a time, so that nobody is more than one ahead
             masked = yield Receive(name, "masked-left", (size, nodes))
             z = yield Receive(roster.server, "correction", (size, columns))
             part += ring.matmul(masked, v) + z

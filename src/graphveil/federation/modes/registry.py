@@ -24,9 +24,6 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
 
     Args:
         run: the holder's run. holding: its features and edges, rows in the order that all share.
-
-    Returns:
-        What the program returns.
     """
     if run.setting.protocol.mode == "guesses":
         return (yield from guessing_holder(run, holding))
@@ -36,14 +33,11 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
 
 
 def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]:
-    """Run the server's program of the agreed mode.
+    """Run the server's program of the agreed mode; return its network, None in mode "guesses".
 
     Args:
         run: the server's run.
         nodes: n, rows that all holders share. rows: how many of them train; -1 where only the label holder knows.
-
-    Returns:
-        Its network; None in mode "guesses", where it has none.
     """
     if run.setting.protocol.mode == "guesses":
         yield from guessing_server(run)

@@ -47,25 +47,25 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
     if setting.protocol.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    kept = partial(network_state, network, optimiser)
+    state = partial(network_state, network, optimiser)
     if run.state is None:
-        yield Checkpoint(0, kept)
-    for round in run.left:
+        yield Checkpoint(0, state)
+    for round in run.rounds_left:
         yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
         leaves = []
         for name in setting.names:
             published = yield Receive(name, "embeddings", (nodes, setting.model.width))
-            leaves.append(_taken(published, setting).requires_grad_())
+            leaves.append(_as_combined(published, setting).requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
             # Of the last step alone: earlier steps of a publication moved the server's own layers.
             yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
-        yield Checkpoint(round, kept)
+        yield Checkpoint(round, state)
     return network
 
 
-def _taken(published: Tensor, setting: Setting) -> Tensor:
+def _as_combined(published: Tensor, setting: Setting) -> Tensor:
     """Return a holder's published rows [n, h] as the server combines them: a function of them alone, and so free."""
     if setting.privacy.shrink:
         return apart(james_stein(published, setting.publication), LENGTH)

@@ -29,9 +29,6 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
 
     Args:
         nodes: n, rows that all holders share. rows: how many of them train.
-
-    Returns:
-        What all parties together send, once and in every round.
     """
     holders, width = len(setting.names), setting.model.width
     if setting.protocol.mode == "guesses":  # a label and a guess of every node, for each holder but one
@@ -62,8 +59,8 @@ def _shares(products: list[Product]) -> int:
 
 def _set_up(lefts: list[LeftMatrix]) -> int:
     """E of every private matrix to every other holder, and keys."""
-    masked = sum(left.rows * left.columns * len(left.others) * WORD for left in lefts)
-    return masked + KEY * sum(1 + 2 * len(left.others) for left in lefts)
+    masked = sum(left.rows * left.columns * len(left.partners) * WORD for left in lefts)
+    return masked + KEY * sum(1 + 2 * len(left.partners) for left in lefts)
 
 
 def _spread(setting: Setting, nodes: int) -> int:

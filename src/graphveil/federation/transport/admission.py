@@ -70,7 +70,7 @@ class _Pair:
         host: where it comes from. since: when it came as far as it is.
         hello: its first bytes, until there is an inside. whole: whether all of the hello is there.
         party: whose it is, once greeted. server_spoke: whether the server has answered the hello.
-        shown: whether the stranger has answered the server, with a certificate or not.
+        answered: whether the stranger has answered the server, with a certificate or not.
         until: when it goes, once an end has closed.
     """
 
@@ -83,13 +83,13 @@ class _Pair:
     name: str = ""
     party: str | None = None
     server_spoke: bool = False
-    shown: bool = False
+    answered: bool = False
     until: float | None = None
 
     @property
     def stage(self) -> int:
         """0 silent, 1 with a hello, 2 with an answer to the server's."""
-        return self.whole + self.shown
+        return self.whole + self.answered
 
     def other(self, end: _End) -> _End | None:
         return self.inside if end is self.outside else self.outside
@@ -225,21 +225,21 @@ class AdmissionProxy:
             if not self._room():
                 return
             try:
-                taken, address = listener.accept()
+                connection, address = listener.accept()
             except OSError as error:
                 if error.errno in _SCARCE:
                     self._scarce(error)
                 return
-            taken.setblocking(False)
+            connection.setblocking(False)
             pair = _Pair(network_of(address[0]), time.monotonic())
-            pair.outside = _End(taken, pair)
+            pair.outside = _End(connection, pair)
             self._pairs[pair] = None
             # Counted after accepting: only then is it known from where it comes.
-            if sum(one.host == pair.host and one.inside is None for one in self._pairs) > WAITING_OF_ONE:
+            if sum(waiting.host == pair.host and waiting.inside is None for waiting in self._pairs) > WAITING_OF_ONE:
                 self._drop(pair)  # all others of its address have said hello
                 continue
             with contextlib.suppress(OSError):
-                taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._watch(pair.outside)
             self._serve(pair.outside, _READ)  # a party's hello is often there already
 
@@ -264,9 +264,9 @@ class AdmissionProxy:
         shut: set[str] = set()
         for pair in [pair for pair in self._pairs if pair.whole and pair.inside is None]:
             for host in _full(entering, ENTERING, ENTERING_OF_ONE, pair.host):
-                if host not in shut and self._make_room([one for one in entering if one.host == host]) > 0:
+                if host not in shut and self._make_room([other for other in entering if other.host == host]) > 0:
                     shut.add(host)
-            entering = [one for one in entering if one in self._pairs]
+            entering = [other for other in entering if other in self._pairs]
             if _full(entering, ENTERING, ENTERING_OF_ONE, pair.host):
                 continue
             try:
@@ -358,8 +358,8 @@ class AdmissionProxy:
             self._take_hello(pair, bytes(self._buffer[:size]))
         else:
             if pair.party is None:
-                if end is pair.outside and pair.server_spoke and not pair.shown:
-                    pair.shown, pair.since = True, time.monotonic()
+                if end is pair.outside and pair.server_spoke and not pair.answered:
+                    pair.answered, pair.since = True, time.monotonic()
                 pair.server_spoke |= end is pair.inside
             if not other.ended:
                 self._send(other, self._buffer[:size])
@@ -385,16 +385,16 @@ class AdmissionProxy:
         other = end.pair.other(end)
         if other is not None and other.ended and not end.pending:
             end.socket.shutdown(socket.SHUT_WR)
-        for one in (end, other):
-            if one is not None:
-                self._watch(one)
+        for each in (end, other):
+            if each is not None:
+                self._watch(each)
 
     def _ended(self, end: _End) -> None:
         """Hand the end of a stream on, after what was sent before it."""
         pair, other = end.pair, end.pair.other(end)
         end.ended, pair.until = True, time.monotonic() + _LINGER_S
         # The server hangs up after a certificate that it does not know; before one, it was the stranger's own doing.
-        if end is pair.inside and pair.party is None and pair.shown and not pair.outside.ended and not self._closing:
+        if end is pair.inside and pair.party is None and pair.answered and not pair.outside.ended and not self._closing:
             self._refused(pair.host)
         if other is None or other.ended:
             self._drop(pair, properly=True)
@@ -450,9 +450,9 @@ def listeners(address: str) -> list[socket.socket]:
     here = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     for family, _, _, _, where in dict.fromkeys(here):
         try:
-            one = socket.create_server(where[:2], family=family, backlog=_BACKLOG)
-            one.setblocking(False)
-            opened.append(one)
+            listener = socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+            listener.setblocking(False)
+            opened.append(listener)
         except OSError as error:
             failed = error
     if not opened:
@@ -473,7 +473,7 @@ def network_of(host: str) -> str:
 def _full(strangers: list[_Pair], most: int, of_one: int, host: str | None = None) -> set[str]:
     """Return the addresses of which one must go before another comes, of `host` or, without, of any."""
     hosts = Counter(pair.host for pair in strangers)
-    full = {one for one, number in hosts.items() if number >= of_one and host in (None, one)}
+    full = {address for address, number in hosts.items() if number >= of_one and host in (None, address)}
     return {hosts.most_common(1)[0][0]} if not full and len(strangers) >= most else full
 
 

@@ -93,7 +93,7 @@ class Links:
         self._on_control, self._on_restart, self._note = on_control, on_restart, note
         # Drawn anew by each process: it is how peers tell a new connection from a party that has lost its memory.
         self._process = secrets.token_hex(16)
-        self._known: dict[str, str] = {}
+        self._processes: dict[str, str] = {}
         self._closing = threading.Event()
         self._server: Any = None
         self._proxy: AdmissionProxy | None = None
@@ -188,9 +188,9 @@ class Links:
         self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
     ) -> Iterator[bytes]:
         """Serve one stream: greet, then send what the mailbox has."""
-        shown = context.auth_context().get("x509_pem_cert", [b""])[0]
+        certificate = context.auth_context().get("x509_pem_cert", [b""])[0]
         # By fingerprint and not by name: any certificate can carry a name, this one key belongs to the party.
-        peer = by_print.get(fingerprint_of(shown)) if shown and proxy.knows(context.peer()) else None
+        peer = by_print.get(fingerprint_of(certificate)) if certificate and proxy.knows(context.peer()) else None
         if peer is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
             return
@@ -256,7 +256,7 @@ class Links:
                 try:
                     self._call(peer, channel.stream_stream(_METHOD))
                 except grpc.RpcError as error:
-                    self._told(peer, error)
+                    self._note_failure(peer, error)
                 except WireError as error:
                     self._refuse(peer, error)
                 except ValueError:  # the channel was closed under the call
@@ -287,7 +287,7 @@ class Links:
             greeted.set()
             call.cancel()
 
-    def _told(self, peer: Peer, error: Any) -> None:
+    def _note_failure(self, peer: Peer, error: Any) -> None:
         """Note why no stream came about; a refusal ends the run, anything else may pass."""
         if self._closing.is_set():
             return
@@ -347,10 +347,10 @@ class Links:
             raise WireError("no greeting", where=peer.name)
         self.refused.pop(peer.name, None)
         self._hung_up[peer.name] = 0
-        known = self._known.get(peer.name)
-        self._known[peer.name] = process
+        previous = self._processes.get(peer.name)
+        self._processes[peer.name] = process
         # The same process may connect again and lose nothing; a new one has lost its masks, so the session is over.
-        if known is not None and known != process:
+        if previous is not None and previous != process:
             self._on_restart(peer.name)
 
 

@@ -139,7 +139,7 @@ class Mailbox:
         self._assembly: Assembly | None = None
 
     @property
-    def held(self) -> int:
+    def waiting_bytes(self) -> int:
         """Bytes that lie here: not acknowledged, and not read."""
         return self._out + self._in
 

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, GraphveilError, InputError
 from graphveil.federation.core.messages import KINDS, Entry, Transcript, require_kind
-from graphveil.federation.core.programs import opened
+from graphveil.federation.core.programs import checked_body
 from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive, Send, advance
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.mailbox import SessionOver
@@ -464,11 +464,11 @@ def _why(error: Exception) -> str:
     return "own" if isinstance(error, GraphveilError) else "fault"
 
 
-def _expected(want: Receive, kind: str, body: Tensor) -> Tensor:
+def _expected(expected: Receive, kind: str, body: Tensor) -> Tensor:
     try:
-        return opened(want, kind, body)
+        return checked_body(expected, kind, body)
     except InputError as error:
-        raise PeerError(f"sent an unexpected message: {error}", where=want.sender) from error
+        raise PeerError(f"sent an unexpected message: {error}", where=expected.sender) from error
 
 
 def _whole(word: Mapping[str, Any], name: str) -> int:
@@ -480,7 +480,7 @@ def _whole(word: Mapping[str, Any], name: str) -> int:
 def _saved(word: Mapping[str, Any]) -> list[int]:
     """Return the rounds that a party says it has saved."""
     rounds = word.get("rounds", [])
-    if not isinstance(rounds, list) or not all(isinstance(one, int) for one in rounds):
+    if not isinstance(rounds, list) or not all(isinstance(number, int) for number in rounds):
         raise WireError("a word without 'rounds'", where="session")
     return rounds
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs.declared.columns import (
+from graphveil.files.columns import (
     WORDS,
     Category,
     Column,
@@ -35,7 +35,7 @@ def parse_columns(value: object, where: str) -> tuple[Column, ...]:
 
     Args:
         value: a table of names, each with what the column may hold: as in a file, or as a
-        `graphveil.graphs.declared.columns` value.
+        `graphveil.files.columns` value.
         where: the declaration's name in messages.
 
     Raises:
@@ -43,20 +43,20 @@ def parse_columns(value: object, where: str) -> tuple[Column, ...]:
     """
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"columns is {value!r}", where=where, allowed=f"a table of names, each with {_SHAPES}")
-    return tuple(Column(str(name), _kind(str(name), said, where)) for name, said in value.items())
+    return tuple(Column(str(name), _kind(str(name), declared, where)) for name, declared in value.items())
 
 
-def _kind(name: str, said: object, where: str) -> Kind:
-    if isinstance(said, Number | Integer | YesNo | Category | Ordinal | Tags):
-        return said
-    table = {key: value for key, value in said.items() if key != "missing"} if isinstance(said, Mapping) else {}
-    if said == YesNo.word or table == {YesNo.word: True}:
+def _kind(name: str, declared: object, where: str) -> Kind:
+    if isinstance(declared, Number | Integer | YesNo | Category | Ordinal | Tags):
+        return declared
+    table = {key: value for key, value in declared.items() if key != "missing"} if isinstance(declared, Mapping) else {}
+    if declared == YesNo.word or table == {YesNo.word: True}:
         return YesNo()
     # One word says the kind: with two it would be open which range counts.
     words = [word for word in WORDS if word in table]
     beside = _BESIDE.get(words[0], ()) if len(words) == 1 else ()
     if len(words) != 1 or set(table) - {words[0], *beside}:
-        raise DataError(f"the column {name!r} is declared as {said!r}", where=where, allowed=_SHAPES)
+        raise DataError(f"the column {name!r} is declared as {declared!r}", where=where, allowed=_SHAPES)
     try:
         return _built(words[0], table)
     except (InputError, TypeError, ValueError) as error:
@@ -66,20 +66,20 @@ def _kind(name: str, said: object, where: str) -> Kind:
 
 
 def _built(word: str, table: Mapping[str, object]) -> Kind:
-    said = table[word]
-    if not isinstance(said, list | tuple):
+    value = table[word]
+    if not isinstance(value, list | tuple):
         raise ValueError(word)
     if word == Number.word:
-        low, high = said
+        low, high = value
         return Number(low, high)
     if word == Integer.word:
-        low, high = said
+        low, high = value
         return Integer(low, high)
     if word == Category.word:
-        return Category(tuple(said), table.get("empty", False))  # type: ignore[arg-type]
+        return Category(tuple(value), table.get("empty", False))  # type: ignore[arg-type]
     if word == Ordinal.word:
-        return Ordinal(tuple(said))
-    return Tags(tuple(said), table.get("most", len(said)))  # type: ignore[arg-type]
+        return Ordinal(tuple(value))
+    return Tags(tuple(value), table.get("most", len(value)))  # type: ignore[arg-type]
 
 
 def declared_kind(kind: Kind, missing: float | str | None = None) -> object:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphveil.errors import DataError
+from graphveil.files.columns import Column
 from graphveil.files.reading import read_toml
 from graphveil.graphs.declared.column_declaration import parse_columns
-from graphveil.graphs.declared.columns import Column
 from graphveil.graphs.declared.missing import ALL, KEY, Missing, parse_missing
 from graphveil.graphs.value.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
 
@@ -182,7 +182,7 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
         missing=missing,
         source=_word(content, "source", where) or "source",
         target=_word(content, "target", where) or "target",
-        dimension=_one(content, "dimension", where, DIMENSIONS, usable_dimension, None),
+        dimension=_checked(content, "dimension", where, DIMENSIONS, usable_dimension, None),
         public_edges=_word(content, "public_edges", where),
         private_nodes=_word(content, "private_nodes", where),
         release=_truth(content, "release", where),
@@ -219,8 +219,8 @@ def _refuse_shared_columns(declared: Declaration, where: str) -> None:
     for name in declared.features or [column.name for column in declared.columns]:
         if not name.strip():
             raise DataError("features names a column without a name", where=where)
-        for key, taken in nodes.items():
-            if name == taken:
+        for key, reserved in nodes.items():
+            if name == reserved:
                 raise DataError(f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO)
     if len(set(declared.features or ())) < len(declared.features or ()):
         raise DataError("features names a column twice", where=where, allowed="each column once")
@@ -229,7 +229,7 @@ def _refuse_shared_columns(declared: Declaration, where: str) -> None:
 _TWO = "name two different columns"
 
 
-def _one(
+def _checked(
     content: Mapping[str, object],
     key: str,
     where: str,
@@ -244,11 +244,11 @@ def _one(
 
 
 def _truth(content: Mapping[str, object], key: str, where: str) -> bool:
-    return _one(content, key, where, "true or false", lambda value: isinstance(value, bool), False)
+    return _checked(content, key, where, "true or false", lambda value: isinstance(value, bool), False)
 
 
 def _word(content: Mapping[str, object], key: str, where: str) -> str | None:
-    return _one(content, key, where, "a word", lambda value: isinstance(value, str) and value != "", None)
+    return _checked(content, key, where, "a word", lambda value: isinstance(value, str) and value != "", None)
 
 
 def _words(content: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, get_type_hints
 
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Kind
+from graphveil.files.columns import Kind
 from graphveil.graphs.declared.declaration import Declaration, parse_declaration
 from graphveil.graphs.value.schema import GraphSchema
 
@@ -53,7 +53,7 @@ class DeclaredColumns(Declared, total=False):
         split: column of the nodes with "train", "val", "test" or nothing.
         features: the feature columns; default: all other columns of the nodes.
         columns: the feature columns with what each may hold, in place of range and features: see
-        `graphveil.graphs.declared.columns`.
+        `graphveil.files.columns`.
         source: column of the edges; default: "source".
         target: column of the edges; default: "target".
         dimension: number of features, needed with sparse entries.
@@ -97,12 +97,12 @@ def declaration_of(
         InputError: a fact is unknown, wrong, said twice or not declared; shows the line that declares it.
     """
     where = call.split("(")[0]
-    known = get_type_hints(DeclaredColumns if columns else Declared)
+    keywords = get_type_hints(DeclaredColumns if columns else Declared)
     for key in facts:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+        if key not in keywords:
+            near = difflib.get_close_matches(key, keywords, n=1)
             remedy = f"did you mean {near[0]}?" if near else None
-            raise InputError(f"unknown argument {key!r}", where=where, allowed=", ".join(known), remedy=remedy)
+            raise InputError(f"unknown argument {key!r}", where=where, allowed=", ".join(keywords), remedy=remedy)
     notes: tuple[str, ...] = ()
     if schema is not None:
         facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
@@ -177,7 +177,7 @@ def _plain(key: str, value: object) -> object:
     if isinstance(value, Mapping):
         return {str(group): _plain(key, pair) for group, pair in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [one.item() if hasattr(one, "item") else one for one in value]
+        return [item.item() if hasattr(item, "item") else item for item in value]
     return value
 
 

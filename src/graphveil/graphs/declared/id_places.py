@@ -69,30 +69,30 @@ class KnownIds:
         return IdPlaces.of(self.texts)
 
 
-def find_places(table: Table, column: str, known: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
+def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
     """Return the place among the people of each id in a column: whole numbers [rows], of few bits.
 
     Args:
         table, column: where the ids stand.
-        known: the ids of the people.
+        people: the ids of the people.
         engine: works on blocks of rows.
 
     Raises:
         DataError: an id is missing, or nobody's; names the table and the row.
     """
-    blocks, numbers = Blocks(table.rows, _ROWS), known.numbers
+    blocks, numbers = Blocks(table.rows, _ROWS), people.numbers
     whole = holds_numbers(table, column)
-    places = numbers if numbers is not None and whole else known.words
-    found = np.empty(table.rows, np.min_scalar_type(-len(known) - 1))
-    engine.gather(engine.map_blocks(_Find(table, column, places, whole, places is numbers), blocks), blocks, found)
-    if found.size and found.min() < 0:
-        missing = found == _MISSING
+    lookup = numbers if numbers is not None and whole else people.words
+    places = np.empty(table.rows, np.min_scalar_type(-len(people) - 1))
+    engine.gather(engine.map_blocks(_Find(table, column, lookup, whole, lookup is numbers), blocks), blocks, places)
+    if places.size and places.min() < 0:
+        missing = places == _MISSING
         if missing.any():
             raise table.fault(int(missing.argmax()), "{column} is missing", column, "an id in every row")
         alike = "ids written as they are there, with every zero, space and point"
-        row = int((found == _NOBODY).argmax())
+        row = int((places == _NOBODY).argmax())
         raise table.fault(row, "{column} {value} is not an id in the nodes file", column, alike)
-    return found
+    return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,16 +111,16 @@ class _Find:
         ids = plain_ids(self.table.part(self.column, block), numbers=self.whole)
         ids = ids if self.as_numbers else ids.cast(polars.String)
         absent = ids.is_null() if ids.has_nulls() else None
-        found = self.places.find(ids if absent is None else ids.fill_null(0 if self.as_numbers else ""))
+        places = self.places.find(ids if absent is None else ids.fill_null(0 if self.as_numbers else ""))
         if absent is not None:
-            found[absent.to_numpy()] = _MISSING
-        if not self.as_numbers and found.size and found.min() == _NOBODY:
-            found[(ids == "").fill_null(True).to_numpy()] = _MISSING
+            places[absent.to_numpy()] = _MISSING
+        if not self.as_numbers and places.size and places.min() == _NOBODY:
+            places[(ids == "").fill_null(True).to_numpy()] = _MISSING
             # As pandas writes whole numbers beside missing ones, in one of two tables.
-            unknown = found == _NOBODY
+            unknown = places == _NOBODY
             if unknown.any():
-                found[unknown] = self.places.find(without_point(ids.filter(polars.Series(unknown))))
-        return found
+                places[unknown] = self.places.find(without_point(ids.filter(polars.Series(unknown))))
+        return places
 
 
 def holds_numbers(table: Table, column: str) -> bool:

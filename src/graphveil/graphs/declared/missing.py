@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
 
 from graphveil.errors import DataError
+from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags
 from graphveil.files.serial import toml_lines
 from graphveil.graphs.declared.column_declaration import YES_NO, declared_kind
-from graphveil.graphs.declared.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags
 from graphveil.graphs.value.schema import OWN_CATEGORY
 
 Stand: TypeAlias = float | str
@@ -47,7 +47,7 @@ def parse_missing(
                 f"missing names {'all columns' if name == ALL else repr(name)}", where=where, allowed=allowed
             )
     stands = {name: _stand(name, kinds[name], value, where) for name, value in pairs.items()}
-    changed = tuple(replace(one, kind=_with_own(one.kind, stands.get(one.name))) for one in columns)
+    changed = tuple(replace(column, kind=_with_own(column.kind, stands.get(column.name))) for column in columns)
     return tuple(stands.items()), changed
 
 
@@ -70,9 +70,9 @@ def _listed(content: Mapping[str, object], where: str) -> dict[str, object]:
 
 def _number(name: str, value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-        said = "missing" if name == ALL else f"missing of {name!r}"
+        subject = "missing" if name == ALL else f"missing of {name!r}"
         raise DataError(
-            f"{said} is {value!r}",
+            f"{subject} is {value!r}",
             where=where,
             allowed="a number inside the declared range, or a table of such numbers",
         )
@@ -134,8 +134,8 @@ def filled_notes(filled: Sequence[tuple[str, int, Stand]]) -> tuple[str, ...]:
     Args:
         filled: column, how many, and what stands for them.
     """
-    shown = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
-    return tuple(f"{many:,} missing values of {name}: {stand}, as declared" for name, many, stand in shown)
+    entries = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
+    return tuple(f"{many:,} missing values of {name}: {stand}, as declared" for name, many, stand in entries)
 
 
 def column_remedy(column: Column, *, in_file: bool) -> str:

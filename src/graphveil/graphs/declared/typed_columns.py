@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs.declared.column_declaration import YES_NO
-from graphveil.graphs.declared.columns import (
+from graphveil.files.columns import (
     Category,
     Column,
     Integer,
@@ -22,6 +21,7 @@ from graphveil.graphs.declared.columns import (
     blocks_of,
     width_of,
 )
+from graphveil.graphs.declared.column_declaration import YES_NO
 from graphveil.graphs.declared.missing import column_remedy, filled_notes
 from graphveil.graphs.declared.whole_texts import whole_texts
 from graphveil.graphs.tables.tables import Table
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars
     from scipy.sparse import csr_matrix
 
-    from graphveil.graphs.declared.columns import Kind
+    from graphveil.files.columns import Kind
 
 #: Between the tags of a cell.
 SEPARATOR: Final = ";"
@@ -212,15 +212,15 @@ def decode_columns(x: np.ndarray | csr_matrix, columns: tuple[Column, ...]) -> l
     """
     import polars
 
-    found = []
+    decoded = []
     for column, place in zip(columns, blocks_of(columns), strict=True):
         block = x[:, place] if isinstance(x, np.ndarray) else x[:, place].toarray()
         cells = _cells(column.kind, np.asarray(block, np.float64))
         if cells is None:
             what = f"the features of the column {column.name!r} encode no {column.kind.word}"
             raise InputError(what, where="columns", allowed="what a table with these columns is read as")
-        found.append(polars.Series(column.name, cells))
-    return found
+        decoded.append(polars.Series(column.name, cells))
+    return decoded
 
 
 def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
@@ -243,4 +243,4 @@ def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
     many = block.sum(axis=1)
     if (many > 1).any() or (not kind.empty and (many < 1).any()):
         return None
-    return [kind.values[place] if held else None for place, held in zip(block.argmax(axis=1), many, strict=True)]
+    return [kind.values[place] if count else None for place, count in zip(block.argmax(axis=1), many, strict=True)]

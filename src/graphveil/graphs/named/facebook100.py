@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import DataError, InputError, MissingDataError
-from graphveil.graphs.declared.columns import Category, Column, width_of
+from graphveil.files.columns import Category, Column, width_of
 from graphveil.graphs.named.archives import whole_numbers, whole_rows
 from graphveil.graphs.named.mat import read_mat
 from graphveil.graphs.value.checks import check_parts

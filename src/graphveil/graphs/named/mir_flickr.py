@@ -73,9 +73,9 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallbac
     return check_parts(GraphParts(x, edge_index, labels, schema, masks=masks, public_edges=public))
 
 
-def _only(folder: Path, part: str, pattern: str, others: tuple[str, ...]) -> Path:
+def _only(folder: Path, part: str, pattern: str, excluded: tuple[str, ...]) -> Path:
     """The one file of a kind."""
-    paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in others)
+    paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in excluded)
     if len(paths) != 1:
         named = ", ".join(file.name for file in paths) or "none"
         raise MissingDataError(

@@ -113,14 +113,16 @@ def read_musae(name: str, edges: Path, features: Path, target: Path) -> GraphPar
     source, sink = _integers(_csv(edges, about.ends), edges, about.nodes)
     notes: list[str] = [f"merged {repeated:,} repeated feature entries"] if repeated else []
     if about.left_out:
-        kept = np.flatnonzero(y >= 0)
+        labelled = np.flatnonzero(y >= 0)
         place = np.full(about.nodes, -1)
-        place[kept] = np.arange(len(kept))
+        place[labelled] = np.arange(len(labelled))
         source, sink = place[source], place[sink]
         inside = (source >= 0) & (sink >= 0)
         source, sink = source[inside], sink[inside]
-        notes.append(f"kept the {len(kept):,} nodes of the ten published classes, left out {about.nodes - len(kept):,}")
-        rows, y = rows[kept], y[kept]
+        notes.append(
+            f"kept the {len(labelled):,} nodes of the ten published classes, left out {about.nodes - len(labelled):,}"
+        )
+        rows, y = rows[labelled], y[labelled]
     edge_index, changes = merge_edges(source, sink, len(y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, 1.0, about.classes, source=_SOURCE, notes=(*notes, *changes))
     return check_parts(GraphParts(compact_rows(rows), edge_index, y, schema))

@@ -148,9 +148,9 @@ def social_edges(
         keys.sort()  # np.unique hashes, which takes several times as long here
         keys = keys[np.diff(keys, prepend=-1) > 0]
     if len(keys) > count:
-        kept = np.ones(len(keys), dtype=bool)
-        kept[rng.choice(len(keys), len(keys) - count, replace=False)] = False
-        keys = keys[kept]
+        retained = np.ones(len(keys), dtype=bool)
+        retained[rng.choice(len(keys), len(keys) - count, replace=False)] = False
+        keys = keys[retained]
     return (keys // n).astype(np.int32), (keys % n).astype(np.int32)
 
 

@@ -167,7 +167,7 @@ class File:
 
     def to_json(self) -> dict[str, Any]:
         """The file as an object of a distribution."""
-        known = {"contentSize": self.size and f"{self.size} B", "sha256": self.sha256}
+        optional = {"contentSize": self.size and f"{self.size} B", "sha256": self.sha256}
         return {
             "@type": "cr:FileObject",
             "@id": _identifier(self.name),
@@ -175,7 +175,7 @@ class File:
             "description": self.about,
             "contentUrl": self.name,
             "encodingFormat": _FORMATS[self.name.rpartition(".")[2]],
-            **{key: value for key, value in known.items() if value is not None},
+            **{key: value for key, value in optional.items() if value is not None},
         }
 
 

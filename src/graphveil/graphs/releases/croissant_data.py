@@ -65,9 +65,9 @@ def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[st
     """Return what the owner of a folder declares; of the tables, only the names of their columns are read."""
     name = declared.name or folder.resolve().name
     paths = [find_table(folder, stem, required=False) for stem in _COLUMNS]
-    found = [path for path in paths if path is not None]
-    files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in found]
-    tables = [_declared_table(path, declared) for path in found]
+    present = [path for path in paths if path is not None]
+    files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
+    tables = [_declared_table(path, declared) for path in present]
     more = _private(declared)
     return cr.document(
         name, _promise(declared.private), tables, files, classes=declared.classes, credit=credit, more=more
@@ -82,8 +82,8 @@ def _declared_table(path: Path, declared: Declaration) -> cr.Table:
         key = meanings.get(name)
         if key is not None:
             fields.append(cr.Field(name, wanted[key], cr.FIELDS[key], label=key == "label"))
-        elif path.stem == "nodes" and (said := _declared_feature(name, declared)) is not None:
-            fields.append(said)
+        elif path.stem == "nodes" and (feature := _declared_feature(name, declared)) is not None:
+            fields.append(feature)
     return cr.table_of(path.name, fields, key=next((name for name, key in meanings.items() if key == "id"), None))
 
 
@@ -114,14 +114,14 @@ def _promise(private: Sequence[str]) -> str:
 
 def _private(declared: Declaration | GraphSchema) -> dict[str, Any]:
     sensitive = {"rai:personalSensitiveInformation": list(declared.private)} if declared.private else {}
-    said = {
+    facts = {
         "private": list(declared.private),
         "directed": declared.directed,
         "low": declared.low,
         "high": declared.high,
         "dimension": declared.dimension,
     }
-    return {**sensitive, "graphveil:declared": cr.properties(said)}
+    return {**sensitive, "graphveil:declared": cr.properties(facts)}
 
 
 def _header(path: Path) -> list[str]:

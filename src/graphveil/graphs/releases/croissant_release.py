@@ -31,10 +31,10 @@ def of_release(
         digests: file -> SHA-256.
         credit: what its owner says; the day and a plain citation stand in for what is not said.
     """
-    made = f"{release.method} of graphveil {release.version}".strip()
+    generator = f"{release.method} of graphveil {release.version}".strip()
     sentence = release.guarantee.sentence()
-    own = cr.Credit(cite_as=f"{schema.name}, released with {made}", published=release.created[:10] or None)
-    given = {key: value for key, value in vars(credit).items() if value is not None}
+    own = cr.Credit(cite_as=f"{schema.name}, released with {generator}", published=release.created[:10] or None)
+    stated = {key: value for key, value in vars(credit).items() if value is not None}
     files = [
         cr.File(name, cr.ABOUT.get(name.partition(".")[0], _OTHER), digest, (folder / name).stat().st_size)
         for name, digest in digests.items()
@@ -44,14 +44,14 @@ def of_release(
     void = "" if release.guarantee.void is None else "VOID, this release protects nobody. "
     more = {
         "usageInfo": {"@type": "sc:CreativeWork", "name": "What is protected, and from whom", "text": sentence},
-        "prov:wasGeneratedBy": {"@type": "prov:Activity", "prov:label": made},
+        "prov:wasGeneratedBy": {"@type": "prov:Activity", "prov:label": generator},
         "rai:dataManipulationProtocol": sentence,
         **({"rai:dataLimitations": list(release.notes)} if release.notes else {}),
         "graphveil:privacy": cr.properties(privacy_fields(release.guarantee)),
     }
-    about = f"{void}A graph released by {made}: everything made from it is covered by the guarantee in usageInfo."
+    about = f"{void}A graph released by {generator}: everything made from it is covered by the guarantee in usageInfo."
     return cr.document(
-        schema.name, about, tables, files, classes=schema.classes, credit=replace(own, **given), more=more
+        schema.name, about, tables, files, classes=schema.classes, credit=replace(own, **stated), more=more
     )
 
 

@@ -128,7 +128,7 @@ def _objects(title: str, name: str, values: list[Any]) -> polars.Series:
             raise DataError(f"column {name!r} holds numbers that are too large", where=title) from error
     odd = kinds - {str, int, bool}
     if odd:
-        kind = sorted(one.__name__ for one in odd)[0]
+        kind = sorted(kind.__name__ for kind in odd)[0]
         raise DataError(f"column {name!r} holds a {kind}", where=title, allowed="text, numbers, true or false")
     return polars.Series(name, [None if value is None else str(value) for value in plain], dtype=polars.String)
 

@@ -107,8 +107,8 @@ class LongCsv:
         rows = self.rows
         while rows:
             start = rows - 1 - (rows - 1) % self.lines
-            held = self._part(start)[: rows - start].select(polars.any_horizontal(polars.all().is_not_null()))
-            filled = held.to_series().arg_true()
+            nonempty = self._part(start)[: rows - start].select(polars.any_horizontal(polars.all().is_not_null()))
+            filled = nonempty.to_series().arg_true()
             if len(filled):
                 return replace(self, rows=start + int(filled[-1]) + 1)
             rows = start

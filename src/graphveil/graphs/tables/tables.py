@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import polars
 
 #: Bytes of a csv that are read whole where a longer one would be read in parts.
-HELD: Final = 1 << 26
+IN_MEMORY: Final = 1 << 26
 
 
-def _shown(value: object) -> str:
+def _excerpt(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
 
@@ -95,7 +95,7 @@ class Table:
         if name not in self.names:
             names = self.names
             # In quotation marks where a space is all that makes a name another one.
-            there = ", ".join(one if one == one.strip() else repr(one) for one in names[:12])
+            there = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
             allowed = f"its columns are {there}"
             raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=_separated(names))
         if isinstance(self.frame, polars.DataFrame):
@@ -134,8 +134,8 @@ class Table:
     ) -> DataError:
         """Return the refusal of a row (from 0), for the reasons that `refuse` takes."""
         value = self.part(column, Block(0, row, row + 1))[0]
-        shown = what.format(column=column, value=_shown(value))
-        return DataError(shown, where=self.where(row), allowed=allowed, remedy=remedy)
+        message = what.format(column=column, value=_excerpt(value))
+        return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
 
     def refuse_short_lines(self) -> None:
         """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
@@ -263,7 +263,7 @@ def read_table(path: Path) -> Table:
         DataError: the file is empty, compressed or damaged, a column has no name, or a line has more or fewer fields
             than the header.
     """
-    table = open_table(path, held=None)
+    table = open_table(path, in_memory=None)
     import polars
 
     if not isinstance(table.frame, polars.LazyFrame):
@@ -272,12 +272,12 @@ def read_table(path: Path) -> Table:
         return replace(table, frame=table.frame.collect())
 
 
-def open_table(path: Path, *, held: int | None = HELD) -> Table:
+def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
     """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
 
     Args:
         path: the file.
-        held: bytes of a csv that are read whole; None: any number.
+        in_memory: bytes of a csv that are read whole; None: any number.
 
     Raises:
         DataError: as `read_table`; damage inside a column shows when that is read.
@@ -288,7 +288,7 @@ def open_table(path: Path, *, held: int | None = HELD) -> Table:
         raise DataError("is empty", where=str(path), allowed="a header line and rows")
     if path.suffix == ".parquet":
         return _open_parquet(path)
-    if held is not None and size > held and (table := _open_csv(path)) is not None:
+    if in_memory is not None and size > in_memory and (table := _open_csv(path)) is not None:
         return table
     return _read_csv(path)
 

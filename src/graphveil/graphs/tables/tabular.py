@@ -16,7 +16,7 @@ from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_num
 from graphveil.graphs.declared.missing import filled_notes, range_remedy, stand_for
 from graphveil.graphs.declared.typed_columns import encode_columns, in_range
 from graphveil.graphs.declared.whole_texts import whole_texts
-from graphveil.graphs.known import public_columns, public_rows, read_truth
+from graphveil.graphs.public_edges import public_columns, public_rows, read_truth
 from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels, twins_of
 from graphveil.graphs.value.edges import merge_edges
@@ -185,8 +185,8 @@ def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
     """Refuse the second of two ids that are one person's."""
     twin = twins_of(ids)
     if twin is not None:
-        row, said = twin
-        raise DataError(f"{column} {said}", where=nodes.where(row), allowed=DISTINCT)
+        row, problem = twin
+        raise DataError(f"{column} {problem}", where=nodes.where(row), allowed=DISTINCT)
 
 
 def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
@@ -197,8 +197,8 @@ def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
 
 
 def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[str]:
-    taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
-    names = list(declared.features or [name for name in nodes.names if name not in taken])
+    reserved = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
+    names = list(declared.features or [name for name in nodes.names if name not in reserved])
     if not names:
         raise DataError(
             "has no feature columns",

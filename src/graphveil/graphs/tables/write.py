@@ -113,21 +113,21 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     else:
         nodes += [polars.Series(f"x{column}", graph.x[:, column].numpy()) for column in range(graph.x.shape[1])]
     source, target = graph.edge_index.numpy()
-    kept = slice(None) if graph.schema.directed else source < target
-    edges = {"source": ids[source[kept]], "target": ids[target[kept]]}
+    listed = slice(None) if graph.schema.directed else source < target
+    edges = {"source": ids[source[listed]], "target": ids[target[listed]]}
     if (public := graph.get("public_edges")) is not None:
-        edges["public"] = polars.Series(public.numpy()[kept])
+        edges["public"] = polars.Series(public.numpy()[listed])
     tables["edges"] = polars.DataFrame(edges)
     return {"nodes": polars.DataFrame(nodes), **tables}
 
 
 def _names(schema: GraphSchema) -> dict[str, str]:
     """What the columns beside the features are called: by a name that no feature has."""
-    taken = {column.name for column in schema.columns}
+    reserved = {column.name for column in schema.columns}
     names = {}
     for name in ("id", "label", "split", "private"):
         free = name
-        while free in taken:
+        while free in reserved:
             free += "_"
         names[name] = free
     return names
@@ -137,9 +137,9 @@ def _label_names(graph: Graph) -> polars.Series:
     import polars
 
     if graph.y.dim() == 2:
-        held = [np.flatnonzero(row) for row in graph.y.numpy()]
+        labels = [np.flatnonzero(row) for row in graph.y.numpy()]
         classes = graph.schema.classes
-        return polars.Series("label", [SEPARATOR.join(classes[place] for place in row) for row in held])
+        return polars.Series("label", [SEPARATOR.join(classes[place] for place in row) for row in labels])
     names = polars.Series("label", [*graph.schema.classes, None], dtype=polars.String)
     return names[np.where(graph.y.numpy() < 0, len(graph.schema.classes), graph.y.numpy())]
 

@@ -234,9 +234,11 @@ def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
     return None if twins is None else (twins[1], one_id(*(ids[place] for place in twins)))
 
 
-def _name(one: object) -> str:
-    if isinstance(one, float) and one.is_integer():  # a column of whole numbers that once had a gap
-        one = int(one)
-    if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
-        raise DataError(f"{one!r} is a {type(one).__name__}", where="graph.ids", allowed="texts and whole numbers")
-    return str(one)
+def _name(node_id: object) -> str:
+    if isinstance(node_id, float) and node_id.is_integer():  # a column of whole numbers that once had a gap
+        node_id = int(node_id)
+    if isinstance(node_id, bool) or not isinstance(node_id, str | int | np.integer):
+        raise DataError(
+            f"{node_id!r} is a {type(node_id).__name__}", where="graph.ids", allowed="texts and whole numbers"
+        )
+    return str(node_id)

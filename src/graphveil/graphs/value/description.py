@@ -68,7 +68,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         "range_source": schema.source,
         "split": _split(parts),
         "memory_mb": _memory(parts),
-        "known": _known(parts),
+        "known": _edge_counts(parts),
         "release": _release(parts),
         "notes": list(schema.notes),
     }
@@ -92,16 +92,20 @@ def _parts(graph: Graph) -> GraphParts:
     return parts_of(graph)
 
 
-def _known(parts: GraphParts) -> dict[str, int] | None:
+def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
     """Edges that everybody knows, others, and the nodes that may have some; undirected edges once."""
     public, members = parts.public_edges, parts.private_nodes
     if public is None and members is None:
         return None
     listed = parts.edge_index.shape[1]
-    known = 0 if public is None else int(public.sum())
+    listed_public = 0 if public is None else int(public.sum())
     each = 1 if parts.schema.directed else 2
     nodes = parts.num_nodes if members is None else len(members)
-    return {"public_edges": known // each, "private_edges": (listed - known) // each, "private_nodes": nodes}
+    return {
+        "public_edges": listed_public // each,
+        "private_edges": (listed - listed_public) // each,
+        "private_nodes": nodes,
+    }
 
 
 def _release(parts: GraphParts) -> dict[str, str] | None:

@@ -68,19 +68,19 @@ def merge_edges(
     # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
     words = np.empty((2 if directed else 4) * len(source), np.uint64)
     listed = _pack(source, target, words)
-    single = kept = _distinct(words[:listed])
+    single = size = _distinct(words[:listed])
     if not directed:
         for block in Blocks(single, _STEP):
             words[single:][block.rows] = turned(words[block.rows])
-        kept = _distinct(words[: 2 * single])
-    stored = kept if directed else kept // 2
+        size = _distinct(words[: 2 * single])
+    stored = size if directed else size // 2
     mirrored = 0 if directed else single - stored
     notes = _notes(len(source) - listed, listed - single, mirrored, stored, directed)
-    np.bitwise_and(words[:kept], _LOW, out=words[kept : 2 * kept])
-    words[:kept] >>= HALF
+    np.bitwise_and(words[:size], _LOW, out=words[size : 2 * size])
+    words[:size] >>= HALF
     # What lies behind goes back to the system, and the rest stays where it is; no view of it is left.
-    words.resize(2 * kept, refcheck=False)
-    return words.view(np.int64).reshape(2, kept), notes
+    words.resize(2 * size, refcheck=False)
+    return words.view(np.int64).reshape(2, size), notes
 
 
 _LOW: Final = np.uint64(2**32 - 1)
@@ -196,14 +196,14 @@ def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, dir
     for part in Blocks(len(source), _PART):
         # With the last edge of the part before.
         here = slice(max(part.start - 1, 0), part.stop)
-        ends, others = source[here], target[here]
-        if min(ends.min(), others.min()) < 0 or max(ends.max(), others.max()) >= nodes:
+        sources, targets = source[here], target[here]
+        if min(sources.min(), targets.min()) < 0 or max(sources.max(), targets.max()) >= nodes:
             raise DataError("an edge names a node that does not exist", allowed=f"node numbers 0..{nodes - 1}")
-        words = packed(ends, others)
-        if (words[1:] <= words[:-1]).any() or (ends == others).any():
+        words = packed(sources, targets)
+        if (words[1:] <= words[:-1]).any() or (sources == targets).any():
             raise DataError("edges are in another order", allowed="ascending, without loops and twins")
         new = slice(part.start - here.start, None)
-        mirrored += _mixed(words[new]) - _mixed(packed(others[new], ends[new]))
+        mirrored += _mixed(words[new]) - _mixed(packed(targets[new], sources[new]))
     # Sums of hashes: a search for the mirror image of each edge would read the file at random.
     if not directed and mirrored % 2**64:
         raise DataError("an edge stands in one direction only", allowed="both directions of each edge")

@@ -42,12 +42,12 @@ class ImageShape:
             raise InputError(
                 f"{features.shape[1]} features", where="ImageShape", allowed=f"{len(self.places)}, one for each place"
             )
-        known = np.zeros(self.rows * self.columns, dtype=bool)
-        known[list(self.places)] = True
+        has_feature = np.zeros(self.rows * self.columns, dtype=bool)
+        has_feature[list(self.places)] = True
         flat = np.zeros((len(features), self.rows * self.columns))
         flat[:, list(self.places)] = features
         shape = (self.rows, self.columns)
-        images, there = flat.reshape(-1, *shape), known.reshape(shape).astype(np.float64)
+        images, there = flat.reshape(-1, *shape), has_feature.reshape(shape).astype(np.float64)
         near = np.maximum(_around(there[None])[0], 1.0)
         filled: np.ndarray = np.where(there > 0, images, _around(images * there) / near)
         return filled

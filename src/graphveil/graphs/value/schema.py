@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Column, blocks_of, column_facts, column_from, require_columns, width_of
+from graphveil.files.columns import Column, blocks_of, column_facts, column_from, require_columns, width_of
 
 PRIVATE_PARTS = ("features", "labels", "edges")
 """The parts of a graph that a schema may declare private."""
@@ -142,7 +142,7 @@ class GraphSchema:
     def derived(
         self,
         *,
-        kept: Sequence[int] | None = None,
+        selected: Sequence[int] | None = None,
         numbers: FeatureNumbers | None = None,
         name: str | None = None,
         private: Sequence[str] | None = None,
@@ -151,7 +151,7 @@ class GraphSchema:
         """Return the schema of a graph that is made from one with this schema: the only way to derive one.
 
         Args:
-            kept: the features that stay, ascending places from 0 on; of declared columns whole blocks.
+            selected: the features that stay, ascending places from 0 on; of declared columns whole blocks.
             numbers: what stands in place of the features: they are no longer what the columns declare.
             name: of the graph. private: its private parts. notes: in place of this schema's.
 
@@ -159,30 +159,30 @@ class GraphSchema:
             InputError: a declared column would be cut.
 
         Example:
-            >>> from graphveil.graphs.declared.columns import Category, Column, YesNo
+            >>> from graphveil.files.columns import Category, Column, YesNo
             >>> columns = (Column("team", Category(("red", "blue"))), Column("vip", YesNo()))
             >>> schema = GraphSchema("club", 3, 0.0, 1.0, ("no", "yes"), columns=columns)
-            >>> [column.name for column in schema.derived(kept=[0, 1]).columns]
+            >>> [column.name for column in schema.derived(selected=[0, 1]).columns]
             ['team']
             >>> schema.derived(numbers=FeatureNumbers(3, -2.0, 2.0, "the mechanism")).columns
             ()
         """
         changed: dict[str, Any] = {"name": name, "notes": notes}
         changed["private"] = None if private is None else tuple(private)
-        made = replace(self, **{key: value for key, value in changed.items() if value is not None})
-        if kept is not None:
-            columns = self._whole_columns(kept)
+        schema = replace(self, **{key: value for key, value in changed.items() if value is not None})
+        if selected is not None:
+            columns = self._whole_columns(selected)
             names = {column.name for column in columns}
             # Without columns a pattern may stand for any of the features, whose names nobody keeps.
             missing = tuple(pair for pair in self.missing if pair[0] in names or not self.columns)
-            made = replace(made, dimension=len(kept), columns=columns, missing=missing)
+            schema = replace(schema, dimension=len(selected), columns=columns, missing=missing)
         if numbers is not None:
-            made = replace(made, **asdict(numbers), columns=(), missing=())
-        return made
+            schema = replace(schema, **asdict(numbers), columns=(), missing=())
+        return schema
 
-    def _whole_columns(self, kept: Sequence[int]) -> tuple[Column, ...]:
+    def _whole_columns(self, selected: Sequence[int]) -> tuple[Column, ...]:
         """The declared columns whose blocks are kept."""
-        places, whole = {int(place) for place in kept}, []
+        places, whole = {int(place) for place in selected}, []
         for column, block in zip(self.columns, blocks_of(self.columns), strict=True):
             inside = places & set(range(block.start, block.stop))
             if inside and len(inside) < column.kind.width:
@@ -202,9 +202,9 @@ OWN_CATEGORY = "own category"
 
 
 def _missing_words(name: str, value: float | str) -> str:
-    shown = value if isinstance(value, str) else f"{value:g}"
+    text = value if isinstance(value, str) else f"{value:g}"
     who = "of any feature" if name == "*" else f"of {name}"
-    meant = "is an answer of its own" if value == OWN_CATEGORY else f"counts as {shown}"
+    meant = "is an answer of its own" if value == OWN_CATEGORY else f"counts as {text}"
     return f"a missing value {who} {meant}, as declared"
 
 

@@ -65,8 +65,8 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
             allowed="three shares of 0 or more, at most 1 in all",
         )
     # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
-    known = known_labels(graph).nonzero().flatten().numpy()
-    order = np.random.default_rng(seed).permutation(known)
+    labelled = known_labels(graph).nonzero().flatten().numpy()
+    order = np.random.default_rng(seed).permutation(labelled)
     # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
     cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:
@@ -95,10 +95,10 @@ def fold_split(graph: Graph, folds: int, number: int) -> Split:
         >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
         (1077, 360, 360)
     """
-    known = known_labels(graph).nonzero().flatten().numpy()
-    if not 3 <= folds <= len(known):
-        raise InputError(f"{folds} folds", where="split", allowed=f"3 to {len(known)}, the nodes with a label")
-    parts = np.array_split(np.random.default_rng(number // folds).permutation(known), folds)
+    labelled = known_labels(graph).nonzero().flatten().numpy()
+    if not 3 <= folds <= len(labelled):
+        raise InputError(f"{folds} folds", where="split", allowed=f"3 to {len(labelled)}, the nodes with a label")
+    parts = np.array_split(np.random.default_rng(number // folds).permutation(labelled), folds)
     tested, validated = number % folds, (number + 1) % folds
     trained = [part for place, part in enumerate(parts) if place not in (tested, validated)]
     drawn = (np.concatenate(trained), parts[validated], parts[tested])
@@ -169,5 +169,5 @@ def published_split(graph: Graph) -> Split | None:
     if train is None or val is None or test is None:
         return None
     # A declared split may name whom nobody has asked yet: they have nothing to train with, nor to be measured by.
-    known = known_labels(graph)
-    return Split(train & known, val & known, test & known)
+    has_label = known_labels(graph)
+    return Split(train & has_label, val & has_label, test & has_label)

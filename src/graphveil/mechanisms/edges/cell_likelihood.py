@@ -29,10 +29,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 @dataclass(frozen=True)
 class Side:
-    """The cells that hold the same: `largest` of them are among the largest, `others` not; the rest by level."""
+    """The cells that hold the same: `largest` of them are among the largest, `rest` are not."""
 
     largest: int
-    others: int
+    rest: int
     mass: FloatArray
     above: FloatArray
     below: FloatArray
@@ -40,13 +40,13 @@ class Side:
     def log_product(self, u: FloatArray) -> FloatArray:
         """log S^a F^b at u [levels, ...]."""
         upper, lower = self._tails(u)
-        result: FloatArray = self.largest * _log(upper, lower) + self.others * _log(lower, upper)
+        result: FloatArray = self.largest * _log(upper, lower) + self.rest * _log(lower, upper)
         return result
 
     def slope(self, u: FloatArray) -> FloatArray:
         """The derivative of `log_product`."""
         upper, lower = self._tails(u)
-        return _tall(self.mass, u) * (self.others / lower - self.largest / upper)
+        return _tall(self.mass, u) * (self.rest / lower - self.largest / upper)
 
     def rate(self, u: FloatArray) -> FloatArray:
         """a f / S."""
@@ -54,7 +54,7 @@ class Side:
 
     def at(self, near: npt.NDArray[np.bool_]) -> Side:
         """The same on these levels alone."""
-        return Side(self.largest, self.others, self.mass[near], self.above[near], self.below[near])
+        return Side(self.largest, self.rest, self.mass[near], self.above[near], self.below[near])
 
     def _tails(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         mass = _tall(self.mass, u)
@@ -62,21 +62,21 @@ class Side:
 
 
 @lru_cache(maxsize=4096)
-def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], noise: TwoSided) -> float:
+def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], noise: TwoSided) -> float:
     """log Pr[these cells are the largest]; equal cells are ranked uniformly at random.
 
     Args:
         largest: how many cells of the set hold 0, and 1.
-        others: how many other cells hold 0, and 1.
+        rest: how many other cells hold 0, and 1.
         noise: what is added to each cell.
     """
     # With nothing on one side there is one set only, and it has probability 1.
-    if not (sum(largest) and sum(others)):
+    if not (sum(largest) and sum(rest)):
         return 0.0
     # Beyond this the largest of all cells lies with probability below e^-60: those levels add nothing.
-    reach = math.ceil((math.log(sum(largest) + sum(others)) + _DROP + 10) / noise.rate) + 2
+    reach = math.ceil((math.log(sum(largest) + sum(rest)) + _DROP + 10) / noise.rate) + 2
     levels = np.arange(-reach, reach + 1)
-    sides = [_side(a, b, levels - held, noise) for held, (a, b) in enumerate(zip(largest, others, strict=True))]
+    sides = [_side(a, b, levels - value, noise) for value, (a, b) in enumerate(zip(largest, rest, strict=True))]
     peak = _peak(sides, len(levels))
     near = _product(sides, peak) > _product(sides, peak).max() - 2 * _DROP
     sides, peak = [side.at(near) for side in sides], peak[near]
@@ -88,12 +88,12 @@ def log_probability_of_top_k(largest: tuple[int, int], others: tuple[int, int], 
     return float(special.logsumexp(np.concatenate(parts)))
 
 
-def _side(largest: int, others: int, levels: npt.NDArray[np.int64], noise: TwoSided) -> Side:
+def _side(largest: int, rest: int, levels: npt.NDArray[np.int64], noise: TwoSided) -> Side:
     """The cells whose noise is at `levels` when they are at each level."""
     mass, above, below = (
         np.exp(part) for part in (noise.log_pmf(levels), noise.log_tail(levels + 1), noise.log_tail(1 - levels))
     )
-    return Side(largest, others, mass, above, below)
+    return Side(largest, rest, mass, above, below)
 
 
 def _product(sides: list[Side], u: FloatArray) -> FloatArray:

@@ -107,8 +107,8 @@ class ClassCounts:
         # Each pair once: an edge listed twice would move its counts by more than the noise is calibrated for.
         ends = distinct(np.concatenate([packed(low, high), packed(high, low)]))
         blocks = Blocks.of(self.domain.nodes, self.classes)
-        found = engine.map_blocks(_CountsOfBlock(self.classes), blocks, engine.put(ends, self.groups.cpu().numpy()))
-        return engine.gather(found, blocks, np.empty((self.domain.nodes, self.classes), np.int64))
+        counts = engine.map_blocks(_CountsOfBlock(self.classes), blocks, engine.put(ends, self.groups.cpu().numpy()))
+        return engine.gather(counts, blocks, np.empty((self.domain.nodes, self.classes), np.int64))
 
     def estimate(self, noisy: Counts) -> Tensor:
         """The unbiased estimate of the counts, float64 [n, classes]: the noisy counts themselves."""

@@ -137,7 +137,7 @@ class DegreePreservingRR:
         """
         lists, low = self._lists, self._flips.threshold
         true = lists.open(edge_index)
-        sent, held, both = lists.overlap(reports.edges, true)
+        reported, actual, common = lists.overlap(reports.edges, true)
         thinning = self._thinning(reports.degrees)
         send: FloatArray = thinning / np.float64(WORD)
         drop = (np.uint64(0) - thinning) / np.float64(WORD)  # 1 - send; 0 wraps to 0 and is set right here
@@ -146,11 +146,11 @@ class DegreePreservingRR:
         silent = flip + keep * drop  # a true entry is not sent
         # xlogy counts 0 log 0 as 0: what cannot happen and did not costs nothing.
         total = (
-            special.xlogy(both, keep * send)
-            + special.xlogy(held - both, silent)
-            + special.xlogy(sent - both, flip * send)
+            special.xlogy(common, keep * send)
+            + special.xlogy(actual - common, silent)
+            + special.xlogy(reported - common, flip * send)
         )
-        total += special.xlog1py(lists.lengths - held - sent + both, -flip * send)
+        total += special.xlog1py(lists.lengths - actual - reported + common, -flip * send)
         return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
 
     @property

@@ -109,8 +109,8 @@ class EdgeRand(BitFlips):
         blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))
         shared = engine.put(self._ranks(pairs), *domain.arrays)
         keys = BlockNoise(randomness).keys(len(blocks))
-        found = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, keys)
-        return torch.from_numpy(np.concatenate([np.zeros((2, 0), np.int32), *found], axis=1, dtype=np.int64))
+        released = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, keys)
+        return torch.from_numpy(np.concatenate([np.zeros((2, 0), np.int32), *released], axis=1, dtype=np.int64))
 
     def estimate(self, released: Pairs) -> PairEstimate:
         """The unbiased estimate of every protected pair, (bit - p) / (1 - 2p); so is its `total`, of the edges."""

@@ -76,11 +76,11 @@ def sample_lists(
     """
     blocks = place_blocks(lists.total, lists.total * (low / WORD), lists.nodes)
     shared = engine.put(true, lists.starts, thinning)
-    found = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, BlockNoise(randomness).keys(len(blocks)))
+    results = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, BlockNoise(randomness).keys(len(blocks)))
     counts, columns = np.zeros(lists.nodes, np.int64), [np.zeros(0, np.int32)]
-    for first, sent, named in found:
-        counts[first : first + len(sent)] += sent
-        columns.append(named)
+    for first, lengths, neighbours in results:
+        counts[first : first + len(lengths)] += lengths
+        columns.append(neighbours)
     ends = np.concatenate([[0], np.cumsum(counts)])
     return EdgeReports(torch.from_numpy(ends), torch.from_numpy(np.concatenate(columns)))
 

@@ -127,11 +127,11 @@ class LapGraph:
             pairs: [2, m], u < v, the private edges.
         """
         sent, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
-        both = int(contains(true, sent).sum())
+        common = int(contains(true, sent).sum())
         # Only how many cells of each kind were chosen matters: cells of a kind are exchangeable.
-        largest = len(sent) - both, both
-        others = size - len(sent) - (len(true) - both), len(true) - both
-        cells = log_probability_of_top_k(largest, others, self._cell_noise)
+        largest = len(sent) - common, common
+        rest = size - len(sent) - (len(true) - common), len(true) - common
+        cells = log_probability_of_top_k(largest, rest, self._cell_noise)
         return torch.tensor(self._log_count(len(sent), len(true)) + cells, dtype=torch.float64)
 
     def _log_count(self, sent: int, true: int) -> float:

@@ -102,8 +102,8 @@ class NoisyCounts:
         if len(blocks) <= 1:
             return torch.from_numpy(true + self._noise.draw(len(true), randomness))
         keys = BlockNoise(randomness).keys(len(blocks))
-        found = engine.map_blocks(_NoisyBlock(self._noise), blocks, engine.put(true), keys)
-        return torch.from_numpy(engine.gather(found, blocks, np.empty_like(true)))
+        noisy = engine.map_blocks(_NoisyBlock(self._noise), blocks, engine.put(true), keys)
+        return torch.from_numpy(engine.gather(noisy, blocks, np.empty_like(true)))
 
     def estimate(self, noisy: Counts) -> Tensor:
         """The unbiased estimate of the counts, float64 [k]: the noisy counts themselves."""

@@ -143,8 +143,8 @@ def noisy_top_k(
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
         threshold, number = threshold_for(target, blocks.rows, assumed, noise), number + 1
         own = zip(keys.keys(len(blocks), number), rests, strict=True)
-        found = engine.map_blocks(_CellsOfBlock(cells, threshold), blocks, shared, own)
-        above, heights, rests = map(list, zip(*found, strict=True))
+        results = engine.map_blocks(_CellsOfBlock(cells, threshold), blocks, shared, own)
+        above, heights, rests = map(list, zip(*results, strict=True))
         places = np.concatenate(above)
         # Enough passed: the largest are among them. Too few: all of them are, and the rest lies below the threshold.
         chosen = places[top_k(np.concatenate(heights), min(wanted, len(places)), randomness)]
@@ -156,9 +156,9 @@ def noisy_top_k(
 
 @dataclass(frozen=True)
 class _Rest:
-    """What a round leaves of a block: the ones that did not pass and their values, and the zeros that did."""
+    """What a round leaves of a block: the edges that did not pass, their values, and the zeros that did."""
 
-    ones: Ids
+    edges: Ids
     values: Levels
     zeros: Ids
 
@@ -173,36 +173,36 @@ class _CellsOfBlock:
     def __call__(self, block: Block, own: tuple[BlockKey, _Rest | None], true: Ids) -> tuple[Ids, Levels, _Rest]:
         """Return the places of those that pass, their levels, and what is left for a later round."""
         (key, rest), stop = own, block.stop - block.start
-        stream, ones = key.stream(), true[slice(*np.searchsorted(true, (block.start, block.stop)))] - block.start
+        stream, edges = key.stream(), true[slice(*np.searchsorted(true, (block.start, block.stop)))] - block.start
         if rest is None:
-            rest = _Rest(ones, 1 + self.cells.noise.draw(len(ones), stream), ones[:0])
+            rest = _Rest(edges, 1 + self.cells.noise.draw(len(edges), stream), edges[:0])
         # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
-        seen = np.sort(np.concatenate([ones, rest.zeros])) if rest.zeros.size else ones
+        seen = np.sort(np.concatenate([edges, rest.zeros])) if rest.zeros.size else edges
         zeros = _zeros(self.cells, self.threshold, seen, stop, stream)
         above = self.cells.passes(rest.values, self.threshold, stream)
         levels = np.concatenate([rest.values[above], self.cells.values(len(zeros), self.threshold, stream)])
-        left = _Rest(rest.ones[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
-        return block.start + np.concatenate([rest.ones[above], zeros]), levels, left
+        left = _Rest(rest.edges[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
+        return block.start + np.concatenate([rest.edges[above], zeros]), levels, left
 
 
-def threshold_for(target: float, size: int, ones: int, noise: TwoSided) -> Threshold:
+def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Threshold:
     """The threshold that about `target` cells pass; all, where that is half of those holding 0 or more.
 
     Args:
         target: how many cells are to pass on average.
         size: how many cells hold 0, at most.
-        ones: how many hold 1, as far as is public.
+        edges: how many hold 1, as far as is public.
         noise: what is added to each.
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
-    # In floating point, since the threshold is public: whatever it is, the chances that follow from it are exact.
-    # size tail(l) + ones tail(l - 1) with tail(l) = e^(-rate l) / (1 + e^-rate), which holds from l = 0 on, reaches the
-    # target at the real number whose floor is the level.
-    share = target / (size + ones * math.exp(noise.rate))
+    # In floating point, because the threshold is public: whatever it is, the chances that follow from it are exact.
+    # size tail(l) + edges tail(l - 1) with tail(l) = e^(-rate l) / (1 + e^-rate), which holds from l = 0 on, reaches
+    # the target at the real number whose floor is the level.
+    share = target / (size + edges * math.exp(noise.rate))
     level = max(0, math.floor(-(math.log(share) + math.log1p(math.exp(-noise.rate))) / noise.rate))
-    above = size * float(noise.tail(level + 1)) + ones * float(noise.tail(level))
-    part = (target - above) / (size * float(noise.chance(level)) + ones * float(noise.chance(level - 1)))
+    above = size * float(noise.tail(level + 1)) + edges * float(noise.tail(level))
+    part = (target - above) / (size * float(noise.chance(level)) + edges * float(noise.chance(level - 1)))
     # Neither none nor all of the level, so that every chance is one a coin can have.
     return Threshold(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
 

@@ -196,18 +196,19 @@ def protected_pairs(
     lists = NeighbourLists(nodes, "lower")
     if public_edges is None:
         return _checked(PairDomain(nodes, members), _up(lists, lists.open(array)))
-    known = public_edges.cpu().numpy()
+    public_columns = public_edges.cpu().numpy()
     # Numbers 0 and 1 would index columns instead of choosing them, and turn private edges public.
-    if known.dtype != np.bool_ or known.shape != array.shape[1:]:
+    if public_columns.dtype != np.bool_ or public_columns.shape != array.shape[1:]:
         raise InputError(
-            f"public_edges are {known.dtype} with shape {known.shape}", allowed="true or false for each edge column"
+            f"public_edges are {public_columns.dtype} with shape {public_columns.shape}",
+            allowed="true or false for each edge column",
         )
     # All columns at once first: an edge that stands in one direction only is another mistake than one that is half
     # public.
     lists.open(array)
     # Each part alone must have both directions of every edge; all together were checked above.
     try:
-        parts = [lists.open(array[:, known]), lists.open(array[:, ~known])]
+        parts = [lists.open(array[:, public_columns]), lists.open(array[:, ~public_columns])]
     except InputError as error:
         raise InputError(
             "an edge is public in one direction and private in the other", where="public_edges", allowed="both alike"

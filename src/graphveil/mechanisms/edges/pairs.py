@@ -66,19 +66,19 @@ class PairEstimate:
     Args:
         pairs: int64 [2, S], u < v, the pairs that a release names.
         named: the estimate of each of them.
-        others: the estimate of every other protected pair.
+        unnamed: the estimate of every other protected pair.
         size: the number of protected pairs.
     """
 
     pairs: Tensor
     named: float
-    others: float
+    unnamed: float
     size: int
 
     @property
     def total(self) -> float:
         """The estimated number of private edges."""
-        return self.named * self.pairs.shape[1] + self.others * (self.size - self.pairs.shape[1])
+        return self.named * self.pairs.shape[1] + self.unnamed * (self.size - self.pairs.shape[1])
 
 
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:

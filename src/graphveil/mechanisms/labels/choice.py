@@ -33,6 +33,6 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism:
         SubsetSelection(epsilon=epsilon, classes=classes),
         UnaryEncoding(epsilon=epsilon, classes=classes),
     )
-    least = min(one.law.total_variance for one in many)
+    least = min(mechanism.law.total_variance for mechanism in many)
     # Equal but for rounding: a set of one class is randomized response.
-    return next(one for one in many if one.law.total_variance <= least * (1 + 1e-9))
+    return next(mechanism for mechanism in many if mechanism.law.total_variance <= least * (1 + 1e-9))

@@ -102,10 +102,10 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
 
     def evidence(self, reports: SubsetReports) -> FloatArray:
         """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
-        others, sent = self.classes - 1, self.sent
-        with_it = math.log(self.law.keep) - log_subsets(others, sent - 1)
+        remaining, sent = self.classes - 1, self.sent
+        with_it = math.log(self.law.keep) - log_subsets(remaining, sent - 1)
         # From the integer: at a large epsilon `keep` is 1 in floating point, and the set without it still possible.
-        without = math.log(self.left_out / WORD) - log_subsets(others, sent)
+        without = math.log(self.left_out / WORD) - log_subsets(remaining, sent)
         every: FloatArray = np.where(self.named(reports), with_it, without)
         return every
 
@@ -132,9 +132,9 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
         n, sent = len(true), self.sent
         # All words are drawn for everybody: how many are used says nothing of the class.
         words = randomness.uint64(2 * n).reshape(2, n)
-        others = draw_subsets(n, self.classes - 1, sent, randomness)
+        drawn = draw_subsets(n, self.classes - 1, sent, randomness)
         # Numbers of the c - 1 other classes: those from the true one on are one higher.
-        chosen = others + (others >= true)
+        chosen = drawn + (drawn >= true)
         own = words[0] >= np.uint64(self.left_out)
         # Any of the d may give way to the true class: what is left is a uniform set of d - 1 others.
         place = (words[1] % np.uint64(sent)).astype(np.int64)

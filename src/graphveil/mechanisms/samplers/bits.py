@@ -69,9 +69,9 @@ class BitLaw:
             fractions: any shape, in [0, 1].
             bits: 0 or 1, in the same shape.
         """
-        ones = self.thresholds(fractions)
+        thresholds = self.thresholds(fractions)
         # 0 - t is 2^64 - t in unsigned arithmetic: the outcomes that answer 0.
-        chosen = np.where(bits == 1, ones, np.uint64(0) - ones)
+        chosen = np.where(bits == 1, thresholds, np.uint64(0) - thresholds)
         return np.log(chosen.astype(np.float64) / WORD)
 
 

@@ -60,11 +60,11 @@ class CapLaw:
 
     def places(self, uniform: npt.NDArray[np.uint64]) -> Places:
         """The place in the order of closeness, 0..codewords - 1, that each outcome belongs to."""
-        others = self.codewords - self.closest
+        distant = self.codewords - self.closest
         # The first outcomes belong to the far codewords, the rest to the closest: one word decides.
-        beyond = uniform < np.uint64(others * self.outside)
+        beyond = uniform < np.uint64(distant * self.outside)
         far = np.uint64(self.closest) + uniform // np.uint64(self.outside)
-        near = (uniform - np.uint64(others * self.outside)) // np.uint64(self.inside)
+        near = (uniform - np.uint64(distant * self.outside)) // np.uint64(self.inside)
         return np.where(beyond, far, near).astype(np.int64)
 
     def log_probability(self, near: npt.NDArray[np.bool_]) -> FloatArray:
@@ -108,11 +108,11 @@ def _whole(epsilon: float, codewords: int, closest: int) -> CapLaw:
     with localcontext(PRECISION):
         # Beyond e^50 every codeword further off has next to no outcome, whatever their number.
         least = round_up(WORD / (Decimal(min(epsilon, 50.0)).exp() * closest + codewords - closest))
-    others = codewords - closest
+    distant = codewords - closest
     # The first that leaves the closest codewords a number they can share; one of any `closest` in a row does, since
     # the number of codewords is a power of two.
-    outside = next(count for count in range(least, least + closest) if (WORD - others * count) % closest == 0)
-    return CapLaw(codewords, closest, (WORD - others * outside) // closest, outside)
+    outside = next(count for count in range(least, least + closest) if (WORD - distant * count) % closest == 0)
+    return CapLaw(codewords, closest, (WORD - distant * outside) // closest, outside)
 
 
 @lru_cache(maxsize=32)

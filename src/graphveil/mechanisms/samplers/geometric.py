@@ -77,8 +77,8 @@ class TwoSidedGeometric:
     def _log_scale(self) -> float:
         """log of ((1 - r) / (1 - r^N))^2 / (1 - r^2) with N = 2^bits."""
         # expm1 keeps the digits of 1 - e^-x at a rate near 0, where the noise is largest.
-        one, whole, square = (math.log(-math.expm1(-self.rate * k)) for k in (1.0, 2.0**self.bits, 2.0))
-        return 2 * (one - whole) - square
+        single, whole, square = (math.log(-math.expm1(-self.rate * k)) for k in (1.0, 2.0**self.bits, 2.0))
+        return 2 * (single - whole) - square
 
 
 @lru_cache(maxsize=16)

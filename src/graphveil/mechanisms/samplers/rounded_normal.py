@@ -99,9 +99,9 @@ class RoundedNormal:
         cells, undecided = table.read(words)
         more = rest.uint64(undecided.size) >> np.uint64(32)
         numbers = (words[undecided].astype(np.uint64) << np.uint64(32)) | more
-        found, ties = table.search(numbers)
-        found[ties] = self._settle(numbers[ties], rest)
-        cells[undecided] = found
+        levels, ties = table.search(numbers)
+        levels[ties] = self._settle(numbers[ties], rest)
+        cells[undecided] = levels
         totals += cells
 
     def _add_compiled(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
@@ -116,8 +116,8 @@ class RoundedNormal:
 
     def _settle(self, numbers: npt.NDArray[np.uint64], rest: Randomness) -> Levels:
         # Once in 2^42 draws at most: the shares are made anew and not kept.
-        found = settled(numbers.tolist(), *_parts(self.sigma, self.limit), rest) if numbers.size else []
-        return np.array(found, np.int64)
+        levels = settled(numbers.tolist(), *_parts(self.sigma, self.limit), rest) if numbers.size else []
+        return np.array(levels, np.int64)
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z] for |z| <= limit."""

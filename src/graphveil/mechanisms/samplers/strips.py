@@ -82,8 +82,8 @@ def strips_of(half: Sequence[int], width: int) -> Strips:
     first = array("Q", (end >> _REST for end in islice(owed_ends(half, width), 2 * len(half) - 2)))
     ends = np.frombuffer(first, np.uint64)
     bits = ENTRY_BITS + width
-    asked = np.arange(numbers.size << width, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-    starts = np.append(np.searchsorted(ends, asked), ends.size).astype(np.int32)
+    prefixes = np.arange(numbers.size << width, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    starts = np.append(np.searchsorted(ends, prefixes), ends.size).astype(np.int32)
     for table in (strips, ends, starts):
         table.setflags(write=False)
     return Strips(strips, numbers.size, width, ends, starts)

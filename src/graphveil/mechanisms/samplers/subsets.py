@@ -42,8 +42,8 @@ def _floyd(rows: int, dimension: int, size: int, randomness: Randomness) -> npt.
     # Invariant: after each round the chosen are a uniform subset of 0..top.
     for place, top in enumerate(range(dimension - size, dimension)):
         pick = (uniform[:, place] % np.uint64(top + 1)).astype(np.int64)
-        taken = (chosen[:, :place] == pick[:, None]).any(axis=1)
-        chosen[:, place] = np.where(taken, top, pick)
+        repeated = (chosen[:, :place] == pick[:, None]).any(axis=1)
+        chosen[:, place] = np.where(repeated, top, pick)
     # Sorted: in which order a device sampled says nothing, and ascending indices show a repetition at a glance.
     chosen.sort(axis=1)
     return chosen

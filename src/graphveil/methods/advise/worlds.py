@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.graphs.known import public_of
 from graphveil.graphs.named.social import social_edges, social_features
+from graphveil.graphs.public_edges import public_of
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import Features, GraphParts, SparseRows

@@ -162,3 +162,6 @@ def load_path(path: str) -> Any:
     """Return what "module:name" says."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
+
+
+AnyMethod = Method

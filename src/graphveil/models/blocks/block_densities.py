@@ -23,7 +23,7 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: So many links a person are assumed where noise hides even their number.
+#: Links assumed per person where noise hides even their number.
 FEWEST = 0.1
 #: Densities stay above this share of their mean and below this probability.
 LEAST_DENSE, MOST_DENSE = 0.03, 0.8
@@ -39,13 +39,13 @@ def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor
         blocks: "full" or "planted".
     """
     shares = shares.double()
-    found = shares.T @ list_sums(pairs, shares)
+    observed = shares.T @ list_sums(pairs, shares)
     expected = _class_pairs(shares * out[:, None], shares * into[:, None])
-    usual = found.sum().clamp_min(FEWEST * pairs.nodes) / expected.sum().clamp_min(1.0)
+    usual = observed.sum().clamp_min(FEWEST * pairs.nodes) / expected.sum().clamp_min(1.0)
     counted = _class_pairs(shares, shares)
     if blocks == "planted":
-        found, expected, counted = planted(found), planted(expected), planted(counted)
-    raw = found / expected.clamp_min(1.0)
+        observed, expected, counted = planted(observed), planted(expected), planted(counted)
+    raw = observed / expected.clamp_min(1.0)
     noise = (counted.clamp_min(1.0) / pairs.information / expected.clamp_min(1.0).square()).mean()
     trust = (1 - noise / (raw - usual).square().mean().clamp_min(1e-30)).clamp(0.05, 1.0)
     density: Tensor = (usual + (raw - usual) * trust).clamp(float(LEAST_DENSE * usual), MOST_DENSE)

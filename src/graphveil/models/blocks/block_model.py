@@ -120,14 +120,15 @@ def block_beliefs(
         raise InputError(f"evidence {tuple(evidence.shape)}", allowed=f"finite numbers [{pairs.nodes}, classes]")
     state = _start(pairs, evidence)
     beliefs, share = evidence, shares_of(evidence)
-    messages = state.told.silence(evidence)
+    messages = state.pairs.silence(evidence)
     unnamed = torch.zeros_like(evidence)
     density = _first_density(pairs, share)
     for number in range(1, rounds + 1):
         if number > 1:
             density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
-        # Two large sums of opposite sign, which must rest on the same beliefs: one a step behind, everybody swings.
-        received = state.told.renew(messages, beliefs, _ratios(state, density))
+        # Two large sums of opposite sign, which must rest on the same beliefs: with one of them a step behind, all
+        # beliefs swing.
+        received = state.pairs.renew(messages, beliefs, _ratios(state, density))
         unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
         beliefs = evidence + unnamed + received
         share = shares_of(beliefs)
@@ -140,16 +141,16 @@ def block_beliefs(
 class _State:
     """The named pairs, whose cells are the kinds of ratios; L_e of each kind [kinds], and L_0."""
 
-    told: PairMessages
+    pairs: PairMessages
     ratio: Tensor
     rest: float
 
 
 def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
     values, kind = pairs.kinds()
-    told = PairMessages.between(pairs.source, pairs.target, kind)
+    named = PairMessages.between(pairs.source, pairs.target, kind)
     ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
-    return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
+    return _State(named, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 
 
 def _tables(state: _State, density: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,7 +189,7 @@ def _density(
     _, second = _tables(state, density)
     ratios = _ratios(state, density)
     # Pr[a, b | reports of e] = source_a target_b R_ab / Z_e
-    joint = state.told.joint(messages, beliefs, ratios)
+    joint = state.pairs.joint(messages, beliefs, ratios)
     seen = (ratios * joint).sum(dim=0)
     linked = (second * state.ratio[:, None, None] * joint).sum(dim=0)
     if not pairs.directed:
@@ -218,9 +219,9 @@ def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
 def _links(state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
     """Return Pr[link | all reports] of the named pairs; what a pair itself told its ends does not count twice."""
     first, second = _tables(state, density)
-    found = beliefs.new_empty(messages.shape[1])
-    for here in state.told.pieces():
-        source, target = state.told.weights(messages, beliefs, here)
-        linked = state.ratio[state.told.cell[here].long()] * ((source @ second) * target).sum(dim=1)
-        found[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
-    return found
+    posterior = beliefs.new_empty(messages.shape[1])
+    for here in state.pairs.pieces():
+        source, target = state.pairs.weights(messages, beliefs, here)
+        linked = state.ratio[state.pairs.cell[here].long()] * ((source @ second) * target).sum(dim=1)
+        posterior[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
+    return posterior

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Degrees are sorted into this many groups, and kept inside this range of their mean.
 LEVELS, SPAN = 12, (0.15, 8.0)
-#: A pair is never thought linked for sure, nor h more than this.
+#: Bounds on the probability that a pair is linked, and on h.
 SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
 
 
@@ -46,11 +46,11 @@ class LabelledPeople:
 
     Attributes:
         shares: M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`.
-        known: int64 [n], public classes, -1 for all others.
+        public_labels: int64 [n], public classes, -1 for all others.
     """
 
     shares: Tensor
-    known: Tensor
+    public_labels: Tensor
 
 
 def block_fields(
@@ -80,7 +80,7 @@ def block_fields(
     density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
     factors = density.new_ones(1) if alike is None else _factors(pairs, people.shares, out, into, density, alike)
     model = _model(pairs, out, into, density, factors, None if alike is None else alike.named.to(evidence.device))
-    return _rounds(model, evidence, people.known, rounds, tell)
+    return _rounds(model, evidence, people.public_labels, rounds, tell)
 
 
 @dataclass(frozen=True)
@@ -97,24 +97,24 @@ class _Levels:
 
 def _levels(pairs: NamedPairs, *, degrees: bool) -> tuple[_Levels, _Levels]:
     """Return how many links people have as sources and as targets."""
-    one = torch.ones(pairs.nodes, 1, device=pairs.source.device, dtype=torch.float64)
+    unit = torch.ones(pairs.nodes, 1, device=pairs.source.device, dtype=torch.float64)
     if not degrees:
-        alone = _Levels(torch.zeros_like(one[:, 0], dtype=torch.int64), one[0])
+        alone = _Levels(torch.zeros_like(unit[:, 0], dtype=torch.int64), unit[0])
         return alone, alone
     noise = (pairs.nodes - 1) / pairs.information
-    out = _grouped(list_sums(pairs, one)[:, 0], noise)
-    return out, _grouped(named_by_sums(pairs, one)[:, 0], noise) if pairs.directed else out
+    out = _grouped(list_sums(pairs, unit)[:, 0], noise)
+    return out, _grouped(named_by_sums(pairs, unit)[:, 0], noise) if pairs.directed else out
 
 
-def _grouped(found: Tensor, noise: float) -> _Levels:
+def _grouped(degrees: Tensor, noise: float) -> _Levels:
     """Sort unbiased degrees, shrunk by their noise and a Poisson count's, into groups of nearly equal ones."""
-    usual = found.mean().clamp_min(FEWEST)
-    spread = (found.var(correction=0) - noise - usual).clamp_min(0)
-    shrunk = usual + (found - usual) * spread / (spread + noise + usual)
+    usual = degrees.mean().clamp_min(FEWEST)
+    spread = (degrees.var(correction=0) - noise - usual).clamp_min(0)
+    shrunk = usual + (degrees - usual) * spread / (spread + noise + usual)
     logs = shrunk.clamp(SPAN[0] * usual, SPAN[1] * usual).log()
     width = ((logs.max() - logs.min()) / (LEVELS - 1)).clamp_min(1e-2)
     group = torch.unique(((logs - logs.min()) / width).round(), return_inverse=True)[1]
-    sizes = torch.bincount(group).to(found)
+    sizes = torch.bincount(group).to(degrees)
     level = torch.zeros_like(sizes).index_add(0, group, logs.exp()) / sizes
     return _Levels(group, level / level[group].mean())
 
@@ -122,22 +122,22 @@ def _grouped(found: Tensor, noise: float) -> _Levels:
 def _factors(
     pairs: NamedPairs, shares: Tensor, out: _Levels, into: _Levels, density: Tensor, alike: Likeness
 ) -> Tensor:
-    """Return h [bins]: found over expected, as far from 1 as its noise allows."""
-    device, asked = density.device, (shares != 0).any(dim=1)
+    """Return h [bins]: observed over expected, as far from 1 as its noise allows."""
+    device, labelled = density.device, (shares != 0).any(dim=1)
     source, target, drawn = (part.to(device) for part in (alike.source, alike.target, alike.drawn))
-    both = asked[source] & asked[target]
-    source, target, drawn = source[both], target[both], drawn[both]
-    each = _pairs_among(int(asked.sum()), pairs) / max(len(drawn), 1)
+    inside = labelled[source] & labelled[target]
+    source, target, drawn = source[inside], target[inside], drawn[inside]
+    each = _pairs_among(int(labelled.sum()), pairs) / max(len(drawn), 1)
     left, right = shares.double() * out.of_each[:, None], shares.double() * into.of_each[:, None]
     prior = ((left[source] @ density) * right[target]).sum(dim=1)
     total = _binned(torch.ones_like(prior), drawn, alike.bins) * each
     expected = (_binned(prior, drawn, alike.bins) * each).clamp_min(1e-9)
     named, other = pairs.estimate
-    counted = asked[pairs.source] & asked[pairs.target]
+    counted = labelled[pairs.source] & labelled[pairs.target]
     excess = torch.where(counted, (named - other).double(), 0.0)
-    found = _binned(excess, alike.named.to(device), alike.bins) + other * total
-    away = found / expected - 1
-    noise = (total / pairs.information + found.clamp_min(1.0)) / expected.square()
+    observed = _binned(excess, alike.named.to(device), alike.bins) + other * total
+    away = observed / expected - 1
+    noise = (total / pairs.information + observed.clamp_min(1.0)) / expected.square()
     return (1 + away * away.square() / (away.square() + noise)).clamp(*MOST_LIKENESS)
 
 
@@ -190,71 +190,71 @@ def _model(
     return _Model(pairs.source, pairs.target, cell, table.flatten(0, 3).float(), out, into, absent, pairs.directed)
 
 
-def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
+def _rounds(model: _Model, evidence: Tensor, public_labels: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
     """Return the fields after so many rounds."""
-    sure, ratios = known >= 0, model.table.exp().to(evidence)
-    settled = _settled(model, known, evidence)
+    sure, ratios = public_labels >= 0, model.table.exp().to(evidence)
+    settled = _settled(model, public_labels, evidence)
     inner = ~(sure[model.source] | sure[model.target])
-    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
+    named = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
     share = shares_of(evidence)
-    share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
-    messages, unnamed = told.silence(evidence), _unnamed(model, share)
+    share[sure] = torch.nn.functional.one_hot(public_labels[sure], evidence.shape[1]).to(share)
+    messages, unnamed = named.silence(evidence), _unnamed(model, share)
     received, beliefs = settled, evidence + unnamed + settled
     for _ in range(rounds):
-        received = told.renew(messages, beliefs, ratios) + settled
+        received = named.renew(messages, beliefs, ratios) + settled
         beliefs = evidence + unnamed + received
         share = torch.where(sure[:, None], share, shares_of(beliefs))
         unnamed = unnamed.lerp(_unnamed(model, share), 1 - DAMPING)
         tell()
-    return _to_known(model, beliefs, known, unnamed + received)
+    return _to_public(model, beliefs, public_labels, unnamed + received)
 
 
-def _settled(model: _Model, known: Tensor, like: Tensor) -> Tensor:
+def _settled(model: _Model, public_labels: Tensor, like: Tensor) -> Tensor:
     """Return what people of public class say to all others [n, c]."""
-    found = torch.zeros_like(like)
+    settled = torch.zeros_like(like)
     for receiver, sender, table in model.ways:
-        said = table.transpose(1, 2).flatten(0, 1).to(like)
-        for here in torch.split((known[sender] >= 0).nonzero()[:, 0], PIECE):
-            rows = model.cell[here] * like.shape[1] + known[sender[here]]
-            found.index_add_(0, receiver[here], said[rows])
-    return found
+        logs = table.transpose(1, 2).flatten(0, 1).to(like)
+        for here in torch.split((public_labels[sender] >= 0).nonzero()[:, 0], PIECE):
+            rows = model.cell[here] * like.shape[1] + public_labels[sender[here]]
+            settled.index_add_(0, receiver[here], logs[rows])
+    return settled
 
 
-def _to_known(model: _Model, beliefs: Tensor, known: Tensor, field: Tensor) -> Tensor:
-    """Add to `field` what people without a public class say to those with one, who had told them: that is taken out."""
+def _to_public(model: _Model, beliefs: Tensor, public_labels: Tensor, field: Tensor) -> Tensor:
+    """Add to `field` the messages of people without a public class to those with one, without what these sent them."""
     for receiver, sender, table in model.ways:
-        said, ratios = table.flatten(0, 1).to(field), table.exp().to(field)
-        for here in torch.split(((known[receiver] >= 0) & (known[sender] < 0)).nonzero()[:, 0], PIECE):
-            told = said[model.cell[here] * field.shape[1] + known[receiver[here]]]
-            cavity = shares_of(beliefs[sender[here]] - told)
-            heard = torch.bmm(ratios[model.cell[here]], cavity[:, :, None])[:, :, 0]
-            field.index_add_(0, receiver[here], heard.clamp_min(LEAST).log())
+        logs, ratios = table.flatten(0, 1).to(field), table.exp().to(field)
+        for here in torch.split(((public_labels[receiver] >= 0) & (public_labels[sender] < 0)).nonzero()[:, 0], PIECE):
+            sent = logs[model.cell[here] * field.shape[1] + public_labels[receiver[here]]]
+            cavity = shares_of(beliefs[sender[here]] - sent)
+            response = torch.bmm(ratios[model.cell[here]], cavity[:, :, None])[:, :, 0]
+            field.index_add_(0, receiver[here], response.clamp_min(LEAST).log())
     return field
 
 
 def _unnamed(model: _Model, share: Tensor) -> Tensor:
     """Return sum over all others of log F(0), as if no pair were named [n, c]."""
-    found = _absent(model.absent, model.out, model.into, share)
+    field = _absent(model.absent, model.out, model.into, share)
     if model.directed:
-        found = found + _absent(model.absent.permute(1, 0, 3, 2), model.into, model.out, share)
-    return found
+        field = field + _absent(model.absent.permute(1, 0, 3, 2), model.into, model.out, share)
+    return field
 
 
-def _absent(absent: Tensor, own: _Levels, others: _Levels, share: Tensor) -> Tensor:
-    sums = absent.new_zeros(len(others.level), share.shape[1])
-    found = torch.empty_like(share, memory_format=torch.contiguous_format)
+def _absent(absent: Tensor, own: _Levels, opposite: _Levels, share: Tensor) -> Tensor:
+    sums = absent.new_zeros(len(opposite.level), share.shape[1])
+    field = torch.empty_like(share, memory_format=torch.contiguous_format)
     if share.is_cpu:
-        from graphveil.models.blocks.pair_loops import add_groups, others_of
+        from graphveil.models.blocks.pair_loops import add_groups, without_own
 
-        add_groups(others.group.numpy(), share.numpy(), sums.numpy())
+        add_groups(opposite.group.numpy(), share.numpy(), sums.numpy())
         total = torch.einsum("gkab,kb->ga", absent, sums)
-        arrays = total, absent.contiguous(), own.group, others.group, share, found
-        others_of(*(part.numpy() for part in arrays))
-        return found
-    sums.index_add_(0, others.group, share.double())
+        arrays = total, absent.contiguous(), own.group, opposite.group, share, field
+        without_own(*(part.numpy() for part in arrays))
+        return field
+    sums.index_add_(0, opposite.group, share.double())
     total = torch.einsum("gkab,kb->ga", absent, sums)
     for here in torch.split(torch.arange(len(share), device=share.device), PIECE):
         group = own.group[here]
-        myself = torch.bmm(absent[group, others.group[here]], share[here, :, None].double())[:, :, 0]
-        found[here] = (total[group] - myself).to(share)
-    return found
+        myself = torch.bmm(absent[group, opposite.group[here]], share[here, :, None].double())[:, :, 0]
+        field[here] = (total[group] - myself).to(share)
+    return field

@@ -98,8 +98,8 @@ class LinkPosterior:
         sure, sure_logit = self._above(threshold)
         tied = self._tied(threshold, k - sure.shape[1], seed)
         pairs = torch.cat([sure, tied], dim=1)
-        kept = torch.cat([sure_logit, torch.full((tied.shape[1],), threshold, dtype=torch.float64)])
-        weights = torch.sigmoid(kept).float()
+        logits = torch.cat([sure_logit, torch.full((tied.shape[1],), threshold, dtype=torch.float64)])
+        weights = torch.sigmoid(logits).float()
         return self._edges(pairs), weights if self.prior.directed else weights.repeat(2)
 
     def soft(self) -> SoftLinks:

@@ -82,25 +82,25 @@ def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
     return scale
 
 
-def unbiased_labels(labels: Tensor, asked: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+def unbiased_labels(labels: Tensor, reporting: Tensor, classes: int, keep: float, flip: float) -> Tensor:
     """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
 
     Args:
         labels: int64 [n], as reported.
-        asked: bool [n], whose reports count; the others have rows of zeros.
+        reporting: bool [n], whose reports count; the others have rows of zeros.
         classes: c.
         keep: the probability that a label is reported as it is.
         flip: the probability of each other one.
     """
     rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
-    shares: Tensor = torch.where(asked[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))
+    shares: Tensor = torch.where(reporting[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))
     return shares
 
 
 def _lengths(pairs: NamedPairs, like: Tensor) -> Tensor:
     """Return d [n, 1]."""
-    ones = like.new_ones(pairs.nodes, 1)
-    return named_by_sums(pairs, ones).clamp_min(max(1.0, float(noise_scale(pairs, ones))))
+    unit = like.new_ones(pairs.nodes, 1)
+    return named_by_sums(pairs, unit).clamp_min(max(1.0, float(noise_scale(pairs, unit))))
 
 
 def _sums(

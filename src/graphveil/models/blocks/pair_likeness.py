@@ -58,8 +58,8 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
     usual = cosines(rows, source, target)
     cuts = np.unique(np.quantile(usual, QUANTILES))
     named = cosines(rows, pairs.source.cpu(), pairs.target.cpu())
-    drawn, found = (torch.from_numpy(np.searchsorted(cuts, values)) for values in (usual, named))
-    return Likeness(len(cuts) + 1, found, source, target, drawn)
+    drawn_bins, named_bins = (torch.from_numpy(np.searchsorted(cuts, values)) for values in (usual, named))
+    return Likeness(len(cuts) + 1, named_bins, source, target, drawn_bins)
 
 
 def weighted_rows(features: sp.csr_matrix) -> sp.csr_matrix:
@@ -82,9 +82,9 @@ def cosines(rows: sp.csr_matrix, source: Tensor, target: Tensor) -> np.ndarray:
         rows: [n, d].
         source, target: int64 [m].
     """
-    found = np.empty(len(source), dtype=np.float32)
+    result = np.empty(len(source), dtype=np.float32)
     for start in range(0, len(source), CHUNK):
         here = slice(start, start + CHUNK)
         products = rows[source[here].numpy()].multiply(rows[target[here].numpy()])
-        found[here] = np.asarray(products.sum(axis=1)).ravel()
-    return found
+        result[here] = np.asarray(products.sum(axis=1)).ravel()
+    return result

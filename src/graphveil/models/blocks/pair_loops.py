@@ -15,7 +15,7 @@ Floats: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[Any]
 
 
-#: Loops over so few classes are compiled for their number: of unknown length they take half as long again.
+#: Up to so many classes a loop is compiled for their number: without it, loops take half as long again.
 _FEW: Final = 8
 #: Pairs between asking for a row and reading it: people are named in no order, and each row comes from memory.
 _AHEAD: Final = 12
@@ -24,7 +24,7 @@ _AHEAD: Final = 12
 @lru_cache(maxsize=16)
 def without_answers(classes: int) -> Callable[..., None]:
     """Return the loop that writes what people are without what one of them told another, for so many classes."""
-    known = _known(classes)
+    unrolled = _unrolled(classes)
 
     @compiled
     def loop(start: int, beliefs: Floats, source: Integers, target: Integers, messages: Floats, out: Floats) -> None:
@@ -37,7 +37,7 @@ def without_answers(classes: int) -> Callable[..., None]:
             messages: [2, S, c], what sources and targets were told.
             out: [2, s, c], filled for the pairs from there on.
         """
-        width, last = known or out.shape[2], len(target) - 1
+        width, last = unrolled or out.shape[2], len(target) - 1
         for place in range(out.shape[1]):
             pair = start + place
             prefetch(beliefs, target[min(pair + _AHEAD, last)], 0)
@@ -57,7 +57,7 @@ def without_answers(classes: int) -> Callable[..., None]:
 @lru_cache(maxsize=16)
 def heard_of(classes: int) -> Callable[..., None]:
     """Return the loop that turns what people are into what others hear of them, for so many classes."""
-    known = _known(classes)
+    unrolled = _unrolled(classes)
 
     @compiled
     def loop(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
@@ -70,9 +70,9 @@ def heard_of(classes: int) -> Callable[..., None]:
             cell: [S], which ratios hold for a pair.
             ratios: R [cells, c, c], the source's classes first.
         """
-        width = known or weights.shape[2]
+        width = unrolled or weights.shape[2]
         # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
-        one, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
+        unit, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
         source, target = np.empty(width, weights.dtype), np.empty(width, weights.dtype)
         heard = np.empty(width, weights.dtype)
         for place in range(weights.shape[1]):
@@ -82,7 +82,7 @@ def heard_of(classes: int) -> Callable[..., None]:
                 source[k], target[k], heard[k] = weights[0, place, k], weights[1, place, k], none
                 of_source += source[k]
                 of_target += target[k]
-            of_source, of_target = one / of_source, one / of_target
+            of_source, of_target = unit / of_source, unit / of_target
             for a in range(width):
                 total = none
                 for b in range(width):
@@ -99,39 +99,39 @@ def heard_of(classes: int) -> Callable[..., None]:
 @lru_cache(maxsize=16)
 def take_in(classes: int) -> Callable[..., None]:
     """Return the loop that renews messages and adds them up, for so many classes."""
-    known = _known(classes)
+    unrolled = _unrolled(classes)
 
     @compiled
     def loop(
-        start: int, share: float, said: Floats, source: Integers, target: Integers, messages: Floats, received: Floats
+        start: int, share: float, update: Floats, source: Integers, target: Integers, messages: Floats, received: Floats
     ) -> None:
-        """Move messages towards what is said, and add them to what their receivers are told.
+        """Move messages towards their update, and add them to what their receivers get.
 
         Args:
             start: the first pair.
-            share: of what is said, in the new message.
-            said: [2, s, c], to sources and to targets, from there on.
+            share: of the update, in the new message.
+            update: [2, s, c], to sources and to targets, from there on.
             source, target: [S].
             messages: [2, S, c], changed in place.
             received: [n, c], added to.
         """
-        width, last = known or said.shape[2], len(target) - 1
-        part = said.dtype.type(share)
-        for place in range(said.shape[1]):
+        width, last = unrolled or update.shape[2], len(target) - 1
+        part = update.dtype.type(share)
+        for place in range(update.shape[1]):
             pair = start + place
             prefetch(received, target[min(pair + _AHEAD, last)], 0)
             for way in range(2):
                 person = target[pair] if way else source[pair]
                 for k in range(width):
                     old = messages[way, pair, k]
-                    new = old + part * (said[way, place, k] - old)
+                    new = old + part * (update[way, place, k] - old)
                     messages[way, pair, k] = new
                     received[person, k] += new
 
     return loop
 
 
-def _known(classes: int) -> int:
+def _unrolled(classes: int) -> int:
     """The number of classes where a loop is compiled for it, else 0."""
     return classes if classes <= _FEW else 0
 
@@ -178,20 +178,20 @@ def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
 
 
 @compiled
-def others_of(total: Floats, absent: Floats, own: Integers, others: Integers, share: Floats, out: Floats) -> None:
+def without_own(total: Floats, absent: Floats, own: Integers, opposite: Integers, share: Floats, out: Floats) -> None:
     """Write, for each person, the total of its group less what it adds to that itself.
 
     Args:
         total: float64 [G, c].
         absent: float64 [G, K, c, c].
-        own: [n], everyone's group; others: [n], the group that everyone is counted in.
+        own: [n], everyone's group; opposite: [n], the group that everyone is counted in.
         share: [n, c].
         out: [n, c], filled.
     """
     people, classes = share.shape
     for person in range(people):
         group = own[person]
-        table = absent[group, others[person]]
+        table = absent[group, opposite[person]]
         for a in range(classes):
             value = total[group, a]
             for b in range(classes):

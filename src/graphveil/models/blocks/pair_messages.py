@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DAMPING = 0.3
 #: Pairs in a piece: its messages stay in a core's cache from the gather to the logarithm.
 PIECE = 1 << 12
-#: Nothing is thought less likely than this.
+#: The least probability.
 LEAST = 1e-30
 
 
@@ -44,7 +44,7 @@ class PairMessages:
 
     @staticmethod
     def between(source: Tensor, target: Tensor, cell: Tensor) -> PairMessages:
-        """Return who tells whom among some pairs.
+        """Return where messages go among some pairs.
 
         Args:
             source, target: integers [S].
@@ -66,8 +66,8 @@ class PairMessages:
         """
         received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
         for here in self.pieces():
-            said = self._heard(self.weights(messages, beliefs, here), ratios, here).log_()
-            self._take_in(said, messages, received, here)
+            update = self._heard(self.weights(messages, beliefs, here), ratios, here).log_()
+            self._take_in(update, messages, received, here)
         return received
 
     def joint(self, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
@@ -78,18 +78,18 @@ class PairMessages:
             beliefs: [n, c].
             ratios: R, the source's classes first.
         """
-        found = torch.zeros_like(ratios, dtype=torch.float64)
+        total = torch.zeros_like(ratios, dtype=torch.float64)
         for here in self.pieces():
             weights = self.weights(messages, beliefs, here)
             if self.compiled:
                 from graphveil.models.blocks.pair_loops import add_joint
 
-                add_joint(weights.numpy(), self.cell.numpy(), here.start, ratios.numpy(), found.numpy())
+                add_joint(weights.numpy(), self.cell.numpy(), here.start, ratios.numpy(), total.numpy())
                 continue
             cell, (source, target) = self.cell[here].long(), weights.double()
-            both = source[:, :, None] * target[:, None]
-            found.index_add_(0, cell, both / (ratios[cell] * both).sum(dim=(1, 2), keepdim=True))
-        return found.to(ratios)
+            products = source[:, :, None] * target[:, None]
+            total.index_add_(0, cell, products / (ratios[cell] * products).sum(dim=(1, 2), keepdim=True))
+        return total.to(ratios)
 
     def pieces(self) -> Iterator[slice]:
         """Yield the pairs piece by piece."""
@@ -104,17 +104,17 @@ class PairMessages:
             beliefs: [n, c].
             here: the pairs.
         """
-        found = beliefs.new_empty(2, here.stop - here.start, beliefs.shape[1])
+        cavity = beliefs.new_empty(2, here.stop - here.start, beliefs.shape[1])
         if self.compiled:
             from graphveil.models.blocks.pair_loops import without_answers
 
-            arrays = beliefs.contiguous(), self.source, self.target, messages, found
+            arrays = beliefs.contiguous(), self.source, self.target, messages, cavity
             without_answers(beliefs.shape[1])(here.start, *(part.numpy() for part in arrays))
         else:
             for way, ends in enumerate((self.source, self.target)):
-                left = torch.sub(beliefs[ends[here]], messages[way, here], out=found[way])
+                left = torch.sub(beliefs[ends[here]], messages[way, here], out=cavity[way])
                 left -= left.amax(dim=1, keepdim=True)
-        return found.exp_()
+        return cavity.exp_()
 
     def _heard(self, weights: Tensor, ratios: Tensor, here: slice) -> Tensor:
         """Return what both ends of some pairs hear, before the logarithm [2, s, c]; may change `weights`."""
@@ -128,14 +128,14 @@ class PairMessages:
         to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
         return torch.stack([to_source, to_target])[..., 0].clamp_min(LEAST)
 
-    def _take_in(self, said: Tensor, messages: Tensor, received: Tensor, here: slice) -> None:
-        """Renew the messages of some pairs by what is said [2, s, c], and add them to what their receivers are told."""
+    def _take_in(self, update: Tensor, messages: Tensor, received: Tensor, here: slice) -> None:
+        """Move the messages of some pairs towards `update` [2, s, c], and add them to what their receivers get."""
         if self.compiled:
             from graphveil.models.blocks.pair_loops import take_in
 
-            arrays = said, self.source, self.target, messages, received
-            take_in(said.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in arrays))
+            arrays = update, self.source, self.target, messages, received
+            take_in(update.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in arrays))
             return
-        messages[:, here].lerp_(said, 1 - DAMPING)
+        messages[:, here].lerp_(update, 1 - DAMPING)
         for way, ends in enumerate((self.source, self.target)):
             received.index_add_(0, ends[here], messages[way, here])

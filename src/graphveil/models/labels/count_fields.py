@@ -61,13 +61,15 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
         train: int64 numbers of the nodes that train.
     """
     private, public = (rows.double() for rows in (counts.private, counts.public))
-    hidden, known = _mean_rows(private, public, labels[train], train, counts.variance)
+    private_means, public_means = _mean_rows(private, public, labels[train], train, counts.variance)
     level = _levels(private + public, counts.variance)
     field = torch.zeros_like(private)
     for step in torch.unique(level):
         here = (level == step).nonzero()[:, 0]
         times = float((step * WIDTH).exp())
-        field[here] = _noisy(private[here], hidden * times, counts.rate) + _exact(public[here], known * times)
+        field[here] = _noisy(private[here], private_means * times, counts.rate) + _exact(
+            public[here], public_means * times
+        )
     return field.to(counts.public)
 
 
@@ -78,14 +80,18 @@ def _mean_rows(
     classes = private.shape[1]
     members = torch.nn.functional.one_hot(labels, classes).double()
     size = members.sum(dim=0)[:, None].clamp_min(1.0)
-    found, known = members.T @ private[train] / size, members.T @ public[train] / size
-    expected = known / known.sum(dim=1, keepdim=True).clamp_min(1e-9) * found.sum(dim=1, keepdim=True).clamp_min(0)
+    observed, public_means = members.T @ private[train] / size, members.T @ public[train] / size
+    expected = (
+        public_means
+        / public_means.sum(dim=1, keepdim=True).clamp_min(1e-9)
+        * observed.sum(dim=1, keepdim=True).clamp_min(0)
+    )
     noise = variance / size
-    beyond = ((found - expected).square() - noise).clamp_min(0).mean()
+    beyond = ((observed - expected).square() - noise).clamp_min(0).mean()
     trust = beyond / (beyond + noise)
     least = LEAST / classes * private.sum(dim=1).mean().clamp_min(FEWEST)
-    hidden = (expected + (found - expected) * trust).clamp_min(float(least))
-    return hidden, known.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
+    private_means = (expected + (observed - expected) * trust).clamp_min(float(least))
+    return private_means, public_means.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
 
 
 def _levels(rows: Tensor, variance: float) -> Tensor:

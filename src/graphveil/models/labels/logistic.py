@@ -65,21 +65,21 @@ def fit_logistic(
     return _fit(features[nodes], log_channel[:, labels[nodes]].T, strength, start)
 
 
-def _fit(own: Rows, heard: Tensor, strength: float, start: Logistic | None) -> Logistic:
+def _fit(own: Rows, likelihoods: Tensor, strength: float, start: Logistic | None) -> Logistic:
     """Return the regression of `fit_logistic` on rows [m, d], given log Pr[label | class] of each [m, c]."""
-    classes = heard.shape[1]
-    weight = heard.new_zeros(own.shape[1], classes) if start is None else start.weight.clone()
-    bias = heard.new_zeros(classes) if start is None else start.bias.clone()
+    classes = likelihoods.shape[1]
+    weight = likelihoods.new_zeros(own.shape[1], classes) if start is None else start.weight.clone()
+    bias = likelihoods.new_zeros(classes) if start is None else start.bias.clone()
     weight.requires_grad_()
     bias.requires_grad_()
     # Classes as rows: torch adds up columns of a handful of numbers several times as slowly.
-    said = heard.T.contiguous()
+    columns = likelihoods.T.contiguous()
     search = torch.optim.LBFGS([weight, bias], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def step() -> Tensor:
         search.zero_grad()
-        found = torch.log_softmax((own @ weight + bias).T.contiguous(), dim=0)
-        loss = -torch.logsumexp(found + said, dim=0).sum() + weight.square().sum() / (2 * strength)
+        log_p = torch.log_softmax((own @ weight + bias).T.contiguous(), dim=0)
+        loss = -torch.logsumexp(log_p + columns, dim=0).sum() + weight.square().sum() / (2 * strength)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
@@ -105,18 +105,18 @@ def choose_logistic(
         log_channel: log T [c, c].
         strengths: values of C to try, weakest first.
     """
-    heard = log_channel[:, labels[val]].T
+    val_likelihoods = log_channel[:, labels[val]].T
     # With as many times the strength a search over some of the nodes has the same end but for chance, and that over all
     # of them begins there.
     some = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
-    own, said, asked = features[some], log_channel[:, labels[some]].T, features[val]
+    own, some_likelihoods, val_rows = features[some], log_channel[:, labels[some]].T, features[val]
     tried: list[tuple[float, Logistic, float]] = []
     for strength in strengths:
         # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
         start = tried[-1][1] if tried else None
-        fitted = _fit(own, said, strength * (len(train) / len(some)), start)
-        found = fitted.log_probabilities(asked)
-        tried.append((float(torch.logsumexp(found + heard, dim=1).sum()), fitted, strength))
+        fitted = _fit(own, some_likelihoods, strength * (len(train) / len(some)), start)
+        log_p = fitted.log_probabilities(val_rows)
+        tried.append((float(torch.logsumexp(log_p + val_likelihoods, dim=1).sum()), fitted, strength))
     _, best, strength = max(tried, key=lambda row: row[0])
     if len(some) < len(train):
         best = fit_logistic(features, labels, train, log_channel, strength, best)

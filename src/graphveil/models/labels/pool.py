@@ -77,15 +77,15 @@ def held_out_scores(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
     return scores
 
 
-def surely_better(found: Tensor, rival: Tensor) -> bool:
+def surely_better(candidate: Tensor, rival: Tensor) -> bool:
     """Return whether the labels are likelier by more than ERRORS standard errors of the difference, label by label.
 
     What says nothing passes in about one case of forty.
 
     Args:
-        found, rival: [m], see `held_out`.
+        candidate, rival: [m], see `held_out`.
     """
-    gain = (found - rival).double()
+    gain = (candidate - rival).double()
     better: bool = float(gain.sum()) > ERRORS * float(gain.std(correction=0)) * math.sqrt(len(gain))
     return better
 

@@ -63,8 +63,8 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
     """
     from scipy.optimize import minimize  # slow to import, and nothing else needs it
 
-    held = _HeldOut(scores, likelihood, log_prior)
-    first, centre, doubt = _start(held)
+    held_out = _HeldOut(scores, likelihood, log_prior)
+    first, centre, doubt = _start(held_out)
     members, reports = scores.shape[2], max(len(scores), 1)
     start = first.log()
 
@@ -72,7 +72,7 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
         z = torch.as_tensor(at, dtype=torch.float32).to(scores.device).requires_grad_()
         u, common, b = z[:members], z[members], z[members + 1 :]
         penalty = ((u / SPREAD_U).square().sum() + common**2 + ((b - centre) / SPREAD_B).square().sum()) / 2
-        total = (penalty - held.log_likelihood((start + u + common).exp(), b)) / reports
+        total = (penalty - held_out.log_likelihood((start + u + common).exp(), b)) / reports
         (slope,) = torch.autograd.grad(total, z)
         return float(total.detach()), slope.cpu().double().numpy()
 
@@ -98,11 +98,11 @@ class _HeldOut:
         return (pooled * self.likelihood).sum(dim=1).log().sum()
 
 
-def _start(held: _HeldOut) -> tuple[Tensor, float, float]:
+def _start(held_out: _HeldOut) -> tuple[Tensor, float, float]:
     """Return the experts' mean weights [m] and b, and the probability of the one that looks at class shares alone."""
-    weights = torch.stack(list(_experts(held.scores)))
-    gains = torch.stack([held.log_likelihood(one, CENTRE_B) for one in weights])
-    alone = held.log_likelihood(torch.zeros_like(weights[0]), 1.0)
+    weights = torch.stack(list(_experts(held_out.scores)))
+    gains = torch.stack([held_out.log_likelihood(expert, CENTRE_B) for expert in weights])
+    alone = held_out.log_likelihood(torch.zeros_like(weights[0]), 1.0)
     odds = torch.log(weights.new_tensor((1 - DOUBT) / DOUBT / len(weights))) + HEED * (gains - alone)
     shares = torch.softmax(torch.cat([odds, odds.new_zeros(1)]), dim=0)
     doubt = float(shares[-1])

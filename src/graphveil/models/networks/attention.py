@@ -65,14 +65,14 @@ class PairAttention(nn.Module):
         """
         with torch.no_grad():
             to, of = self.target(x), self.sender(x)
-            found = torch.empty(edges.shape[1])
+            weights = torch.empty(edges.shape[1])
             for start in range(0, edges.shape[1], _CHUNK):
                 here = edges[:, start : start + _CHUNK]
                 hidden = in_blocks(torch.tanh, to[here[1]] + of[here[0]])
                 # In blocks of a fixed length: where a kernel cuts its work, the last bits may differ, and would tell
                 # of other edges.
-                found[start : start + _CHUNK] = in_blocks(torch.sigmoid, self._scores(hidden))
-        return found
+                weights[start : start + _CHUNK] = in_blocks(torch.sigmoid, self._scores(hidden))
+        return weights
 
     def forward(self, x: Tensor, incoming: Incoming, soft: float) -> Tensor:
         """Return the scores of every target, by the formulas as they stand (slow, and differentiable).
@@ -132,8 +132,8 @@ class PairAttention(nn.Module):
             return torch.cat(parts, dim=1)
 
     def _scores(self, hidden: Tensor) -> Tensor:
-        found: Tensor = (hidden * self.out.weight).sum(dim=1) + self.out.bias
-        return found
+        scores: Tensor = (hidden * self.out.weight).sum(dim=1) + self.out.bias
+        return scores
 
 
 def _sums(values: Tensor, incoming: Incoming, weights: Tensor) -> Tensor:

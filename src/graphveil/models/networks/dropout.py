@@ -26,5 +26,5 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     # Eight decisions a word: drawing a float for each is what takes the time in torch's own.
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= level
-    return x * (kept * (256.0 / (256 - level)))
+    mask = words.view(torch.uint8)[: x.numel()].view(x.shape) >= level
+    return x * (mask * (256.0 / (256 - level)))

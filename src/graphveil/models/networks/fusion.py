@@ -118,15 +118,15 @@ class _ByParts(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         """Return the slopes for `rows` [n, h] and for each of `weights`."""
         rows, *weights = ctx.saved_tensors
-        found, learned = torch.empty_like(rows), [torch.zeros_like(weight) for weight in weights]
+        to_rows, to_weights = torch.empty_like(rows), [torch.zeros_like(weight) for weight in weights]
         for part in _parts(rows):
             some = rows[part].detach().requires_grad_()
             with torch.enable_grad():
                 scored = _with_dropout_of(ctx.seed + part.start, ctx.function, some)
-            found[part], *own = torch.autograd.grad(scored, (some, *weights), slopes[0][part])
-            for total, slope in zip(learned, own, strict=True):
+            to_rows[part], *own = torch.autograd.grad(scored, (some, *weights), slopes[0][part])
+            for total, slope in zip(to_weights, own, strict=True):
                 total += slope
-        return None, found, *learned
+        return None, to_rows, *to_weights
 
 
 def _parts(rows: Tensor) -> list[slice]:

@@ -66,8 +66,8 @@ def learned_neighbourhoods(support: Support) -> Callable[[Tensor], Neighbourhood
     """Return a function of the weights [E] of a support's entries: the support with self-loops of weight 1."""
     looped = Support.of(support.edge_index, support.num_nodes, self_loops=True).to(support.source.device)
     entries = (looped.source != looped.target).nonzero().flatten()  # in the support's own order
-    ones = torch.ones(looped.entries, device=entries.device)
-    return lambda weights: Neighbourhoods(looped, ones.index_copy(0, entries, weights))
+    unit = torch.ones(looped.entries, device=entries.device)
+    return lambda weights: Neighbourhoods(looped, unit.index_copy(0, entries, weights))
 
 
 class GAT(nn.Module):

@@ -87,7 +87,7 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
             allowed=f"{most:,} numbers in all: a module of your own reads dense rows, all at once",
             remedy="use a named model, which reads sparse rows as they are",
         )
-    rows = inputs.linear(torch.eye(inputs.dimension, device=inputs.ones.device))
+    rows = inputs.linear(torch.eye(inputs.dimension, device=inputs.row_sums.device))
     return replace(inputs, matrix=rows, p=None, hops=0, offset=None, mean=None, scale=1.0, answered=None)
 
 
@@ -120,8 +120,8 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
                 f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"
             ) from error
     if not isinstance(scores, Tensor) or tuple(scores.shape) != (2, classes):
-        found = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        raise InputError(f"2 rows gave scores {found}", where="backbone", allowed=f"(2, {classes})")
+        shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise InputError(f"2 rows gave scores {shape}", where="backbone", allowed=f"(2, {classes})")
 
 
 def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -131,9 +131,9 @@ def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
         InputError: naming the first tensor that is missing, left over, of another shape or type, or not finite.
     """
     expected = {name: (tuple(value.shape), value.dtype) for name, value in module.state_dict().items()}
-    found = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
-    for name in sorted({*found, *expected}):
-        if found.get(name) != expected.get(name):
-            raise InputError(f"{name} is {found.get(name)}", where="backbone", allowed=str(expected.get(name)))
+    stored = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
+    for name in sorted({*stored, *expected}):
+        if stored.get(name) != expected.get(name):
+            raise InputError(f"{name} is {stored.get(name)}", where="backbone", allowed=str(expected.get(name)))
         if not bool(torch.isfinite(weights[name]).all()):
             raise InputError(f"{name} holds what is no number", where="backbone")

@@ -70,8 +70,8 @@ class HopClassifier(nn.Module):
     def features(self, x: Tensor) -> Tensor:
         """Return what the head reads [n, hidden * hops]."""
         parts = torch.split(x, self.widths, dim=1)
-        found = torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1)
-        return selu(self.norm(unit(found)))
+        joined = torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1)
+        return selu(self.norm(unit(joined)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [n, classes]."""
@@ -123,8 +123,8 @@ class Base(nn.Module):
 
     def forward(self, x: Columns) -> Tensor:
         """Return [n, hidden]."""
-        found = selu(self.norm(times(self.layer, x)))
-        return found if self.deeper is None else selu(self.deeper(found))
+        hidden = selu(self.norm(times(self.layer, x)))
+        return hidden if self.deeper is None else selu(self.deeper(hidden))
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:
@@ -139,8 +139,8 @@ def times(layer: nn.Linear, x: Columns) -> Tensor:
     """
     if isinstance(x, Tensor):
         return cast(Tensor, layer(x))
-    found: Tensor = x @ layer.weight.t().contiguous() + layer.bias
-    return found
+    output: Tensor = x @ layer.weight.t().contiguous() + layer.bias
+    return output
 
 
 def unit(x: Tensor) -> Tensor:

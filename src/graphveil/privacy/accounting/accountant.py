@@ -164,7 +164,7 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
     """
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
-    # A fresh accountant for every question: it keeps a ledger of its own, and would add this event to the last one.
+    # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
 
 

@@ -110,13 +110,13 @@ def calibrate_pipeline(
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
-    # Zero left for the noise itself would ask for pure privacy, which no Gaussian has.
+    # Zero delta left for the noise itself would mean pure privacy, which no Gaussian gives.
     if not 0.0 <= reserved < delta:
         raise InputError(f"{reserved!r} of delta is reserved", allowed="a number of at least 0 and below delta")
     chosen = tuple(parts)
     require_parts(chosen)
     shares = _shares(chosen, default_split(chosen) if split is None else split)
-    # The cut tails are paid first: the accountant works on normal laws without an end, the sampler has one.
+    # The cut tails are paid first: the accountant assumes normal laws with infinite tails, and the sampler cuts them.
     spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
     noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
     # Checked after the search and by other code than searched: a calibration that fails must not come out as no noise.
@@ -132,20 +132,21 @@ def _search(
     epsilon: float, delta: float, parts: tuple[Part, ...], shares: tuple[float, ...], tuning: RepeatAndSelect | None
 ) -> tuple[Sigmas, float]:
     """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
-    # Cached because plan and fit ask alike. All arguments are public, so a cache hit tells nothing about people.
+    # Cached because a plan and a fit ask the same. All arguments are public, so a cache hit tells nothing about people.
     allowed = None if tuning is None else allowance(epsilon, delta, tuning)
     # The whole budget as one Gaussian release. Squares of mu add up exactly (Dong, Roth, Su, Corollary 3.3), so shares
     # of mu^2 are shares of everything that a stack of Gaussians costs.
     mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
 
-    # Parts that differ in nothing but their names weigh alike, and are searched once.
+    # Parts that differ only in name weigh the same and are searched once.
     @cache
     def alone(part: Part, share: float) -> tuple[float, ...]:
         return _alone(part, math.sqrt(share) * mu, delta)
 
     base = tuple(alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
 
-    # One factor on all parts: the split's proportions are a choice of use, and only the size is a matter of privacy.
+    # One factor on all parts: the proportions of a split concern utility, and only the size of the noise concerns
+    # privacy.
     def scaled(factor: float) -> Sigmas:
         return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
 
@@ -160,7 +161,7 @@ def _search(
         used = allowed.used
         return scaled(least_factor(lambda factor: used(pipeline_event(parts, noise(factor))), 1.0, 1.0)[0]), epsilon
 
-    # Stacks of Gaussians are right at once, up to rounding; Renyi accounting brings the others near quickly.
+    # Stacks of Gaussians are right at the first step, up to rounding; Renyi accounting quickly brings the rest close.
     start = 1.0
     if not all(part.exact for part in parts):
         start = least_factor(cost("rdp"), epsilon, 1.0)[0]
@@ -222,7 +223,7 @@ def _next(factor: float, price: float, target: float, slope: float, low: float, 
 
 
 def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
-    """The noise with which one part weighs what a Gaussian release of `mu` does."""
+    """The noise with which one part weighs as much as a Gaussian release of `mu`."""
     if isinstance(part, Hops):
         # One part in 10^13 more than what rounding could take away.
         return tuple(sigma * (1 + 1e-13) for sigma in part.spread(mu))

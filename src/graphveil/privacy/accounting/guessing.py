@@ -50,7 +50,7 @@ def best_guess(epsilon: float, delta: float) -> float:
 
 
 def right_guesses(epsilon: float, delta: float) -> tuple[int, int] | None:
-    """Return how many of how many guesses may be right, rounded up; None where nearly all may be.
+    """Return (right, guesses): so many of so many guesses may be right, rounded up; None where nearly all may be.
 
     Args:
         epsilon, delta: as of `best_guess`.
@@ -67,7 +67,7 @@ def right_guesses(epsilon: float, delta: float) -> tuple[int, int] | None:
 
 
 def adversary(guarantee: Guarantee) -> str:
-    """Return in words what somebody who sees what is released may know of one unit, and the prior that it assumes.
+    """Return in words what anybody who sees the release may know of one unit, and the prior that this assumes.
 
     Args:
         guarantee: of a run that is planned or advised.
@@ -76,14 +76,14 @@ def adversary(guarantee: Guarantee) -> str:
 
 
 def guesses_about(unit: str, epsilon: float, delta: float) -> str:
-    """Return the same of a unit by its name.
+    """Return in words how many guesses about a unit may be right.
 
     Args:
         unit: one edge, one person, ...
         epsilon, delta: as of `best_guess`.
     """
-    found = right_guesses(epsilon, delta)
-    if found is None:
+    bound = right_guesses(epsilon, delta)
+    if bound is None:
         return f"nearly every guess about {unit} may be right: this epsilon hides nothing"
-    right, guesses = found
+    right, guesses = bound
     return f"of {guesses:,} guesses about {unit} at most {right:,} are right on average, where {PRIOR}"

@@ -10,7 +10,7 @@ from typing import Final
 
 from graphveil.errors import InputError
 
-#: Above this nothing is hidden: e^200 times as likely is a proof. Who wants no protection says so, with inf.
+#: Above this nothing is hidden: e^200 times as likely is a proof. Whoever wants no protection says so with inf.
 LARGEST_EPSILON: Final = 200.0
 # A context variable and no global flag: one thread that restores an old file must not open the limit for the others.
 _READING: Final = ContextVar("_READING", default=False)

@@ -214,7 +214,7 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
     if mu > 0.0:
         # All Gaussians as one: composing them on the grid would add its rounding once a hop.
         losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=grid, use_connect_dots=True))
-    joint = reduce(lambda one, other: one.compose(other), losses)
+    joint = reduce(lambda left, right: left.compose(right), losses)
     return float(joint.get_epsilon_for_delta(delta))
 
 

@@ -68,15 +68,15 @@ def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
     """
     _require(epsilon)
     falling = -np.sort(-np.asarray(posterior, np.float64), axis=1)
-    others = np.arange(falling.shape[1])
+    wrong = np.arange(falling.shape[1])
     # e^eps / (e^eps + m - 1), which may not overflow.
-    each = falling.cumsum(axis=1) / (1 + others * math.exp(-epsilon))
+    each = falling.cumsum(axis=1) / (1 + wrong * math.exp(-epsilon))
     best: Probabilities = each.max(axis=1)
     return best
 
 
 def least_information(classes: int, right: float) -> float:
-    """Return the information about an evenly spread class without which nobody is right so often (Fano), in nats.
+    """Return the least information about an evenly spread class that lets anybody be right so often (Fano), in nats.
 
     Args:
         classes: how many there are, at least 2.

@@ -3,7 +3,7 @@
     bytes 16 i .. 16 i + 15 of a key's stream = E(key; i),        i as 16 bytes, the highest first
 
 They are those of `KeyedStream`, bit for bit, so noise does not depend on where it is made.  The generators of tensor
-libraries are no substitute: what they gave tells what they will give.
+libraries are no substitute: their past output predicts what follows.
 
 Source: NIST FIPS 197 (2001), section 5; NIST SP 800-38A (2001), section 6.5.
 """

@@ -57,12 +57,12 @@ def derive(secret: builtins.bytes, purpose: builtins.bytes, *context: Part) -> b
         purpose: what keeps this use of the secret apart from all others.
         context: texts, whole numbers and bytes.
     """
-    info = b"".join(_told(part) for part in context)
+    info = b"".join(_encoded(part) for part in context)
     # No salt: it would have to be kept as long as the secret, and a lost one is fresh noise, which costs again.
     return HKDF(hashes.SHA256(), 32, salt=None, info=purpose + info).derive(secret)
 
 
-def _told(part: Part) -> builtins.bytes:
+def _encoded(part: Part) -> builtins.bytes:
     """A part of a context with its kind and length before it, so that no two contexts read alike."""
     if isinstance(part, builtins.bytes):
         kind, body = b"b", part

@@ -28,7 +28,7 @@ class PermanentRandomness:
     HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs
     what one report costs, and k of them up to k times that; an equal one costs nothing more.
 
-    Not hidden: that a report is the same as before or another one. Who sees all of them learns when a value changed
+    Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed
     (most likely), and when it went back, though not from what to what beyond the epsilons spent.
 
     Args:
@@ -52,7 +52,7 @@ class PermanentRandomness:
 
     def stream(self, *context: str | int | builtins.bytes) -> KeyedStream:
         """Return the stream of a context (field, value and so on), from its beginning."""
-        # The value belongs into the context: under one key for all values of a field the same noise would meet two of
+        # The value belongs in the context: under one key for all values of a field the same noise would meet two of
         # them, and their reports would show the difference.
         return KeyedStream(self._key("noise", context))
 

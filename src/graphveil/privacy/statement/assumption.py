@@ -55,7 +55,7 @@ class Assumption:
 
     @property
     def backed_by(self) -> str:
-        """The test or the document that backs it; empty where nothing is known of it."""
+        """The test or the document that backs it; empty for an unknown text."""
         return "" if self.code == "other" else ASSUMPTION_CODES[self.code].backed_by
 
     def with_facts(self, **facts: str | int) -> Assumption:

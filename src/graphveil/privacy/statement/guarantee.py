@@ -40,7 +40,7 @@ class Guarantee:
         epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
         delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
         against: who may look at what was released.
-        assumes: the public facts it leans on, in the order in which they are told.
+        assumes: the public facts it leans on, in the order in which they are stated.
         void: why the guarantee does not hold for this run, or None.
         parts: the guarantees this one was composed of.
 
@@ -65,8 +65,7 @@ class Guarantee:
     parts: tuple[Guarantee, ...] = ()
 
     def __post_init__(self) -> None:
-        # Every door checks, also for values read from files: a guarantee that was built wrong is one that people rely
-        # on.
+        # Checked however it is built, from a file too: people would rely on a guarantee that was built wrong.
         if not isinstance(self.unit, ProtectedUnit):
             raise _bad("unit", self.unit, "a ProtectedUnit")
         if not isinstance(self.against, Observer):
@@ -164,8 +163,8 @@ class Guarantee:
 
 def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
     """Refuse codes that are not those of the texts beside them."""
-    known = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
-    for name, code in zip(_CODES, known, strict=True):
+    codes = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
+    for name, code in zip(_CODES, codes, strict=True):
         if fields[name] != code:
             raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
 
@@ -232,7 +231,7 @@ def paragraph(guarantee: Guarantee) -> str:
 
 def claim(guarantee: Guarantee) -> str:
     """Return the paragraph without the assumptions, for pages that list them."""
-    # In front: who quotes the first sentence alone then quotes that nothing holds.
+    # In front: whoever quotes only the first sentence then quotes that nothing holds.
     text = f"NO GUARANTEE: {guarantee.void}. Without that it would read: " if guarantee.void else ""
     text += " ".join((*less_than_a_person(guarantee), _promise(guarantee)))
     if guarantee.parts:
@@ -242,7 +241,8 @@ def claim(guarantee: Guarantee) -> str:
 
 def less_than_a_person(guarantee: Guarantee) -> tuple[str, ...]:
     """Return the sentence that must stand first where something less than a person is protected, else nothing."""
-    # Infinite epsilon is told in stronger words already: to add what it would not have covered makes it sound smaller.
+    # An infinite epsilon is already stated in stronger words: what it would not have covered would make it sound
+    # smaller.
     if guarantee.unit.is_person or math.isinf(guarantee.epsilon):
         return ()
     return (not_a_person(guarantee.unit),)

@@ -27,8 +27,8 @@ class Observer:
     def __post_init__(self) -> None:
         # A known code with words of its own could print a weaker observer than the one that programs read from the
         # code.
-        known = self.code in OBSERVER_CODES and not self.words
-        if not known and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
+        coded = self.code in OBSERVER_CODES and not self.words
+        if not coded and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
             allowed = ", ".join(OBSERVER_CODES)
             raise InputError(f"observer {self.code!r} is not known", where="against", allowed=allowed)
 

@@ -71,8 +71,8 @@ def _unit(text: str) -> ProtectedUnit | None:
         return RELATIONSHIP_OF_ONE.times(int(of_one[1])) if int(of_one[1]) else None
     several = _SEVERAL.fullmatch(text)
     if several is not None:
-        one, count = _unit(several[2]), int(several[1])
-        return None if one is None or count < 1 else one.times(count)
+        unit, count = _unit(several[2]), int(several[1])
+        return None if unit is None or count < 1 else unit.times(count)
     beside = _OF_THAT_USER.fullmatch(text)
     if beside is not None:
         people, link = _unit(beside[1]), _UNITS.get(beside[2])
@@ -82,8 +82,8 @@ def _unit(text: str) -> ProtectedUnit | None:
 
 def _existence(text: str) -> ProtectedUnit | None:
     match = _WHETHER.fullmatch(text)
-    one = None if match is None else _UNITS.get(match[1])
-    return None if one is None else one.existence()
+    unit = None if match is None else _UNITS.get(match[1])
+    return None if unit is None else unit.existence()
 
 
 def _joined(text: str) -> ProtectedUnit | None:

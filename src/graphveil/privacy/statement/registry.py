@@ -27,23 +27,23 @@ CODES: Final = table_of((*UNIT_CODES.values(), *OBSERVER_CODES.values(), *ASSUMP
 _JOINTS: Final = re.compile(r"[+*()\s]+")
 
 
-def explained(code: str, known: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
+def explained(code: str, entries: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
     """Return what a code says: one entry, or one for each unit that it joins.
 
     Args:
         code: as it stands in a guarantee's JSON, such as "one-relationship" or "2*one-undirected-edge".
-        known: all codes that are looked in.
+        entries: all codes that are looked in.
 
     Raises:
         InputError: it is not known, naming the nearest one.
     """
     words = [word for word in _JOINTS.split(code) if word and not word.isdigit()]
-    return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code, known) for word in words or [code]))
+    return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code, entries) for word in words or [code]))
 
 
-def _entry(word: str, code: str, known: Mapping[str, Entry]) -> Entry:
-    if word in known:
-        return known[word]
-    near = get_close_matches(word, known, n=1, cutoff=0.5)
+def _entry(word: str, code: str, entries: Mapping[str, Entry]) -> Entry:
+    if word in entries:
+        return entries[word]
+    near = get_close_matches(word, entries, n=1, cutoff=0.5)
     remedy = f"did you mean {near[0]}?" if near else "graphveil explain lists all codes"
     raise InputError(f"code {code!r} is not known", where="explain", remedy=remedy)

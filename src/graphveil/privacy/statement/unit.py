@@ -121,12 +121,12 @@ class ProtectedUnit:
     def code(self) -> str:
         """The stable name: "one-relationship"; units together are joined by "+", a count stands before "*"."""
         if self.kind == "together":
-            one = "+".join(part.code for part in self.parts)
+            code = "+".join(part.code for part in self.parts)
             # Brackets, or 2*a+b would read as two of a and one b: codes are taken apart again by `explained`.
-            one = f"({one})" if self.count > 1 else one
+            code = f"({code})" if self.count > 1 else code
         else:
-            one = "other" if self.kind == "other" else self._form.entry.code
-        return (f"{self.count}*" if self.count > 1 else "") + ("whether-" if self.exists else "") + one
+            code = "other" if self.kind == "other" else self._form.entry.code
+        return (f"{self.count}*" if self.count > 1 else "") + ("whether-" if self.exists else "") + code
 
     @property
     def text(self) -> str:
@@ -135,11 +135,11 @@ class ProtectedUnit:
         if self.kind == "relationship of one person" and self.count > 1 and not self.exists:
             return f"any set of up to {self.count} relationships of one person"
         if self.kind == "together":
-            one = _joined(self.parts)
+            text = _joined(self.parts)
         else:
-            one = self.words if self.kind == "other" else self._form.entry.sentence
-        one = f"whether {one} exists" if self.exists else one
-        return f"{self.count} at once of: {one}" if self.count > 1 else one
+            text = self.words if self.kind == "other" else self._form.entry.sentence
+        text = f"whether {text} exists" if self.exists else text
+        return f"{self.count} at once of: {text}" if self.count > 1 else text
 
     @property
     def heading(self) -> str:
@@ -205,7 +205,7 @@ class ProtectedUnit:
 
 
 def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
-    """Return several units as one, those that are made of others taken apart; a single one as it is.
+    """Return several units as one: composite ones are taken apart first, and a single one is returned as it is.
 
     Args:
         units: at least one, in the order in which they will be named.

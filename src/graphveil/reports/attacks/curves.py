@@ -43,8 +43,8 @@ def _chart(name: str, title: str, results: Mapping[str, AttackResult], grid: np.
         # One limit alone: several would hide each other, and the tightest is what was promised.
         tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
         allowed = bound(grid, tightest.epsilon, tightest.delta)
-        told = f"epsilon {rounded_up(tightest.epsilon, 4)} allows at most"
-        lines.append(Line(told, GREY, _values(allowed, least), filled=True))
+        meaning = f"epsilon {rounded_up(tightest.epsilon, 4)} allows at most"
+        lines.append(Line(meaning, GREY, _values(allowed, least), filled=True))
     alt = f"Line chart of the share of members found over the share of false alarms: {', '.join(results)}."
     return Chart(name, title, alt, "false alarms", "members found", tuple(grid.tolist()), tuple(lines), log)
 

@@ -67,12 +67,12 @@ def attack_folder(
             allowed=f"a folder with {', '.join(agreement.setting.names)}, as written by graphveil federation split",
         )
     setting = agreement.setting
-    held = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
-    found = {}
+    holdings = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
+    results = {}
     for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
-        run = simulated(setting, held, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
-        found[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
-    return found
+        run = simulated(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
+        results[label] = attack_federation(name, run, nodes=nodes, seed=seed, unprotected=unprotected)
+    return results
 
 
 def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, seed: int) -> dict[str, Holding]:
@@ -87,12 +87,12 @@ def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, se
             raise DataError(f"no data of {name}", where=str(truth / name), allowed="one folder of own files a holder")
         graphs[name] = load_plain(str(truth / name), root=data_root)
         require_agreed(graphs[name], agreement, name)
-    rows = {name: {str(one): row for row, one in enumerate(_ids(graph))} for name, graph in graphs.items()}
+    rows = {name: {str(node_id): row for row, node_id in enumerate(_ids(graph))} for name, graph in graphs.items()}
     first, *rest = rows.values()
-    shared = [one for one in sorted(first) if all(one in other for other in rest)]
+    shared = [node_id for node_id in sorted(first) if all(node_id in other for other in rest)]
     if not shared:
         raise InputError("the holders share no id", where=str(truth))
-    orders = {name: torch.tensor([places[one] for one in shared]) for name, places in rows.items()}
+    orders = {name: torch.tensor([places[node_id] for node_id in shared]) for name, places in rows.items()}
     return {
         name: holding_of(graph, orders[name], labels=name == setting.label_holder, seed=seed)
         for name, graph in graphs.items()

@@ -38,7 +38,7 @@ MEASURED = (
 Found = Mapping[str, Mapping[str, "AttackResult"]]
 
 
-def kept(folder: Path) -> dict[str, dict[str, AttackResult]]:
+def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     """Return every attack that a folder remembers: attack -> attacked -> result.
 
     Raises:

@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 from graphveil.files.outputs import Say, locked_folder
 from graphveil.files.writing import writing
 from graphveil.graphs import load_plain
-from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.run import or_beside, write_found
 from graphveil.reports.base.card import write_card
 from graphveil.reports.releases.card import release_card
@@ -105,7 +105,7 @@ def keep_for_curator(
             folder.mkdir(parents=True, exist_ok=True)
         with locked_folder(folder, say):
             files = write_found(results, folder, name)
-            card = release_card(load_plain(release), release, lift=read_lift(release), attacks=kept(folder))
+            card = release_card(load_plain(release), release, lift=read_lift(release), attacks=read_attacks(folder))
             write_card(card, folder)
         return files
 

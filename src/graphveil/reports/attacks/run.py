@@ -75,16 +75,16 @@ def attack_run(
     record, method = read_run(run), load_method(public_part(run))
     split_seed = int(record.options.get("seed", 0))
     kind = str(record.options.get("split", "random"))
-    told = None if truth is None else load_plain(truth, root=data_root)
-    if told is not None and people is not None:
-        served = graph = in_rows_of(people, told)
+    original = None if truth is None else load_plain(truth, root=data_root)
+    if original is not None and people is not None:
+        served = graph = in_rows_of(people, original)
         # Who trains was drawn among those who sent a label.
         split = split_of(people, kind, split_seed)
     else:
         served = graph_of(record, data=data, root=data_root)
         split = split_of(served, kind, split_seed)
         served = apart(served, split) if keeps_apart(kind) else served
-        graph = served if told is None else with_public_edges(told, served)
+        graph = served if original is None else with_public_edges(original, served)
 
     settings = chosen_settings(record.method, record.settings)
     own = None if shadow is None else load_plain(shadow, root=data_root)

@@ -75,8 +75,8 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
         card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
-    told = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)
-    return Brief(told, open_parts(exposed), f"{assumed(guarantee)} -> {card}")
+    protected = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)
+    return Brief(protected, open_parts(exposed), f"{assumed(guarantee)} -> {card}")
 
 
 def claim(alike: Sequence[Guarantee]) -> str:
@@ -86,7 +86,7 @@ def claim(alike: Sequence[Guarantee]) -> str:
         alike: at least one; all make one promise (:class:`graphveil.reports.base.trust.Promise`).
     """
     # Marked rows must not lend their prices to what the others promise.
-    holds = [one for one in alike if not one.void] or alike
+    holds = [guarantee for guarantee in alike if not guarantee.void] or alike
     return _claim(holds[0], holds)
 
 
@@ -127,7 +127,7 @@ def _unit(guarantee: Guarantee) -> str:
 
 def _priced(alike: Sequence[Guarantee]) -> str:
     """Return unit and epsilon; of several parts the total too, lest the price of one be taken for that of all."""
-    total = f"epsilon {_prices([one.epsilon for one in alike])}"
+    total = f"epsilon {_prices([guarantee.epsilon for guarantee in alike])}"
     parts = tuple(zip(*map(trust.parts_of, alike), strict=True))
     if len(parts) == 1:
         return f"{_unit(alike[0])}: {total}"
@@ -142,19 +142,19 @@ def _part(alike: Sequence[Guarantee]) -> str:
 
 
 def _slip(alike: Sequence[Guarantee]) -> str:
-    deltas = [one.delta for one in alike]
+    deltas = [guarantee.delta for guarantee in alike]
     return f", delta {_prices(deltas)}" if any(deltas) else ""
 
 
-def _prices(found: Sequence[float]) -> str:
+def _prices(epsilons: Sequence[float]) -> str:
     """Return the least and the largest, or the only one."""
-    return " to ".join(dict.fromkeys((rounded_up(min(found)), rounded_up(max(found)))))
+    return " to ".join(dict.fromkeys((rounded_up(min(epsilons)), rounded_up(max(epsilons)))))
 
 
 def _related(guarantee: Guarantee, relationship: float | None) -> str:
     """Return the price of a whole relationship where the claim has not said it."""
-    said = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections}
-    if not guarantee.protects or relationship is None or relationship in said or math.isinf(relationship):
+    claimed = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections}
+    if not guarantee.protects or relationship is None or relationship in claimed or math.isinf(relationship):
         return ""
     return f"; one relationship: {rounded_up(relationship)}"
 

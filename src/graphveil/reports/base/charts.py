@@ -75,10 +75,10 @@ class Chart:
 
     def _draw(self, axes: Axes, line: Line) -> None:
         # The page's script bridges gaps; matplotlib would break the line at them.
-        kept = [pair for pair in zip(self.places, line.values, strict=True) if pair[1] is not None]
-        if not kept:
+        points = [pair for pair in zip(self.places, line.values, strict=True) if pair[1] is not None]
+        if not points:
             return
-        x, y = zip(*kept, strict=True)
+        x, y = zip(*points, strict=True)
         thin: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.35}
         style = thin if line.faint else {"linewidth": 1.6, "label": _short(drawable(line.name), 44).replace("$", r"\$")}
         axes.plot(x, y, color=line.colour, linestyle=":" if line.dashed else "-", **style)
@@ -153,11 +153,11 @@ def _trained(history: History) -> list[Sequence[Row]]:
 
 def _curves(epochs: tuple[int, ...], loss: Sequence[Line], share: Sequence[Line], *, noisy: bool) -> tuple[Chart, ...]:
     alt = "Line chart of the {} over the epochs."
-    shown = alt.format("loss on training and validation nodes")
-    charts = [Chart("loss", "Loss", shown, "epoch", "loss", epochs, tuple(loss))] if epochs else []
+    text = alt.format("loss on training and validation nodes")
+    charts = [Chart("loss", "Loss", text, "epoch", "loss", epochs, tuple(loss))] if epochs else []
     if share:
-        shown = alt.format(f"accuracy on validation nodes{', estimated from noisy labels,' if noisy else ''}")
-        charts.append(Chart("validation", "Validation", shown, "epoch", "accuracy, per cent", epochs, _shares(share)))
+        text = alt.format(f"accuracy on validation nodes{', estimated from noisy labels,' if noisy else ''}")
+        charts.append(Chart("validation", "Validation", text, "epoch", "accuracy, per cent", epochs, _shares(share)))
     return tuple(charts)
 
 
@@ -176,8 +176,8 @@ def _lines(
     lines = []
     for number, rows in enumerate(_trained(history)):
         # A figure that was infinite is stored as a word, see `to_json`.
-        known = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
-        values = tuple(scale * known[e] if math.isfinite(known.get(e, math.nan)) else None for e in epochs)
+        by_epoch = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
+        values = tuple(scale * by_epoch[e] if math.isfinite(by_epoch.get(e, math.nan)) else None for e in epochs)
         if any(value is not None for value in values):
             lines.append(Line(name if number == 0 else f"{name}, repeat {number + 1}", colour, values, number > 0))
     return tuple(lines)

@@ -62,22 +62,22 @@ def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool 
         metrics: what was measured, where the card tells it.
         covered: whether epsilon covers those figures.
     """
-    found = [_metric(metric) for metric in metrics]
+    values = [_metric(metric) for metric in metrics]
     results = {
         "task": {"type": TASK, "name": "node classification"},
         "dataset": {"type": printable(subject.data), "name": printable(subject.data)},
-        "metrics": found,
+        "metrics": values,
     }
     name = printable(f"{subject.method} on {subject.data}")
-    kinds = [value["type"] for value in found]
-    index = {"metrics": kinds, "model-index": [{"name": name, "results": [results]}]} if found else {}
+    kinds = [value["type"] for value in values]
+    index = {"metrics": kinds, "model-index": [{"name": name, "results": [results]}]} if values else {}
     return {
         "library_name": "graphveil",
         "pipeline_tag": TASK,
         "tags": _tags(subject),
         "datasets": [printable(subject.data)],
         **index,
-        "graphveil": _about(subject) | ({"results_covered_by_epsilon": covered} if found else {}),
+        "graphveil": _about(subject) | ({"results_covered_by_epsilon": covered} if values else {}),
     }
 
 

@@ -131,8 +131,8 @@ def save_public_model(model: Estimator, public: Path) -> None:
     # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
     with partial_folder(public / MODEL) as beside:
         kind, facts, tensors = read_method(model.save(beside))
-    shown = {**facts, "history": []} if "history" in facts else facts
-    model.keep(save_method(public, kind, shown, tensors, mode=0o666))
+    public_facts = {**facts, "history": []} if "history" in facts else facts
+    model.keep(save_method(public, kind, public_facts, tensors, mode=0o666))
 
 
 def link_old_names(run: Path) -> None:
@@ -224,20 +224,20 @@ def _check_result(file: Path, guarantee: Guarantee, ledger: Ledger, *, cut_off: 
     _require_equal(content.get("ledger"), ledger.to_dict(), file, cut_off=cut_off)
 
 
-def _require_same(stored: Any, known: Guarantee, file: Path, *, cut_off: bool) -> None:
+def _require_same(stored: Any, guarantee: Guarantee, file: Path, *, cut_off: bool) -> None:
     """Refuse another guarantee than the model's, whether or not the version that wrote it stated codes."""
     try:
-        told: Any = Guarantee.from_dict(stored).to_dict()
+        content: Any = Guarantee.from_dict(stored).to_dict()
     except (TypeError, ValueError, GraphveilError):
         # Falls through to the comparison, which then names the file.
-        told = None  # no guarantee at all
-    _require_equal(told, known.to_dict(), file, cut_off=cut_off)
+        content = None  # no guarantee at all
+    _require_equal(content, guarantee.to_dict(), file, cut_off=cut_off)
 
 
-def _require_equal(stored: object, known: object, file: Path, *, cut_off: bool) -> None:
+def _require_equal(stored: object, expected: object, file: Path, *, cut_off: bool) -> None:
     """Refuse what differs from what the model says, unless the writer of the file was stopped half-way."""
     # Both as JSON would give them back: tuples and infinities change on the way, and are no contradiction.
-    if stored != json.loads(to_json(known)) and not cut_off:
+    if stored != json.loads(to_json(expected)) and not cut_off:
         raise ModelFileError("contradicts the model", where=str(file), remedy=REMEDY)
 
 
@@ -251,11 +251,11 @@ def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
     Raises:
         ModelFileError: one is missing or was changed.
     """
-    known = _digests(folder)
+    digests = _digests(folder)
     for name in names:
         _require(folder / name)
         # Two digests are allowed while a writer replaces the file: the old content and the new one, never a third.
-        if _sha256((folder / name).read_bytes()) not in known.get(name, []):
+        if _sha256((folder / name).read_bytes()) not in digests.get(name, []):
             raise ModelFileError("was changed since it was written", where=str(folder / name), remedy=REMEDY)
 
 
@@ -273,13 +273,15 @@ def _require(file: Path) -> None:
 
 def is_cut_off(folder: Path) -> bool:
     """Whether the last writer of a part was stopped before it had written everything."""
-    known = _digests(folder) if (folder / DIGESTS).is_file() else {}
-    return any(len(set(digests)) > 1 for digests in known.values())
+    listed = _digests(folder) if (folder / DIGESTS).is_file() else {}
+    return any(len(set(digests)) > 1 for digests in listed.values())
 
 
 def _digests(folder: Path) -> dict[str, list[str]]:
     digests = read_object(folder / DIGESTS)
-    if not all(isinstance(listed, list) and all(isinstance(one, str) for one in listed) for listed in digests.values()):
+    if not all(
+        isinstance(listed, list) and all(isinstance(digest, str) for digest in listed) for listed in digests.values()
+    ):
         raise ModelFileError("is damaged", where=str(folder / DIGESTS), remedy=REMEDY)
     return dict(digests)
 

@@ -135,29 +135,29 @@ def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
     columns = {}
     for name in table.columns:
         series = table[name]
-        kept = series.dtype != pl.String
+        unchanged = series.dtype != pl.String
         # Texts come from the owner's ids: a cell that begins with "=" would run as a formula at whoever opens the
         # table.
-        columns[spreadsheet(name)] = series if kept else [None if v is None else spreadsheet(v) for v in series]
+        columns[spreadsheet(name)] = series if unchanged else [None if v is None else spreadsheet(v) for v in series]
     return pl.DataFrame(columns)
 
 
 def cost(
-    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy, links: LinkPrivacy | None = None, *, others: bool = True
+    privacy: LocalPrivacy | CuratorPrivacy | ReleasePrivacy, links: LinkPrivacy | None = None, *, newcomers: bool = True
 ) -> str:
     """What predicting costs the people of a graph, in one sentence.
 
     Args:
         privacy: the budgets of features and labels.
         links: the budget of neighbour lists, for a method that collects them.
-        others: whether people who did not report for the run can be predicted at all.
+        newcomers: whether people who did not report for the run can be predicted at all.
     """
     if isinstance(privacy, CuratorPrivacy):
         return _cost_of_query(privacy)
     if not isinstance(privacy, LocalPrivacy):
         return "predicting costs nothing more; this model knows only the nodes that were released"
     if links is not None:
-        return _cost_with_lists(privacy, links, others and privacy.collects_features)
+        return _cost_with_lists(privacy, links, newcomers and privacy.collects_features)
     if not privacy.collects_features:
         return "predicting reads no features and costs no privacy"
     if privacy.epsilon_x == math.inf:
@@ -178,8 +178,8 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
 
 
-def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) -> str:
-    if not others:
+def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, newcomers: bool) -> str:
+    if not newcomers:
         return "predicting costs nothing more; this model knows only the people who reported for the run"
     sent, bare = [], []
     if privacy.epsilon_x == math.inf:

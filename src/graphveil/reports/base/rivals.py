@@ -29,10 +29,10 @@ def difference(mine: Interval, theirs: Interval) -> Interval:
         Mean, ends and, of paired runs, each difference; in the unit of the scores.
     """
     if len(mine.runs) == len(theirs.runs) > 1:
-        leads = [one - other for one, other in zip(mine.runs, theirs.runs, strict=True)]
+        leads = [own - rival for own, rival in zip(mine.runs, theirs.runs, strict=True)]
         # Equal runs say nothing of chance: their spread would be an interval of no width.
         if len(set(leads)) > 1:
-            return over_runs([Interval(one, one, one, (one,)) for one in leads], difference=True)
+            return over_runs([Interval(gap, gap, gap, (gap,)) for gap in leads], difference=True)
     mean = mine.mean - theirs.mean
     # Newcombe's square-and-add: each end of the difference takes the two ends that are farthest apart.
     low = math.hypot(mine.mean - mine.low, theirs.high - theirs.mean)

@@ -39,8 +39,8 @@ def percent(value: float) -> str:
 
 def points(value: float) -> str:
     """A difference of fractions in signed percentage points: ``+1.2``."""
-    shown = f"{100 * value:+.1f}"
-    return "0.0" if shown in ("+0.0", "-0.0") else shown
+    text = f"{100 * value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
 
 
 def seconds(value: float) -> str:
@@ -67,20 +67,20 @@ def is_price(name: str) -> bool:
 
 
 def named(name: str, value: object) -> str:
-    """The value of a setting as :func:`shown`, an epsilon or delta rounded up.
+    """The value of a setting as :func:`value_text`, an epsilon or delta rounded up.
 
     Args:
         name: it tells whether the value is a privacy price.
         value: of any JSON type.
     """
     if not (is_price(name) and isinstance(value, float)):
-        return shown(value)
+        return value_text(value)
     from graphveil.privacy.accounting.printed import rounded_up  # its room loads numpy, which no help text needs
 
     return rounded_up(value)
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """The value of a setting: ``yes`` and ``no``, ``none``, a number as people write it, anything else as it is."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]

@@ -97,9 +97,9 @@ class Promise:
         for relation, parts in itertools.groupby(self.parts, key=lambda part: part.relation):
             change = "it may change" if relation == "replace" else "it may be added or removed"
             protected.append(f"{' and '.join(part.unit.text for part in parts)} ({change})")
-        told = f"Protected: {', and '.join(protected)}; against {self.observers}."
+        sentence = f"Protected: {', and '.join(protected)}; against {self.observers}."
         whole = together(part.unit for part in self.parts)
-        return told if whole.is_person else f"{not_a_person(whole)} {told}"
+        return sentence if whole.is_person else f"{not_a_person(whole)} {sentence}"
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
@@ -151,28 +151,28 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
     for part in parts_of(guarantee):
         if part.unit.kind == "node and own list" and math.isfinite(part.epsilon):
             two = several(part, 2)
-            prices.append(_said(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
+            prices.append(_conversion(RELATIONSHIP.text, two.epsilon, two.delta, "it stands in the lists of two nodes"))
         if not part.unit.is_connection or math.isinf(part.epsilon):
             continue
         if part.unit.count > 1 and relationship is not None:
             why = "the same noise, asked about one of them"
-            prices.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
+            prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
             continue
         whole = part
         both = part.assumption("both-ends-report")
         if both is not None:
-            prices.append(_said(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
+            prices.append(_conversion(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
         if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
             whole = replace(part, unit=RELATIONSHIP, epsilon=relationship)
             why = "both entries of an undirected edge, by the method's own accounting"
-            prices.append(_said(RELATIONSHIP.text, relationship, part.delta, why))
+            prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
         two = several(whole, 2)
-        one = "relationships" if whole is not part else f"{part.unit.heading}s"
-        prices.append(_said(f"two {one} of one person at once", two.epsilon, two.delta, "group privacy"))
+        plural = "relationships" if whole is not part else f"{part.unit.heading}s"
+        prices.append(_conversion(f"two {plural} of one person at once", two.epsilon, two.delta, "group privacy"))
     return tuple(prices)
 
 
-def _said(unit: str, epsilon: float, delta: float, why: str) -> dict[str, Any]:
+def _conversion(unit: str, epsilon: float, delta: float, why: str) -> dict[str, Any]:
     return {"unit": unit, "epsilon": epsilon, "delta": delta, "why": why}
 
 
@@ -206,8 +206,8 @@ def collections(ledger: Ledger, promise: Promise) -> str:
         return "one release" if promise.trust == "release" else "one report a person"
     once = f"about {number(trials)} trainings" if trials else "one training"
     # The first spend is the training; each further one is a prediction for other people.
-    asked = max(len(ledger.spends) - 1, 0)
-    return once if not asked else f"{once}, {asked} more predictions"
+    predictions = max(len(ledger.spends) - 1, 0)
+    return once if not predictions else f"{once}, {predictions} more predictions"
 
 
 def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened: Sequence[Sequence[str]]) -> list[str]:
@@ -230,24 +230,24 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
         next(itertools.combinations(protected, 2), None),
     )
     if pair is not None:
-        one, other = sorted(pair, key=lambda place: -len(opened[place]))
-        price = rounded_up(epsilons[one])
+        left, right = sorted(pair, key=lambda place: -len(opened[place]))
+        price = rounded_up(epsilons[left])
         sentences.append(
-            f"Across groups no epsilon is larger or smaller than another. {letter(one)}'s {price}, for "
-            f"{_promised(promises[one], opened[one])}, is neither a weaker nor a stronger promise than {price} would "
-            f"be in {letter(other)}, for {_promised(promises[other], opened[other])}: "
-            f"{_differences(promises[one], promises[other])}."
+            f"Across groups no epsilon is larger or smaller than another. {letter(left)}'s {price}, for "
+            f"{_promised(promises[left], opened[left])}, is neither a weaker nor a stronger promise than {price} would "
+            f"be in {letter(right)}, for {_promised(promises[right], opened[right])}: "
+            f"{_differences(promises[left], promises[right])}."
         )
-    for one, other in itertools.combinations(protected, 2):
-        first, second = promises[one], promises[other]
+    for left, right in itertools.combinations(protected, 2):
+        first, second = promises[left], promises[right]
         shared = [part.short for part in first.parts if part in second.parts]
         if shared and (first.trust, first.against) == (second.trust, second.against):
             sentences.append(
-                f"{letter(one)} and {letter(other)} both protect {_and(shared)}: what that alone costs may be compared "
-                "between them."
+                f"{letter(left)} and {letter(right)} both protect {_and(shared)}: what that alone costs may be "
+                "compared between them."
             )
         if _counts_entries(first, second) or _counts_entries(second, first):
-            entries, whole = (one, other) if _counts_entries(first, second) else (other, one)
+            entries, whole = (left, right) if _counts_entries(first, second) else (right, left)
             sentences.append(
                 f"{letter(entries)} counts one of the two entries of an undirected edge. What its rows say of one "
                 f"relationship, both entries, may be compared with {letter(whole)}'s epsilon at the same delta."
@@ -260,11 +260,11 @@ def _promised(promise: Promise, opened: Sequence[str]) -> str:
     return promise.unit + (f" with {_and(opened)} unprotected" if opened else "")
 
 
-def _counts_entries(one: Promise, other: Promise) -> bool:
+def _counts_entries(first: Promise, second: Promise) -> bool:
     """Whether one promise is for single entries of the undirected edges that the other is for."""
-    same = (one.trust, one.against) == (other.trust, other.against)
+    same = (first.trust, first.against) == (second.trust, second.against)
     # Only this pair of units has a conversion by the method's own accounting.
-    units = [tuple(part.unit for part in promise.parts) for promise in (one, other)]
+    units = [tuple(part.unit for part in promise.parts) for promise in (first, second)]
     return same and units == [(EDGE_ENTRY,), (UNDIRECTED_EDGE,)]
 
 
@@ -273,20 +273,20 @@ def letter(place: int) -> str:
     return chr(ord("A") + place) if place < 26 else f"group {place + 1}"
 
 
-def _apart(one: Promise, other: Promise) -> bool:
-    return one.trust != other.trust and not set(one.parts) & set(other.parts)
+def _apart(first: Promise, second: Promise) -> bool:
+    return first.trust != second.trust and not set(first.parts) & set(second.parts)
 
 
-def _differences(one: Promise, other: Promise) -> str:
+def _differences(first: Promise, second: Promise) -> str:
     """Why two promises cannot be compared."""
     why = []
-    if {part.unit for part in one.parts} != {part.unit for part in other.parts}:
+    if {part.unit for part in first.parts} != {part.unit for part in second.parts}:
         why.append("other units")
-    if one.trust != other.trust:
+    if first.trust != second.trust:
         why.append("other people are trusted")
-    if {part.relation for part in one.parts} != {part.relation for part in other.parts}:
+    if {part.relation for part in first.parts} != {part.relation for part in second.parts}:
         why.append("another change")
-    if one.against != other.against:
+    if first.against != second.against:
         why.append("other observers")
     return _and(why)
 

@@ -125,16 +125,16 @@ def used_settings(settings: Mapping[str, Any], guarantee: Guarantee) -> dict[str
         settings: of the method, as a run was given them.
         guarantee: of the run.
     """
-    told = dict(settings)
-    if told.get("unit", "") is None:
-        told["unit"] = f"{guarantee.unit.text} (by default)"
-    if told.get("relationships", "") is None:
-        del told["relationships"]  # of unit k-edges alone
-    if told.get("epsilon", "") is None:
-        told["epsilon"] = "no total, one for each part"
-    if told.get("delta") and not guarantee.delta and math.isfinite(guarantee.epsilon):
-        told["delta"] = f"0 (no mechanism of this run needs one; {rounded_up(told['delta'])} where one does)"
-    return told
+    used = dict(settings)
+    if used.get("unit", "") is None:
+        used["unit"] = f"{guarantee.unit.text} (by default)"
+    if used.get("relationships", "") is None:
+        del used["relationships"]  # of unit k-edges alone
+    if used.get("epsilon", "") is None:
+        used["epsilon"] = "no total, one for each part"
+    if used.get("delta") and not guarantee.delta and math.isfinite(guarantee.epsilon):
+        used["delta"] = f"0 (no mechanism of this run needs one; {rounded_up(used['delta'])} where one does)"
+    return used
 
 
 def spread_over(score: Interval) -> str:
@@ -153,9 +153,9 @@ def lift_sentence(record: RunRecord) -> str:
     lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "No controls were trained, so the lift is unknown."
-    one = len(lift.runs) == 1
-    where = " in this one run" if one else ""
-    more = " To check other splits and other noise, use --repeats 10." if one else ""
+    single = len(lift.runs) == 1
+    where = " in this one run" if single else ""
+    more = " To check other splits and other noise, use --repeats 10." if single else ""
     what = _bought(record, best)
     # The interval decides, not the mean: a sentence claims no more than was measured.
     if lift.high < 0:
@@ -300,8 +300,10 @@ def _features(record: RunRecord) -> str:
     """The features a run used, in words; nothing where it used none."""
     if any("features" in unit.covers and epsilon < math.inf for unit, epsilon, _ in _units(record)):
         return "the private features"
-    known = record.privacy.guarantee.epsilon == math.inf or record.privacy.guarantee.against == RELEASE_READERS
-    used = known or record.settings.get("epsilon_x") == math.inf
+    features_public = (
+        record.privacy.guarantee.epsilon == math.inf or record.privacy.guarantee.against == RELEASE_READERS
+    )
+    used = features_public or record.settings.get("epsilon_x") == math.inf
     return "the features" if used else ""
 
 
@@ -325,11 +327,11 @@ def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
         settings: of the method; an epsilon of infinity declares a part public.
     """
     units = unit_epsilons(guarantee)
-    shown = [f"{unit.text}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
+    entries = [f"{unit.text}: {rounded_up(e)}" + (f" (delta {rounded_up(d)})" if d else "") for unit, e, d in units]
     if guarantee.epsilon < math.inf:
-        shown += [f"{part}: not protected" for part in _declared_public(settings)]
+        entries += [f"{part}: not protected" for part in _declared_public(settings)]
     together = f"; {_together(units)} together: {rounded_up(guarantee.epsilon)}" if len(units) > 1 else ""
-    return ", ".join(shown) + together
+    return ", ".join(entries) + together
 
 
 def _together(units: tuple[Priced, ...]) -> str:
@@ -351,8 +353,8 @@ def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
         settings: of the method; an epsilon of infinity declares a part public.
     """
     units = dict.fromkeys(spend.unit for spend in ledger.spends)
-    shown = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
-    return ", ".join([*shown, *(f"{part} not protected" for part in _declared_public(settings))])
+    entries = [f"{unit} {rounded_up(ledger.total(unit)[0])}" for unit in units]
+    return ", ".join([*entries, *(f"{part} not protected" for part in _declared_public(settings))])
 
 
 def _declared_public(settings: Mapping[str, Any]) -> list[str]:

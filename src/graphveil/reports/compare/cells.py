@@ -162,13 +162,13 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
     records = []
     for place, cell in enumerate(cells, start=1):
         name = f"cells/{cell.file}"
-        kept = (folder.path / name).exists()
-        if not kept:
+        finished = (folder.path / name).exists()
+        if not finished:
             record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
             # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
             folder.keep(name, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
         records.append(_read_cell(folder.path / name, cell))
-        if kept:
+        if finished:
             folder.remember(name)
     return records
 

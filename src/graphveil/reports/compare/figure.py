@@ -58,11 +58,11 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
         ticks = sorted({row.parts[across].epsilon for row in rows})
         names = [rounded_up(tick) for tick in ticks]
         label, lines = axis_label(group, rows, across), lines_of(group, rows, across)
-        for shift, (line, one) in enumerate(lines.items()):
+        for shift, (line, line_rows) in enumerate(lines.items()):
             # Lines are moved apart a little, or their intervals would cover each other.
             step = 0.05 * (shift - (len(lines) - 1) / 2)
-            points = [(ticks.index(row.parts[across].epsilon) + step, row) for row in one]
-            _line(axes, points, line, colours[one[0].method], MARKERS[shift % len(MARKERS)])
+            points = [(ticks.index(row.parts[across].epsilon) + step, row) for row in line_rows]
+            _line(axes, points, line, colours[line_rows[0].method], MARKERS[shift % len(MARKERS)])
     else:
         names, label = [_wrapped(called(group, row), 14) for row in rows], "no epsilon"
         for place, row in enumerate(rows):
@@ -85,12 +85,14 @@ def varied(rows: Sequence[Row]) -> int:
 
 def axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
     """What the epsilon axis is of, and at which epsilon the other parts stay."""
-    others = {}
+    fixed_epsilons = {}
     for place, part in enumerate(group.promise.parts):
         values = {row.parts[place].epsilon for row in rows}
         if place != across and len(values) == 1:
-            others[part.short] = rounded_up(values.pop())
-    fixed = "".join(f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in others.items())  # stays on one line
+            fixed_epsilons[part.short] = rounded_up(values.pop())
+    fixed = "".join(
+        f", {short}\u00a0at\u00a0{epsilon}" for short, epsilon in fixed_epsilons.items()
+    )  # stays on one line
     return _wrapped(f"epsilon of {group.promise.parts[across].unit.text}{fixed}", _WRAP)
 
 
@@ -98,12 +100,12 @@ def lines_of(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[R
     """Rows that belong to one line: of one method, all other epsilons equal."""
     lines: dict[str, list[Row]] = {}
     for row in rows:
-        others = [
+        epsilons = [
             f"{part.short} {rounded_up(row.parts[place].epsilon)}"
             for place, part in enumerate(group.promise.parts)
-            if place != across and len({one.parts[place].epsilon for one in rows}) > 1
+            if place != across and len({other.parts[place].epsilon for other in rows}) > 1
         ]
-        lines.setdefault(", ".join([called(group, row), *others]), []).append(row)
+        lines.setdefault(", ".join([called(group, row), *epsilons]), []).append(row)
     return {name: sorted(line, key=lambda row: row.parts[across].epsilon) for name, line in lines.items()}
 
 

@@ -11,7 +11,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
-from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.attacks.release import ENDING
 from graphveil.reports.base import rivals
 from graphveil.reports.base.record import interval_from_dict
@@ -76,7 +76,7 @@ def read_finished(folder: Path) -> tuple[Row, str]:
     else:
         allowed = "a folder that graphveil train, release or federation join wrote"
         raise ModelFileError(f"nothing finished in {folder}", allowed=allowed)
-    attacks = {name: one for place in attacked for name, one in _attacks(place, row.method).items()}
+    attacks = {name: result for place in attacked for name, result in _attacks(place, row.method).items()}
     return replace(row, folder=str(folder), attacks=attacks), tested
 
 
@@ -151,8 +151,8 @@ def _outcome(folder: Path) -> dict[str, Any]:
 def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
     """What attacks found in a folder's model, beside a plain network."""
     attacks = {}
-    for name, results in kept(folder).items():
-        mine = results.get(method) or next((one for label, one in results.items() if label != PLAIN), None)
+    for name, results in read_attacks(folder).items():
+        mine = results.get(method) or next((result for label, result in results.items() if label != PLAIN), None)
         if mine is not None:
             attacks[name] = Attacked.of(mine, results.get(PLAIN))
     return attacks

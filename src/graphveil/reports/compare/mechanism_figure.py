@@ -89,9 +89,9 @@ def _marks(
     axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement], read: _Read
 ) -> None:
     for place, epsilon in enumerate(epsilons):
-        shown = [result for result in results if result.epsilon == epsilon]
-        heights = [names.index(result.mechanism) + _rows(place, len(epsilons)) for result in shown]
-        axes.plot([read(result) for result in shown], heights, **_style(place, len(epsilons)))
+        marked = [result for result in results if result.epsilon == epsilon]
+        heights = [names.index(result.mechanism) + _rows(place, len(epsilons)) for result in marked]
+        axes.plot([read(result) for result in marked], heights, **_style(place, len(epsilons)))
 
 
 def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement]) -> None:

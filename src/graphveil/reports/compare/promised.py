@@ -18,8 +18,8 @@ def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
     """
     return (
         ("Guarantee", "; ".join(_claims(group))),
-        ("Not protected", _told(group.rows, lambda row: brief.open_parts(row.exposed))),
-        ("Assumes", f"{_told(group.rows, lambda row: brief.assumed(row.guarantee))} -> {where}"),
+        ("Not protected", _by_methods(group.rows, lambda row: brief.open_parts(row.exposed))),
+        ("Assumes", f"{_by_methods(group.rows, lambda row: brief.assumed(row.guarantee))} -> {where}"),
     )
 
 
@@ -41,7 +41,7 @@ def _claims(group: Group) -> Iterable[str]:
     return dict.fromkeys(brief.claim([row.guarantee]) for row in group.rows)
 
 
-def _told(rows: Iterable[Row], say: Callable[[Row], str]) -> str:
+def _by_methods(rows: Iterable[Row], say: Callable[[Row], str]) -> str:
     same: dict[str, list[Row]] = {}
     for row in rows:
         same.setdefault(say(row), []).append(row)

@@ -237,10 +237,10 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
             else (first.scores.best_rival, rivals.lead(first))
         )
         return best, None if best is None else scores[0][best], lead
-    best = max(scores[0], key=lambda name: sum(one[name].mean for one in scores), default=None)
+    best = max(scores[0], key=lambda name: sum(by_name[name].mean for by_name in scores), default=None)
     if best is None:
         return None, None, None
-    theirs = [one[best] for one in scores]
+    theirs = [by_name[best] for by_name in scores]
     leads = [_one_lead(record, best, other, kind) for record, other in zip(group, theirs, strict=True)]
     return best, over_runs(theirs), over_runs(leads, difference=True)
 

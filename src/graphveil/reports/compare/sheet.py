@@ -61,7 +61,7 @@ class Sheet:
             alike.setdefault(row.promise, []).append(row)
         order = list(trust.HEADS)
         promises = sorted(alike, key=lambda promise: order.index(promise.trust))
-        return tuple(Group(trust.letter(i), one, tuple(alike[one])) for i, one in enumerate(promises))
+        return tuple(Group(trust.letter(i), promise, tuple(alike[promise])) for i, promise in enumerate(promises))
 
     @property
     def void(self) -> str | None:
@@ -101,8 +101,8 @@ def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
         rows: one for each method and point of the axes, seeds put together.
     """
     count = len(comparison.seeds)
-    one = "the test nodes of one run"
-    over = f"95% intervals over {f'{count} runs or {one}, the wider' if count > 1 else one}"
+    nodes = "the test nodes of one run"
+    over = f"95% intervals over {f'{count} runs or {nodes}, the wider' if count > 1 else nodes}"
     split = comparison.options.get("split", "random")
     tested = "" if split == "random" else f", split {split}"
     varied = tuple(axis for axis, values in comparison.axes.items() if len(values) > 1)

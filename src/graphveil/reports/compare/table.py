@@ -27,8 +27,8 @@ MARKDOWN: Final = "table.md"
 
 def epsilon_columns(group: Group) -> list[str]:
     """The headings of a group's epsilons: each names its unit."""
-    shown = [f"epsilon: {part.short}" for part in group.promise.parts]
-    return [*shown, *(["epsilon: together"] if len(shown) > 1 else []), *(["delta"] if group.deltas else [])]
+    names = [f"epsilon: {part.short}" for part in group.promise.parts]
+    return [*names, *(["epsilon: together"] if len(names) > 1 else []), *(["delta"] if group.deltas else [])]
 
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
@@ -41,9 +41,9 @@ def epsilon_cells(group: Group, row: Row) -> list[str]:
     Returns:
         As many texts as `epsilon_columns` has headings; prices are rounded up.
     """
-    shown = [rounded_up(part.epsilon) for part in row.parts]
-    shown += [rounded_up(row.guarantee.epsilon)] if len(shown) > 1 else []
-    return [*shown, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
+    epsilons = [rounded_up(part.epsilon) for part in row.parts]
+    epsilons += [rounded_up(row.guarantee.epsilon)] if len(epsilons) > 1 else []
+    return [*epsilons, *([rounded_up(row.guarantee.delta)] if group.deltas else [])]
 
 
 def columns(page: Sheet, group: Group) -> list[str]:
@@ -53,13 +53,13 @@ def columns(page: Sheet, group: Group) -> list[str]:
         page: all groups; a column of lifts stands in all tables or in none.
         group: of that page.
     """
-    shown = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
+    names = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
     # Lifts by page, leads by group: rivals share a promise, controls need none.
-    shown += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
-    shown += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
+    names += ["lift, points (95%)", "over"] if _any(page.rows, "lift") else []
+    names += ["lead, points (95%)", "over rival"] if _any(group.rows, "lead") else []
     for attack in _attacks(group.rows):
-        shown += [f"{attack}: AUC (95%)", f"{attack}: found at 1% false alarms, %"]
-    return [*shown, "read", *(["other units"] if _any_units(group) else []), "runs", "seconds"]
+        names += [f"{attack}: AUC (95%)", f"{attack}: found at 1% false alarms, %"]
+    return [*names, "read", *(["other units"] if _any_units(group) else []), "runs", "seconds"]
 
 
 def cells(page: Sheet, group: Group, row: Row) -> list[str]:
@@ -73,16 +73,16 @@ def cells(page: Sheet, group: Group, row: Row) -> list[str]:
     Returns:
         As many texts as `columns` has headings.
     """
-    shown = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
-    shown += [with_interval(row.accuracy)]
-    shown += [with_lift(row.lift), row.best_control or "-"] if _any(page.rows, "lift") else []
-    shown += [with_lift(row.lead), row.best_rival or "-"] if _any(group.rows, "lead") else []
+    texts = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
+    texts += [with_interval(row.accuracy)]
+    texts += [with_lift(row.lift), row.best_control or "-"] if _any(page.rows, "lift") else []
+    texts += [with_lift(row.lead), row.best_rival or "-"] if _any(group.rows, "lead") else []
     for attack in _attacks(group.rows):
-        shown += list(attack_cells(row.attacks.get(attack)))
-    shown += [row.collected]
-    shown += ["; ".join(map(trust.conversion_text, row.other_units))] if _any_units(group) else []
+        texts += list(attack_cells(row.attacks.get(attack)))
+    texts += [row.collected]
+    texts += ["; ".join(map(trust.conversion_text, row.other_units))] if _any_units(group) else []
     runs = "-" if row.accuracy is None else str(len(row.accuracy.runs))
-    return [*shown, runs, "-" if row.seconds is None else f"{row.seconds:.1f}"]
+    return [*texts, runs, "-" if row.seconds is None else f"{row.seconds:.1f}"]
 
 
 def with_interval(score: Interval | None) -> str:
@@ -137,14 +137,14 @@ def markdown_text(page: Sheet) -> str:
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
         lines += ["", *_assumed(group)]
     remarks = [*page.comparable, *page.notes]
-    lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in remarks)] if remarks else []
+    lines += ["## What may be compared", "", *(f"- {markdown(remark)}" for remark in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
 
 
 def _assumed(group: Group) -> list[str]:
     """What a group assumes, a fact an item; nothing where nothing is."""
-    told = promised.facts(group)
-    return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in told), ""] if told else []
+    assumptions = promised.facts(group)
+    return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in assumptions), ""] if assumptions else []
 
 
 def csv_text(page: Sheet) -> str:
@@ -161,10 +161,10 @@ def csv_text(page: Sheet) -> str:
     writer.writerow([*head, "best_control", "best_rival", "collected", "runs", "seconds", "void"])
     for group in page.groups:
         for row in group.rows:
-            one = row.to_dict()
-            line: list[Any] = [group.letter, *(one[key] for key in ("method", "folder", "data"))]
+            facts = row.to_dict()
+            line: list[Any] = [group.letter, *(facts[key] for key in ("method", "folder", "data"))]
             line += [row.axes.get(axis, "") for axis in axes]
-            line += [one[key] for key in ("trust", "unit", "relation", "against", "epsilon", "delta")]
+            line += [facts[key] for key in ("trust", "unit", "relation", "against", "epsilon", "delta")]
             line += ["; ".join(f"{part.unit.text}: {part.epsilon!r}" for part in row.parts), row.epsilon_relationship]
             line += row.protects.values()
             line += itertools.chain(*(_three(getattr(row, what)) for what in scores))
@@ -224,5 +224,5 @@ def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     """
     files = {"folder": "", "table": MARKDOWN, "figure": "figure.png"}
     paths = {key: None if folder is None else folder / name for key, name in files.items()}
-    shown = {key: str(path) if path is not None and path.exists() else None for key, path in paths.items()}
-    return {**facts, **content(page), **shown}
+    existing = {key: str(path) if path is not None and path.exists() else None for key, path in paths.items()}
+    return {**facts, **content(page), **existing}

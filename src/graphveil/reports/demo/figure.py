@@ -81,13 +81,13 @@ def _spread(score: Interval) -> list[list[float]]:
 
 def _attacked(axes: Axes, place: int, way: Way) -> None:
     """The same attack on what is not protected and on what is."""
-    exposed, found = way.exposed.auc.mean, way.found.auc.mean
-    axes.annotate("", (found, place), (exposed, place), arrowprops={"arrowstyle": "-|>", "color": GREY, "shrinkB": 5})
-    axes.plot(exposed, place, "D", color=ORANGE, markersize=7)
-    axes.plot(found, place, "o", color=BLUE, markersize=8)
+    before, after = way.unprotected.auc.mean, way.protected.auc.mean
+    axes.annotate("", (after, place), (before, place), arrowprops={"arrowstyle": "-|>", "color": GREY, "shrinkB": 5})
+    axes.plot(before, place, "D", color=ORANGE, markersize=7)
+    axes.plot(after, place, "o", color=BLUE, markersize=8)
     axes.annotate(
-        f"{SECRETS[way.found.name]}: {exposed:.2f} to {found:.2f}",
-        ((exposed + found) / 2, place),
+        f"{SECRETS[way.protected.name]}: {before:.2f} to {after:.2f}",
+        ((before + after) / 2, place),
         xytext=(0, 9),
         textcoords="offset points",
         ha="center",

@@ -70,7 +70,7 @@ class Way:
         accuracy: on the test nodes. control, control_accuracy: the best that does without the private data in question.
         lift: accuracy minus it, paired by node.
         guarantee: what is protected.
-        exposed: what an attack finds where nothing is protected. found: what the same attack finds here.
+        unprotected: what an attack finds where nothing is protected. protected: what the same attack finds here.
     """
 
     trust: str
@@ -80,8 +80,8 @@ class Way:
     control_accuracy: Interval
     lift: Interval
     guarantee: Guarantee
-    exposed: AttackResult
-    found: AttackResult
+    unprotected: AttackResult
+    protected: AttackResult
 
     @property
     def unit(self) -> str:
@@ -97,7 +97,7 @@ class Way:
             "control": {"name": self.control, **self.control_accuracy.to_dict()},
             "lift": self.lift.to_dict(),
             "guarantee": self.guarantee.to_dict(),
-            "attack": {"unprotected": self.exposed.to_dict(), "protected": self.found.to_dict()},
+            "attack": {"unprotected": self.unprotected.to_dict(), "protected": self.protected.to_dict()},
         }
 
 
@@ -185,12 +185,12 @@ class _Stage:
         network = baseline("gcn", epochs=_EPOCHS, seed=self.seed)
         return network.fit(self.graph, split=self.split, randomness=self.randomness)
 
-    def way(self, trust: str, method: str, exposed: AttackResult) -> tuple[Way, Any]:
+    def way(self, trust: str, method: str, unprotected: AttackResult) -> tuple[Way, Any]:
         """Return one way and its fitted method.
 
         Args:
             trust: who is trusted. method: what is trained.
-            exposed: what an attack found where nothing is protected; the same one is played here.
+            unprotected: what an attack found where nothing is protected; the same one is played here.
         """
         # Rivals and ceilings would take most of the minute, and say nothing of what trust buys.
         how: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
@@ -198,7 +198,7 @@ class _Stage:
         scores = result.scores
         if scores.best_control is None or scores.lift is None:
             raise InputError("no control can be trained", where=f"{method} on {self.graph.schema.name}")
-        self._say(f"attack {exposed.name} on {method}")
+        self._say(f"attack {unprotected.name} on {method}")
         way = Way(
             trust,
             method,
@@ -207,8 +207,8 @@ class _Stage:
             scores.controls[scores.best_control],
             scores.lift,
             result.privacy.guarantee,
-            exposed,
-            found=self.attacked(exposed.name, result.model),
+            unprotected,
+            protected=self.attacked(unprotected.name, result.model),
         )
         return way, result.model
 
@@ -228,11 +228,11 @@ class _Stage:
         chosen: dict[str, Any] = {"mode": GUESSES, "hops": 2, **BUDGETS[GUESSES]}
         setting = Setting.of(members, len(self.graph.schema.classes), **chosen)
         name, how = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
-        found: list[AttackResult] = []
+        results: list[AttackResult] = []
         # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
         for unprotected in (True, False):
             run = simulated(setting, holdings, unprotected=unprotected, name=name, **how)  # type: ignore[arg-type]
-            found.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
+            results.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
         together, alone = _right(head_of(run.holdings))
         return Way(
             "organisations",
@@ -242,7 +242,7 @@ class _Stage:
             interval([alone]),
             interval([together - alone], difference=True),
             guarantee_of(setting, void=self.randomness.void),
-            *found,
+            *results,
         )
 
     def _say(self, stage: str) -> None:
@@ -255,5 +255,7 @@ def _right(head: LabelHead) -> tuple[np.ndarray, np.ndarray]:
     if head.predictions is None or head.alone is None:
         raise InputError("no round was finished", where="federation")
     answers = (head.predictions, head.alone)
-    together, alone = ((found.argmax(dim=1) == head.labels)[head.test].double().numpy() for found in answers)
+    together, alone = (
+        (probabilities.argmax(dim=1) == head.labels)[head.test].double().numpy() for probabilities in answers
+    )
     return together, alone

@@ -19,7 +19,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
-from graphveil.reports.attacks.files import Found, attacks_section, kept
+from graphveil.reports.attacks.files import Found, attacks_section, read_attacks
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
@@ -83,7 +83,7 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
     Raises:
         DataError: a file of it is damaged. ModelFileError: it was changed, or a file of an attack is damaged.
     """
-    attacks = {**kept(folder.parent), **kept(folder)}
+    attacks = {**read_attacks(folder.parent), **read_attacks(folder)}
     try:
         outcome = read_json(folder / OUTCOME)
         ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
@@ -106,20 +106,21 @@ def check_party(folder: Path) -> None:
     if (folder / DIGESTS).is_file():
         require_unchanged(folder, (OUTCOME, GUARANTEE, LEDGER))
     outcome = read_object(folder / OUTCOME)
-    said = read_object(folder / GUARANTEE) if (folder / GUARANTEE).is_file() else outcome.get("guarantee")
-    if not isinstance(said, Mapping):
+    guarantee = read_object(folder / GUARANTEE) if (folder / GUARANTEE).is_file() else outcome.get("guarantee")
+    if not isinstance(guarantee, Mapping):
         return
-    if outcome.get("guarantee", said) != said or outcome.get("epsilon", said.get("epsilon")) != said.get("epsilon"):
+    epsilon = guarantee.get("epsilon")
+    if outcome.get("guarantee", guarantee) != guarantee or outcome.get("epsilon", epsilon) != epsilon:
         raise ModelFileError(f"contradicts {GUARANTEE}", where=str(folder / OUTCOME), remedy=REMEDY)
     if (folder / AGREEMENT).is_file():
-        _check_agreed(folder, said, outcome.get("party"))
+        _check_agreed(folder, guarantee, outcome.get("party"))
 
 
-def _check_agreed(folder: Path, said: Mapping[str, Any], party: object) -> None:
+def _check_agreed(folder: Path, guarantee: Mapping[str, Any], party: object) -> None:
     """Refuse a guarantee other than the one agreed on, and a ledger without the spends that it takes."""
     setting = read_agreement(folder).setting
     agreed = guarantee_of(setting).to_dict()
-    if any(said.get(name) != agreed[name] for name in ("epsilon", "delta")):
+    if any(guarantee.get(name) != agreed[name] for name in ("epsilon", "delta")):
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / GUARANTEE), remedy=REMEDY)
     ledger = read_ledger(folder / LEDGER)
     # The label holder is the one who reads guesses: it publishes none of its own.
@@ -136,11 +137,11 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
-    told = f"Mode {outcome['mode']}, {outcome['publications']} publications"
+    line = f"Mode {outcome['mode']}, {outcome['publications']} publications"
     if math.isinf(float(outcome["epsilon"])):
-        return f"{told}, without noise"
+        return f"{line}, without noise"
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
-    return f"{told}: epsilon {each} each, {total} in total"
+    return f"{line}: epsilon {each} each, {total} in total"
 
 
 def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
@@ -161,26 +162,26 @@ def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bought(outcome: Mapping[str, Any]) -> Section:
     """Return the accuracy, where the party knows it, and the free baseline that it is to be held against."""
-    told = "Only the label holder can measure accuracy."
+    accuracy = "Only the label holder can measure accuracy."
     if "accuracy" in outcome:
         score = interval_from_dict(outcome["accuracy"])
-        found = f"{text.percent(score.mean)}% ({words.interval(score)})"
-        told = f"Accuracy on {outcome['test_nodes']:,} test nodes: {found}. {words.ON_TRUTH}"
+        share = f"{text.percent(score.mean)}% ({words.interval(score)})"
+        accuracy = f"Accuracy on {outcome['test_nodes']:,} test nodes: {share}. {words.ON_TRUTH}"
     if "accuracy_alone" in outcome:
         alone = interval_from_dict(outcome["accuracy_alone"]).mean
         lift = text.percent(interval_from_dict(outcome["accuracy"]).mean - alone)
-        said = (
+        comparison = (
             f"Lift over the free baseline: {lift} points; the label holder's own network alone: {text.percent(alone)}%."
         )
-        return Section(cards.RESULTS, (Paragraph(told), Paragraph(said, strong=True)))
+        return Section(cards.RESULTS, (Paragraph(accuracy), Paragraph(comparison, strong=True)))
     none = Paragraph("Lift over the free baseline: not measured.", strong=True)
-    parts = (Paragraph(told), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
+    parts = (Paragraph(accuracy), none, Paragraph(_ALONE), Command("graphveil train sage DATA"))
     return Section(cards.RESULTS, parts)
 
 
 def _wire(outcome: Mapping[str, Any]) -> Section:
     """Return what this party sent and received, and what each kind of message reveals."""
-    kinds = sorted({(one["from"], one["to"], one["kind"]) for one in outcome["messages"]})
+    kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
     rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
     if not rows:
         return Section("Messages sent and received", (Points(("Nothing.",)),))

@@ -36,10 +36,10 @@ from graphveil.federation.crypto.keys import (
     write_identity,
 )
 from graphveil.federation.vertical import feature_parts, vertical_partition
+from graphveil.files.columns import width_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.files.writing import writing
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
-from graphveil.graphs.declared.columns import width_of
 from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.tables.write import write_folder
 from graphveil.graphs.value.checks import require_one_label
@@ -99,7 +99,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
     split = published_split(graph) or random_split(graph, seed)
     generator = torch.Generator().manual_seed(seed)
-    said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
+    summary: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
         dealt = vertical_partition(graph, shares, seed=seed)
         chosen = feature_parts(graph.schema, shares, seed=seed)
@@ -115,7 +115,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
                 features_from_rows(x[order.numpy()]),
                 place[edge_index],
                 graph.y[order] if mine else torch.full((nodes,), -1),
-                graph.schema.derived(kept=features.tolist(), name=name, private=PRIVATE_PARTS),
+                graph.schema.derived(selected=features.tolist(), name=name, private=PRIVATE_PARTS),
                 ids=[ids[row] for row in order.tolist()],
                 masks=masks,
                 like=graph,
@@ -123,8 +123,8 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
             write_folder(part, folder / name, format="parquet")
             names = {"names": [column.name for column in part.schema.columns]} if part.schema.columns else {}
             counts = {"columns": len(features), **names, "edges": int(edge_index.shape[1])}
-            said["holders"].append({"name": name, **counts, "labels": mine})
-    return said
+            summary["holders"].append({"name": name, **counts, "labels": mine})
+    return summary
 
 
 def facts_of(source: Path, port: int) -> Facts:
@@ -210,23 +210,23 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
     Raises:
         InputError: an unknown key, or a value of another type.
     """
-    found: dict[str, Option] = {}
+    settings: dict[str, Option] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
         key = key.replace("-", "_")
         require_options([key], "--set")
         kind = type(OPTIONS[key])
         try:
-            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+            settings[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
             raise InputError(f"{key} = {text!r}", where="--set", allowed=_WORDS[kind]) from error
-    if "epsilon" not in found:
+    if "epsilon" not in settings:
         raise InputError(
             "no epsilon",
             where="--epsilon",
             allowed="the total of all publications of one holder, such as 8; or inf: no privacy against the server",
         )
-    return found
+    return settings
 
 
 def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
@@ -235,15 +235,15 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
     Raises:
         InputError: not NAME=FILE, no such file, or a certificate that names another party.
     """
-    found = {}
+    certificates = {}
     for pair in pairs:
         name, _, file = pair.partition("=")
         if not file or not Path(file).is_file():
             raise InputError(f"certificate {pair!r}", allowed="NAME=FILE of a certificate in PEM")
-        found[name] = read_bytes(Path(file))
-        if name_of(found[name]) != name:
-            raise InputError(f"the certificate is that of {name_of(found[name])}", where=file, allowed=name)
-    return found
+        certificates[name] = read_bytes(Path(file))
+        if name_of(certificates[name]) != name:
+            raise InputError(f"the certificate is that of {name_of(certificates[name])}", where=file, allowed=name)
+    return certificates
 
 
 def make_key(name: str, path: Path) -> dict[str, Any]:
@@ -265,37 +265,37 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
 
 
 def write_parties(
-    path: Path, name: str, facts: Facts, settings: Mapping[str, Option], known: Mapping[str, bytes]
+    path: Path, name: str, facts: Facts, settings: Mapping[str, Option], certificates: Mapping[str, bytes]
 ) -> dict[str, Any]:
     """Write one folder a party and return who is in it.
 
     Args:
         settings: at least epsilon; all others are written with their defaults, so that whoever signs reads them.
-        known: certificates of parties that keep their own keys.
+        certificates: certificates of parties that keep their own keys.
 
     Raises:
         InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
     """
     names = [party.name for party in facts.parties]
-    for who in known:
+    for who in certificates:
         if who not in names:
             raise InputError(f"a certificate of {who}", where="--certificate", allowed=", ".join(names))
-    made = {who: new_identity(who) for who in names if who not in known}
-    certificates = {**{who: identity.certificate for who, identity in made.items()}, **known}
-    parties = tuple(replace(party, certificate=certificates[party.name].decode()) for party in facts.parties)
+    identities = {who: new_identity(who) for who in names if who not in certificates}
+    all_certificates = {**{who: identity.certificate for who, identity in identities.items()}, **certificates}
+    parties = tuple(replace(party, certificate=all_certificates[party.name].decode()) for party in facts.parties)
     whole = {**OPTIONS, **settings}
     text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
     agreement = parse_agreement(text.encode(), where=str(path))
-    signatures = sign(text.encode(), tuple(made.values()))
+    signatures = sign(text.encode(), tuple(identities.values()))
     with new_folder(path) as folder:
         for party in parties:
             place = folder / party.name
             # Only for parties whose key was made here; the others' keys never leave their own machines.
-            if party.name in made:
-                write_identity(made[party.name], place)
+            if party.name in identities:
+                write_identity(identities[party.name], place)
             else:
                 place.mkdir(mode=0o700)
-                write_bytes(place / CERTIFICATE, certificates[party.name])
+                write_bytes(place / CERTIFICATE, all_certificates[party.name])
             write_text(place / FILE, text)
             write_text(place / SIGNATURES, signatures)
     return {
@@ -303,8 +303,8 @@ def write_parties(
         "folder": str(path),
         "mode": agreement.setting.protocol.mode,
         "agreement": agreement.hash.hex(),
-        "parties": [_introduced(party, party.name in made) for party in parties],
-        "unsigned": [who for who in names if who not in made],
+        "parties": [_introduced(party, party.name in identities) for party in parties],
+        "unsigned": [who for who in names if who not in identities],
     }
 
 
@@ -331,7 +331,7 @@ def take_agreement(folder: Path, file: Path) -> None:
         write_bytes(there, data)
 
 
-def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
     """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
 
     Args:
@@ -353,7 +353,7 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
         raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
     signed: dict[str, str] = {}
-    for source in (file, *others):
+    for source in (file, *signature_files):
         if source != file or file.is_file():
             signed |= _signatures(source, agreement)
     signed |= json.loads(sign(data, (identity,)))
@@ -367,16 +367,16 @@ def add_signature(folder: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
     }
 
 
-def _introduced(party: Party, made: bool) -> dict[str, Any]:
-    shown = {"certificate": fingerprint_of(party.certificate.encode()), "made": made}
-    return {"name": party.name, "role": party.role, "address": party.address, **shown}
+def _introduced(party: Party, has_key: bool) -> dict[str, Any]:
+    key_facts = {"certificate": fingerprint_of(party.certificate.encode()), "made": has_key}
+    return {"name": party.name, "role": party.role, "address": party.address, **key_facts}
 
 
 def _signatures(file: Path, agreement: Agreement) -> dict[str, str]:
     """Return the signatures in a file after checking each."""
     try:
-        found = dict(read_json(file))
-        checked = {str(name): bytes.fromhex(str(text)) for name, text in found.items()}
+        content = dict(read_json(file))
+        checked = {str(name): bytes.fromhex(str(text)) for name, text in content.items()}
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(file)) from error
     except (ValueError, TypeError) as error:

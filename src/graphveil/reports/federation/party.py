@@ -103,15 +103,15 @@ def read_status(folder: Path) -> dict[str, Any]:
     """
     file = folder / STATUS
     try:
-        found = read_json(file)
+        content = read_json(file)
     except FileNotFoundError as error:
         raise DataError("no run has started here", where=str(folder)) from error
     kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
-    right = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in kinds.items())
-    total = found.get("epsilon_total", "") if right else ""
-    if not (right and (total is None or _is_price(total, found.get("epsilon")))):
+    right = isinstance(content, dict) and all(type(content.get(key)) is kind for key, kind in kinds.items())
+    total = content.get("epsilon_total", "") if right else ""
+    if not (right and (total is None or _is_price(total, content.get("epsilon")))):
         raise DataError("is not a status file", where=str(file), remedy="run the party again: it writes a new one")
-    return dict(found)
+    return dict(content)
 
 
 def _is_price(*values: object) -> bool:
@@ -259,22 +259,22 @@ def _write_outcome(
     if outcome.head is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.head, [(ids or [])[row] for row in outcome.order.tolist()])
         answer["files"] += ["predictions.csv", "metrics.jsonl"]
-    kept = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
-    with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in kept.items()}):
+    contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
+    with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in contents.items()}):
         pass
     return answer
 
 
 def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
     """Return count and bytes of each kind of message between each two parties, in the order of first sight."""
-    found: dict[tuple[str, str, str], list[int]] = {}
+    totals: dict[tuple[str, str, str], list[int]] = {}
     for entry in transcript.entries:
-        sums = found.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
+        sums = totals.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
         sums[0] += 1
         sums[1] += entry.bytes
     return [
         {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
-        for (kind, sender, to), (count, size) in found.items()
+        for (kind, sender, to), (count, size) in totals.items()
     ]
 
 
@@ -283,20 +283,20 @@ def _price(kind: str, per_round: float) -> dict[str, float]:
 
 
 def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[str]) -> dict[str, Any]:
-    found = head.predictions
-    if found is None:
+    probabilities = head.predictions
+    if probabilities is None:
         return {}
-    names = [agreement.classes[place] for place in found.argmax(dim=1).tolist()]
-    columns = {f"p_{label}": found[:, place].tolist() for place, label in enumerate(agreement.classes)}
+    names = [agreement.classes[place] for place in probabilities.argmax(dim=1).tolist()]
+    columns = {f"p_{label}": probabilities[:, place].tolist() for place, label in enumerate(agreement.classes)}
     text = spreadsheet_table(pl.DataFrame({"id": ids, "class": names, **columns})).write_csv()
     write_text(folder / "predictions.csv", text)
     rows = "\n".join(to_json(row) for row in head.history)
     write_text(folder / "metrics.jsonl", rows + "\n")
-    hit = (found.argmax(dim=1) == head.labels)[head.test]
-    said: dict[str, Any] = {"test_nodes": len(hit), "best_round": head.best}
+    hit = (probabilities.argmax(dim=1) == head.labels)[head.test]
+    facts: dict[str, Any] = {"test_nodes": len(hit), "best_round": head.best}
     if len(hit):
-        said["accuracy"] = interval([hit.numpy()]).to_dict()
+        facts["accuracy"] = interval([hit.numpy()]).to_dict()
     if len(hit) and head.alone is not None:
         alone = (head.alone.argmax(dim=1) == head.labels)[head.test]
-        said["accuracy_alone"] = interval([alone.numpy()]).to_dict()
-    return said
+        facts["accuracy_alone"] = interval([alone.numpy()]).to_dict()
+    return facts

@@ -57,13 +57,15 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
     """
     file = folder / FILE
     try:
-        found = parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
+        agreement = parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
         signatures = dict(read_json(folder / SIGNATURES)) if (folder / SIGNATURES).exists() else {}
     except FileNotFoundError as error:
         raise DataError("is missing", where=str(file), remedy="graphveil federation init makes it") from error
     except (ValueError, TypeError) as error:
         raise DataError("is not a JSON object", where=str(folder / SIGNATURES)) from error
-    return found, [p.name for p in found.parties if not _signed(p.certificate, found.data, signatures.get(p.name))]
+    return agreement, [
+        p.name for p in agreement.parties if not _signed(p.certificate, agreement.data, signatures.get(p.name))
+    ]
 
 
 def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
@@ -120,14 +122,14 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
 
 def priced(setting: Setting) -> dict[str, Any]:
     """Return what one publication costs, who reads it, how large its noise is, and what each unit pays."""
-    found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.model.width}
-    found |= {"units": _units(setting)}
+    facts = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.model.width}
+    facts |= {"units": _units(setting)}
     if setting.person:
         paid = setting.of_person
-        return found | {"delta": paid.delta, **_report(setting), **paid.facts}
+        return facts | {"delta": paid.delta, **_report(setting), **paid.facts}
     if setting.protocol.mode == "guesses":
-        return found | {"delta": 0.0, **_report(setting)}
-    return found | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
+        return facts | {"delta": 0.0, **_report(setting)}
+    return facts | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
 
 
 def _report(setting: Setting) -> dict[str, Any]:
@@ -172,36 +174,36 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
     """The noise at the same total epsilon, if holders published less often."""
     if setting.price.public or setting.protocol.mode == "guesses":
         return []
-    found = []
+    choices = []
     for every in sorted({*_FEWER, setting.training.republish, setting.training.epochs}):
         if every <= setting.training.epochs:
             other = setting.with_options(republish=every, opened=True).publication
-            found.append({"republish": every, "publications": other.rounds, "sigma": other.sigma})
-    return found
+            choices.append({"republish": every, "publications": other.rounds, "sigma": other.sigma})
+    return choices
 
 
 def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
-    found = []
+    advice = []
     total = traffic_of(setting, nodes, rows).total(setting.publications)
     rowwise = setting.with_options(mode="individual", unit="publication", degree_bound=0)
     alone = traffic_of(rowwise, nodes, rows).total(setting.publications)
     if setting.protocol.mode == "shared-linear" and total > 50e9:
-        found.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
-    shown = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
+        advice.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
+    rows_text = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
     if setting.price.public:
-        found.append(f"epsilon inf: {setting.reader} sees {shown}; give --epsilon a number to protect them")
+        advice.append(f"epsilon inf: {setting.reader} sees {rows_text}; give --epsilon a number to protect them")
     elif setting.protocol.mode != "guesses":
-        found.append(_ONE_GUESS)
+        advice.append(_ONE_GUESS)
         if (
             setting.publication.sigma * setting.model.width**0.5 > 3
             and setting.training.republish < setting.training.epochs
         ):
-            found.append("the noise is longer than a row: raise republish, so that there are fewer publications")
+            advice.append("the noise is longer than a row: raise republish, so that there are fewer publications")
     elif setting.privacy.epsilon > _SEEN:
         epsilon, keep = rounded_up(setting.privacy.epsilon), setting.guessing.keep
-        found.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
+        advice.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
     if math.isinf(setting.privacy.epsilon_y):
         who = "all holders are given" if setting.protocol.mode == "guesses" else "the server can learn"
         names = "" if setting.protocol.mode == "guesses" else " up to their names"
-        found.append(f"{who} the training labels{names}; epsilon_y=4 would randomize them")
-    return found
+        advice.append(f"{who} the training labels{names}; epsilon_y=4 would randomize them")
+    return advice

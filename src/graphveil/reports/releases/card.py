@@ -56,7 +56,7 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
     guarantee = release.guarantee
     # Only the folder's name: the path of the curator's disk has no place on a published card.
     typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
-    shown = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
+    section = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
     return Card(
         title=f"Privacy card: {graph.schema.name}, released by {release.method}",
         sentence=f"{claim(guarantee)} {_POST}",
@@ -65,7 +65,7 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
             cards.protected(guarantee, words.trusted(guarantee)),
             cards.exposed(words.not_protected(guarantee, release.settings)),
             _lift(lift, folder),
-            shown,
+            section,
             *_content(graph),
             cards.spent(release.ledger),
             _settings(release),
@@ -132,9 +132,9 @@ def _content(graph: Graph) -> tuple[Section, ...]:
 
 
 def _settings(release: Release) -> Section:
-    made = f"Made by graphveil {release.version}, {text.moment(release.created)}"
+    origin = f"Made by graphveil {release.version}, {text.moment(release.created)}"
     used = words.used_settings(release.settings, release.guarantee)
-    return Section("Settings", (Points((text.settings(used), made)),))
+    return Section("Settings", (Points((text.settings(used), origin)),))
 
 
 def counts(graph: Graph) -> dict[str, int | None]:
@@ -143,8 +143,8 @@ def counts(graph: Graph) -> dict[str, int | None]:
     public = graph.get("public_edges")
     if public is None or not graph.release.edges:
         return {"edges": listed, "public": None, "made": None}
-    known = int(public.sum()) // 2
-    return {"edges": listed, "public": known, "made": listed - known}
+    public_count = int(public.sum()) // 2
+    return {"edges": listed, "public": public_count, "made": listed - public_count}
 
 
 def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -155,15 +155,15 @@ def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [(meaning, *(_figure(part.get(key)) for part in parts)) for key, meaning in FIGURES.items()]
 
 
-def curator_figures(kept: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def curator_figures(private: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The curator's own figures as rows: distance to the truth of the released graph, and of its public edges alone."""
-    ours, theirs = (kept[part] for part in _DISTANCES)
+    ours, theirs = (private[part] for part in _DISTANCES)
     return [(name, _figure(ours[name]), _figure(theirs.get(name))) for name in ours]
 
 
-def overlap_sentence(kept: Mapping[str, Any]) -> str:
+def overlap_sentence(private: Mapping[str, Any]) -> str:
     """How many made edges are true private ones, beside chance."""
-    overlap = kept["overlap"]
+    overlap = private["overlap"]
     inside = overlap["low"] <= overlap["common"] <= overlap["high"]
     verdict = "no more than chance" if inside else "other than chance"
     hits = f"{overlap['common']:,} of {overlap['synthetic']:,} generated edges are true private ones"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.attacks.files import Found, kept
+from graphveil.reports.attacks.files import Found, read_attacks
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.charts import Charts, overlaid_charts
@@ -36,15 +36,15 @@ def write_against(run: Path, other: Path) -> Path:
         ModelFileError: there is no run in one of them, or a file of it is damaged or was changed.
         WriteError: the disk refuses.
     """
-    sides = [(folder.resolve().name, read_run(folder), kept(folder)) for folder in (run, other)]
+    sides = [(folder.resolve().name, read_run(folder), read_attacks(folder)) for folder in (run, other)]
     page = run / f"against-{text.plain_name(sides[1][0])}.html"
     write_with_mode(page, against_html(sides[0], sides[1]))
     return page
 
 
-def against_html(one: _Side, other: _Side) -> str:
+def against_html(left: _Side, right: _Side) -> str:
     """Return the page: each side is the name of a folder, its record and the attacks on it."""
-    sides = (one, other)
+    sides = (left, right)
     voids = [f"{name} ({record.privacy.guarantee.void})" for name, record, _ in sides if record.privacy.guarantee.void]
     tabs = (
         ("Overview", (_scores(sides), _settings(sides))),
@@ -55,7 +55,7 @@ def against_html(one: _Side, other: _Side) -> str:
     return rendered(
         "beside.html.j2",
         kind="two runs side by side",
-        title=f"{one[0]} against {other[0]}",
+        title=f"{left[0]} against {right[0]}",
         note="For whoever made both runs: it holds what was measured on true data.",
         void=", ".join(voids),
         tabs=tabs,
@@ -92,7 +92,7 @@ def _settings(sides: tuple[_Side, _Side]) -> Section:
     # Prices stand in the table of guarantees: in one column, those of different units would look comparable.
     names = [name for name in {**mine, **theirs} if name not in _PLACES and not text.is_price(name)]
     rows = [
-        Row((name, *(text.shown(side[name]) if name in side else "-" for side in (mine, theirs))))
+        Row((name, *(text.value_text(side[name]) if name in side else "-" for side in (mine, theirs))))
         for name in names
         if mine.get(name) != theirs.get(name)
     ]
@@ -107,11 +107,11 @@ def _training(sides: tuple[_Side, _Side]) -> Section:
     )
     if not curves:
         return Section("How they learned", (Paragraph("Neither was trained over epochs."),))
-    told = (
+    legend = (
         "A colour for each run. Loss: solid on training nodes, dashed on validation nodes. Bold: the first repeat; "
         "thin: others."
     )
-    return Section("How they learned", (Charts(curves), Paragraph(told)))
+    return Section("How they learned", (Charts(curves), Paragraph(legend)))
 
 
 def _guarantees(sides: tuple[_Side, _Side]) -> Section:
@@ -125,8 +125,8 @@ def _guarantees(sides: tuple[_Side, _Side]) -> Section:
         Row((name, *(prices.get(promise, "-") for promise in promises)))
         for (name, _, _), prices in zip(sides, priced, strict=True)
     )
-    told = "Epsilon (and delta) of each unit. A dash: the run does not state that unit. Columns do not compare."
-    return Section("Guarantees side by side", (Paragraph(told), Table(("run", *heads), rows)))
+    caption = "Epsilon (and delta) of each unit. A dash: the run does not state that unit. Columns do not compare."
+    return Section("Guarantees side by side", (Paragraph(caption), Table(("run", *heads), rows)))
 
 
 def _prices(guarantee: Guarantee) -> Iterator[tuple[tuple[str, str], str]]:
@@ -145,15 +145,17 @@ def _promise(name: str, record: RunRecord) -> Section:
 
 
 def _attacks(sides: tuple[_Side, _Side]) -> Section:
-    found = [{(a, label): r for a, results in attacks.items() for label, r in results.items()} for *_, attacks in sides]
-    names = sorted({key for side in found for key in side})
+    by_attack = [
+        {(a, label): r for a, results in attacks.items() for label, r in results.items()} for *_, attacks in sides
+    ]
+    names = sorted({key for side in by_attack for key in side})
     if not names:
         return Section("Attacks", (Paragraph("None was run on either."),))
     rows = tuple(
-        Row((f"{attack}: {label}", *(_auc(side.get((attack, label))) for side in found))) for attack, label in names
+        Row((f"{attack}: {label}", *(_auc(side.get((attack, label))) for side in by_attack))) for attack, label in names
     )
-    told = Paragraph("AUC with its 95% interval; 0.5 is guessing. Measured on true data: not covered by epsilon.")
-    return Section("Attacks", (told, Table(("attack", *(name for name, _, _ in sides)), rows)))
+    caption = Paragraph("AUC with its 95% interval; 0.5 is guessing. Measured on true data: not covered by epsilon.")
+    return Section("Attacks", (caption, Table(("attack", *(name for name, _, _ in sides)), rows)))
 
 
 def _auc(result: object) -> str:

@@ -44,7 +44,7 @@ class About:
     @classmethod
     def of(cls, record: RunRecord) -> About:
         """The public part of a record."""
-        what = record.method, record.data, _told(record), record.privacy.epsilon_relationship, record.version
+        what = record.method, record.data, _with_file_names(record), record.privacy.epsilon_relationship, record.version
         return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class About:
         return cls(*facts, guarantee, ledger)
 
 
-def _told(record: RunRecord) -> dict[str, Any]:
+def _with_file_names(record: RunRecord) -> dict[str, Any]:
     """Return the settings, and of each file that they name its own name and checksum, not where its maker keeps it."""
     options = METHODS[record.method].options if record.method in METHODS else {}
     named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
@@ -88,7 +88,7 @@ def digest_key(setting: str) -> str:
 def public_card(about: About) -> Card:
     """Return the card that may be handed on: what is protected, from whom, at which price."""
     used = text.settings(words.used_settings(about.settings, about.guarantee))
-    made = f"Settings: {used}", f"Made by graphveil {about.version}"
+    points = f"Settings: {used}", f"Made by graphveil {about.version}"
     return Card(
         title=f"Privacy card: {about.method} on {about.data}",
         sentence=claim(about.guarantee),
@@ -98,7 +98,7 @@ def public_card(about: About) -> Card:
             cards.exposed(words.not_protected(about.guarantee, about.settings)),
             Section(cards.RESULTS, (Paragraph(_ELSEWHERE),)),
             cards.spent(about.ledger),
-            Section("Settings", (Points(made),)),
+            Section("Settings", (Points(points),)),
         ),
         matter=front_matter.of_model(Subject("run", about.method, about.data, about.guarantee, about.version)),
     )
@@ -135,10 +135,10 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
 def measured(record: RunRecord) -> list[Metric]:
     """Return the score of a run and its lift over the best control, where that is known, as hubs list them."""
     name, sentence = words.figure(record)
-    found = [Metric("f1" if name == "micro F1" else "accuracy", sentence, record.scores.accuracy)]
+    metrics = [Metric("f1" if name == "micro F1" else "accuracy", sentence, record.scores.accuracy)]
     if record.scores.lift is not None:
-        found.append(Metric("lift", f"lift over the best control, {record.scores.best_control}", record.scores.lift))
-    return found
+        metrics.append(Metric("lift", f"lift over the best control, {record.scores.best_control}", record.scores.lift))
+    return metrics
 
 
 def _connections(price: float | None) -> tuple[str, ...]:
@@ -166,10 +166,10 @@ def results(record: RunRecord, name: str) -> Section:
     sentence = (
         f"{figure} on the test nodes, per cent; 95% intervals over {words.intervals_over(record.scores.accuracy)}."
     )
-    told = Paragraph(f"{sentence} {words.measured_with(record)}")
+    caption = Paragraph(f"{sentence} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))
-    return Section(cards.RESULTS, (told, table, *lift, *_standing(record)))
+    return Section(cards.RESULTS, (caption, table, *lift, *_standing(record)))
 
 
 def _scores(score: Interval) -> tuple[str, str]:

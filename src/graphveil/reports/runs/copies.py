@@ -41,9 +41,9 @@ def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None
         graph: the truth.
         split: who trained, validated and tested.
     """
-    shown = shareable(model, graph)
+    shared = shareable(model, graph)
     # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
-    return shown if _kept_on_devices(model.guarantee) else own(model, graph, split), shown
+    return shared if _kept_on_devices(model.guarantee) else own(model, graph, split), shared
 
 
 def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
@@ -63,13 +63,13 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     # Several labels a node have no one class to be right or wrong about.
     parts = _parts(split, drawn)
     return Picture(
-        told=(_shown(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
+        caption=(_extent(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
         total=nodes,
         classes=_classes(graph),
         places=_as_pairs(places_of(true, len(drawn))),
         predicted=_predicted(model, drawn),
-        edges=_kept(_told_apart(model, graph, true, drawn)),
-        labels=() if labels is None else tuple(int(one) for one in labels[drawn]),
+        edges=_drawn_edges(_told_apart(model, graph, true, drawn)),
+        labels=() if labels is None else tuple(int(label) for label in labels[drawn]),
         parts=tuple(parts),
         covered=tuple(_covered(model.guarantee, _may_have_private_edges(graph, drawn))),
         names=tuple(str(row) for row in drawn.tolist()),
@@ -112,12 +112,12 @@ def _open_copy(model: Estimator, links: Structure, kind: str, what: str) -> Pict
     pairs = pairs_among(links.edge_index, drawn)
     covered = "Covered by the guarantee: drawn are predictions and " + what + "; no true label, no name."
     return Picture(
-        told=(_shown(drawn, nodes), covered),
+        caption=(_extent(drawn, nodes), covered),
         total=nodes,
         classes=_classes(links),
         places=_as_pairs(places_of(pairs, len(drawn))),
         predicted=_predicted(model, drawn),
-        edges=_kept({kind: pairs}),
+        edges=_drawn_edges({kind: pairs}),
     )
 
 
@@ -126,8 +126,8 @@ def _published(model: Estimator, graph: Graph) -> Graph | None:
     # What other methods publish are sums, and no graph.
     if model.guarantee.against != RELEASE_READERS:
         return None
-    made: Graph | None = getattr(model, "published", None)
-    return graph if made is None else made
+    published: Graph | None = getattr(model, "published", None)
+    return graph if published is None else published
 
 
 def _told_apart(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
@@ -146,15 +146,15 @@ def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
     return {kind: np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2) for kind, pairs in kinds.items()}
 
 
-def _kept(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
+def _drawn_edges(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return as many edges of each kind as are drawn, chosen at random where there are more."""
     # A fixed seed: this is a choice of what is drawn, and no noise that would protect anybody.
     rng = np.random.default_rng(_SEED)
-    kept = {}
+    edges = {}
     for kind, pairs in kinds.items():
         some = np.sort(rng.choice(len(pairs), min(len(pairs), MOST_EDGES), replace=False))
-        kept[kind] = _as_pairs(pairs[some])
-    return kept
+        edges[kind] = _as_pairs(pairs[some])
+    return edges
 
 
 def _as_pairs(rows: np.ndarray) -> tuple[tuple[int, int], ...]:
@@ -184,15 +184,15 @@ def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
     aspects = {aspect for unit in units for aspect in unit.covers}
     connected = any(unit.covers_connections for unit in units)
     for own_edges in private:
-        said = [word for word in ("features", "label") if word in aspects]
-        yield ", ".join([*said, *(["edges"] if connected and own_edges else [])]) or "nothing"
+        hidden = [word for word in ("features", "label") if word in aspects]
+        yield ", ".join([*hidden, *(["edges"] if connected and own_edges else [])]) or "nothing"
 
 
 def _classes(links: Structure) -> tuple[str, ...]:
     return tuple(printable(name) for name in links.schema.classes)
 
 
-def _shown(drawn: np.ndarray, nodes: int) -> str:
+def _extent(drawn: np.ndarray, nodes: int) -> str:
     if len(drawn) == nodes:
         return f"All {nodes:,} nodes are drawn, and at most {MOST_EDGES:,} edges of a kind."
     return (

@@ -48,11 +48,11 @@ class Drawing:
     def nodes(self) -> tuple[Key, ...]:
         """The legend of the nodes: the class predicted for them, and rings where that is wrong."""
         used = sorted(set(self.picture.predicted))
-        counts = {one: self.picture.predicted.count(one) for one in used}
+        counts = {label: self.picture.predicted.count(label) for label in used}
         return tuple(
-            Key(_colour(one), f"predicted {self.picture.classes[one]} ({counts[one]:,})")
-            for one in used
-            if one < len(self.picture.classes)
+            Key(_colour(label), f"predicted {self.picture.classes[label]} ({counts[label]:,})")
+            for label in used
+            if label < len(self.picture.classes)
         )
 
     @property
@@ -65,34 +65,34 @@ class Drawing:
     @property
     def wrong(self) -> str:
         """How many predictions are wrong, of those drawn whose label is known; nothing in a copy without labels."""
-        known = [
-            (one, true) for one, true in zip(self.picture.predicted, self.picture.labels, strict=False) if true >= 0
-        ]
-        if not known:
+        pairs = zip(self.picture.predicted, self.picture.labels, strict=False)
+        wrong = [predicted != label for predicted, label in pairs if label >= 0]
+        if not wrong:
             return ""
-        errors = sum(one != true for one, true in known)
-        return f"{errors:,} of the {len(known):,} predictions drawn are wrong: they are rings."
+        return f"{sum(wrong):,} of the {len(wrong):,} predictions drawn are wrong: they are rings."
 
     @property
     def alt(self) -> str:
         """What the picture shows, for those who do not see it."""
-        lines = (*self.picture.told, *(key.meaning for key in self.edges), self.wrong)
+        lines = (*self.picture.caption, *(key.meaning for key in self.edges), self.wrong)
         return " ".join(line for line in lines if line)
 
     def svg(self) -> str:
         """The picture as an ``<svg>`` element: dots of a class and lines of a kind are one path, so it stays small."""
         lines = [self._path(kind, pairs) for kind, pairs in self.picture.edges.items()]
-        dots = [self._dots(one) for one in sorted(set(self.picture.predicted))]
+        dots = [self._dots(label) for label in sorted(set(self.picture.predicted))]
         return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join([*lines, *dots, self._rings()])}</svg>'
 
     def numbers(self) -> dict[str, Any]:
         """What the page's script draws, as JSON types."""
         kinds = [{"word": _word(kind), "colour": _stroke(kind), "pairs": of} for kind, of in self.picture.edges.items()]
-        colours = [_colour(one) for one in range(len(self.picture.classes))]
+        colours = [_colour(label) for label in range(len(self.picture.classes))]
         whole = self.picture
-        told = {"places": whole.places, "predicted": whole.predicted, "classes": whole.classes, "labels": whole.labels}
         return {
-            **told,
+            "places": whole.places,
+            "predicted": whole.predicted,
+            "classes": whole.classes,
+            "labels": whole.labels,
             "parts": whole.parts,
             "covered": whole.covered,
             "names": whole.names,
@@ -107,8 +107,8 @@ class Drawing:
         width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
         return _stroked(steps, _stroke(kind), width, opacity)
 
-    def _dots(self, one: int) -> str:
-        return _filled(self._where(lambda node: self.picture.predicted[node] == one), _colour(one), 5.5)
+    def _dots(self, label: int) -> str:
+        return _filled(self._where(lambda node: self.picture.predicted[node] == label), _colour(label), 5.5)
 
     def _rings(self) -> str:
         """Wrong predictions: a spot of the page's colour inside the dot."""
@@ -134,8 +134,8 @@ def _stroked(path: str, colour: str, width: float, opacity: float) -> str:
     return f'<path d="{path}" {style}/>' if path else ""
 
 
-def _colour(one: int) -> str:
-    return COLOURS[one % len(COLOURS)]
+def _colour(label: int) -> str:
+    return COLOURS[label % len(COLOURS)]
 
 
 def _stroke(kind: str) -> str:

@@ -39,7 +39,7 @@ from graphveil.methods.registry import files_of
 from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.reports.attacks.files import kept
+from graphveil.reports.attacks.files import read_attacks
 from graphveil.reports.base import parts
 from graphveil.reports.base.card import pages, read_as_is
 from graphveil.reports.base.files import new_folder, to_json, write_text
@@ -166,26 +166,26 @@ class _Reserving:
     def __init__(self, account: Account, reserve: Callable[[], object]) -> None:
         self._account, self._reserve = account, reserve
 
-    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
+    def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
         """See `Account`; raises WriteError where there is no space, with nothing spent."""
         # First the space, then the spend: a full disk must not cost epsilon for an answer that cannot be kept.
         self._reserve()
-        return self._account.settle(held, paid)
+        return self._account.settle(previous, paid)
 
 
-def reserve(model: Estimator, path: Path, more: int, held: ExitStack) -> ExitStack:
+def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitStack:
     """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
 
     Args:
         model: as opened from the run; its ledger is given another account, in place.
         path: folder of the run.
         more: bytes by which the run grows, at most.
-        held: ends the reservation at the latest.
+        stack: ends the reservation at the latest.
 
     Returns:
         What holds the space, to be closed before `keep_spending`.
     """
-    rooms = held.enter_context(ExitStack())
+    rooms = stack.enter_context(ExitStack())
     # Twice: files are written beside the old ones before they take their place.
     size = more + 2 * sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     place = parts.public_part(path) / parts.LEDGER
@@ -244,8 +244,8 @@ def read_run(path: Path) -> RunRecord:
         ModelFileError: there is no run there, or a file of it is damaged or was changed.
     """
     record = _record(path)
-    kept = parts.checked(path)
-    return _paid(record, kept.guarantee, kept.ledger)
+    checked = parts.checked(path)
+    return _paid(record, checked.guarantee, checked.ledger)
 
 
 def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
@@ -282,8 +282,8 @@ def rewrite_public_card(path: Path) -> About:
     Raises:
         ModelFileError: a file of it is missing, damaged or was changed.
     """
-    kept, about = parts.checked(path), _about(path)
-    _write_public_card(replace(about, guarantee=kept.guarantee, ledger=kept.ledger), path)
+    checked, about = parts.checked(path), _about(path)
+    _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
 
 
@@ -349,11 +349,11 @@ def _write_drawn(record: RunRecord, model: Estimator, folder: Path, fixed: Mappi
 
     split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
     # Two pictures and not one of which parts are left out: what is told apart from the start cannot slip through.
-    mine, shown = copies(model, graph, split)
-    told = None if shown is None else _picture_json(shown)
-    if told is not None:
-        write_text(folder / parts.PUBLIC / PICTURE, told)
-    own = told if mine is shown or mine is None else _picture_json(mine)
+    mine, shared = copies(model, graph, split)
+    shared_json = None if shared is None else _picture_json(shared)
+    if shared_json is not None:
+        write_text(folder / parts.PUBLIC / PICTURE, shared_json)
+    own = shared_json if mine is shared or mine is None else _picture_json(mine)
     _write(record, model, folder, {**fixed, **({} if own is None else {PICTURE: own})})
 
 
@@ -403,10 +403,10 @@ def _readme(guarantee: Guarantee, covered: str, nobody: str) -> str:
 
 
 def _about(public: Path) -> About:
-    kept = parts.checked(public)
+    checked = parts.checked(public)
     try:
         content = parts.read_object(public / parts.ABOUT)
-        return About.from_dict(content, guarantee=kept.guarantee, ledger=kept.ledger)
+        return About.from_dict(content, guarantee=checked.guarantee, ledger=checked.ledger)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"is damaged: {error}", where=str(public / parts.ABOUT)) from error
 
@@ -416,9 +416,9 @@ def _ledger_json(ledger: Ledger, guarantee: Guarantee) -> str:
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
-    attacks = kept(folder)
-    made = {**pages(run_card(record, attacks)), REPORT: page_html(record, attacks, _picture(folder))}
-    for name, content in made.items():
+    attacks = read_attacks(folder)
+    contents = {**pages(run_card(record, attacks)), REPORT: page_html(record, attacks, _picture(folder))}
+    for name, content in contents.items():
         parts.write_with_mode(folder / name, content)
     if parts.public_part(folder) != folder:
         _write_public_card(About.of(record), parts.public_part(folder))

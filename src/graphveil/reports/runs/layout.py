@@ -75,8 +75,8 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     place = rng.standard_normal((nodes, 2))
     for step in range(_STEPS):
         # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
-        others = place[rng.integers(nodes, size=(nodes, _OTHERS))]
-        apart = place[:, None, :] - others
+        sampled = place[rng.integers(nodes, size=(nodes, _OTHERS))]
+        apart = place[:, None, :] - sampled
         push = (apart / (np.sum(apart**2, axis=2, keepdims=True) + 0.01)).mean(axis=1)
         pull = links @ place / degree - place * (links.sum(axis=1)[:, None] > 0)
         move = 1.5 * push + pull - 0.12 * place

@@ -90,14 +90,14 @@ def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
 
 
 def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:
-    source, kept = str(record.options.get("source", record.data)), _root(record.options)
+    source, stored_root = str(record.options.get("source", record.data)), _root(record.options)
     # Runs of older versions keep what was typed, which may be a folder as seen from another one.
     if not is_name(source) and not Path(source).is_dir():
         raise InputError(f"its graph lay in {source}, and is not there", where=str(record.run), remedy=_REMEDY)
-    return source, kept if root is None else root
+    return source, stored_root if root is None else root
 
 
 def _root(options: Mapping[str, Any]) -> Path | None:
-    kept = options.get("data_root")
+    root = options.get("data_root")
     # Of a root that is gone nothing can be read; the usual one may hold the same public set.
-    return Path(str(kept)) if kept is not None and Path(str(kept)).is_dir() else None
+    return Path(str(root)) if root is not None and Path(str(root)).is_dir() else None

@@ -56,15 +56,15 @@ class Bar:
         return words.measured(self.score)
 
     @property
-    def shown(self) -> str:
+    def number(self) -> str:
         """The number beside it."""
         return text.percent(self.score.mean)
 
     @property
-    def told(self) -> str:
+    def tooltip(self) -> str:
         """What one reads who points at it."""
         runs = ", ".join(text.percent(run) for run in self.score.runs)
-        return f"{self.name}: {self.shown} (95%: {words.interval(self.score)}); runs: {runs}"
+        return f"{self.name}: {self.number} (95%: {words.interval(self.score)}); runs: {runs}"
 
 
 def page_html(record: RunRecord, attacks: Found, picture: Picture | None = None) -> str:
@@ -118,7 +118,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "standing": words.rival_sentence(record),
         "spends": _spends(record),
         "totals": _totals(record),
-        "settings": [(key, text.shown(value)) for key, value in {**used, **record.options}.items()],
+        "settings": [(key, text.value_text(value)) for key, value in {**used, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
         "spread_over": words.intervals_over(record.scores.accuracy),
@@ -128,9 +128,9 @@ def _content(record: RunRecord) -> dict[str, Any]:
 
 
 def _attacked(record: RunRecord, attacks: Found) -> dict[str, Any]:
-    found = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
+    summary = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
     section = attacks_section(attacks, attack_command(record))
-    return {"attacks": section, "attack_curves": tuple(_curves(attacks)), "found": found}
+    return {"attacks": section, "attack_curves": tuple(_curves(attacks)), "attack_summary": summary}
 
 
 def _curves(attacks: Found) -> Iterator[tuple[str, tuple[Chart, ...]]]:

@@ -17,7 +17,7 @@ class Picture:
     """Nodes with their places and what may be told of them, and edges by kind.
 
     Attributes:
-        told: what is drawn, and who may see it; a sentence each.
+        caption: what is drawn, and who may see it; a sentence each.
         total: nodes of the whole graph; more than are drawn where it is a sample.
         classes: their names.
         places: [n, 2] in [0, 1000]; predicted: class [n].
@@ -26,7 +26,7 @@ class Picture:
             protected [n]; names [n]: numbers of rows. All four are empty in a copy that may be handed on.
     """
 
-    told: tuple[str, ...]
+    caption: tuple[str, ...]
     total: int
     classes: tuple[str, ...]
     places: tuple[tuple[int, int], ...]
@@ -39,7 +39,8 @@ class Picture:
 
     def to_dict(self) -> dict[str, Any]:
         """The picture as JSON types."""
-        return asdict(self)
+        content = asdict(self)
+        return {"told": content.pop("caption"), **content}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Picture:
@@ -57,21 +58,21 @@ class Picture:
             raise ValueError("its columns have other lengths than its places")
         edges = {str(kind): tuple(_pair(pair, nodes) for pair in pairs) for kind, pairs in content["edges"].items()}
         return cls(
-            told=tuple(str(line) for line in content["told"]),
+            caption=tuple(str(line) for line in content["told"]),
             total=int(content["total"]),
             classes=tuple(str(name) for name in content["classes"]),
             places=tuple(_pair(place, 1001) for place in content["places"]),
-            predicted=tuple(int(one) for one in columns["predicted"]),
+            predicted=tuple(int(label) for label in columns["predicted"]),
             edges=edges,
-            labels=tuple(int(one) for one in columns["labels"]),
-            parts=tuple(str(one) for one in columns["parts"]),
-            covered=tuple(str(one) for one in columns["covered"]),
-            names=tuple(str(one) for one in columns["names"]),
+            labels=tuple(int(label) for label in columns["labels"]),
+            parts=tuple(str(part) for part in columns["parts"]),
+            covered=tuple(str(aspects) for aspects in columns["covered"]),
+            names=tuple(str(name) for name in columns["names"]),
         )
 
 
 def _pair(value: Any, below: int) -> tuple[int, int]:
-    first, second = (int(one) for one in value)
+    first, second = (int(end) for end in value)
     if not (0 <= first < below and 0 <= second < below):
         raise ValueError(f"{value} is no pair of numbers below {below}")
     return first, second

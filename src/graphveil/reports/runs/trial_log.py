@@ -42,12 +42,12 @@ class TrialLog:
         path: Path,
         room: Room | None = None,
         say: Say = lambda line: None,
-        held: contextlib.ExitStack | None = None,
+        stack: contextlib.ExitStack | None = None,
     ) -> None:
         # Also an unfinished one: going on would hide trials that were seen and thrown away, whose price is not in this
         # run.
         require_unused(path)
-        self._output = Output(path, say, held)
+        self._output = Output(path, say, stack)
         self._room = room
         self._lines: list[bytes] = []
 

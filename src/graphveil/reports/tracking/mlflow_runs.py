@@ -48,5 +48,5 @@ def write(released: Released, place: str | None) -> str:
 def _experiment(client: Any) -> str:
     """The number of the experiment, which is made where there is none."""
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
-    found = client.get_experiment_by_name(name)
-    return str(client.create_experiment(name) if found is None else found.experiment_id)
+    experiment = client.get_experiment_by_name(name)
+    return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)

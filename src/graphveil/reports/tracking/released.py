@@ -72,9 +72,9 @@ def of_model(model: Estimator) -> Released:
         model: of any method.
     """
     entry = model.entry
-    known = {key: value for key, value in model.get_params().items() if key in entry.options}
+    options = {key: value for key, value in model.get_params().items() if key in entry.options}
     about = About(
-        entry.name, "", known, model.epsilon_relationship, graphveil.__version__, model.guarantee, model.ledger
+        entry.name, "", options, model.epsilon_relationship, graphveil.__version__, model.guarantee, model.ledger
     )
     # A model does not know where its data came from, so its name is not told.
     return _released(about, None, [[asdict(epoch) for epoch in model.history]])
@@ -83,9 +83,12 @@ def of_model(model: Estimator) -> Released:
 def _released(about: About, data: str | None, history: Iterable[Sequence[Row]]) -> Released:
     guarantee = about.guarantee
     # By code: the sentence names the data, which may be named after somebody.
-    said = {key: guarantee.to_dict()[key] for key in ("unit_code", "relation", "model", "against_code")}
-    facts: dict[str, Any] = {"method": about.method, "version": about.version, **said}
-    facts |= {"assumes_codes": ", ".join(one.code for one in guarantee.assumes), "void": guarantee.void is not None}
+    codes = {key: guarantee.to_dict()[key] for key in ("unit_code", "relation", "model", "against_code")}
+    facts: dict[str, Any] = {"method": about.method, "version": about.version, **codes}
+    facts |= {
+        "assumes_codes": ", ".join(assumption.code for assumption in guarantee.assumes),
+        "void": guarantee.void is not None,
+    }
     if data is not None:
         facts["data"] = data
     facts |= {f"settings/{key}": value for key, value in about.settings.items() if _plain(key, value, about)}

@@ -49,15 +49,15 @@ def read_truth(table: Table, column: str) -> np.ndarray:
     return truths.view(np.bool_)
 
 
-def _truths(said: polars.Series) -> np.ndarray:
+def _truths(cells: polars.Series) -> np.ndarray:
     """1 and 0 for true and false, _NEITHER for everything else."""
     import polars
 
-    if said.dtype != polars.Boolean:
-        text = said.cast(polars.String).str.strip_chars().str.to_lowercase()
+    if cells.dtype != polars.Boolean:
+        text = cells.cast(polars.String).str.strip_chars().str.to_lowercase()
         words = {**dict.fromkeys(["true", "1", "yes"], True), **dict.fromkeys(["false", "0", "no"], False)}
-        said = text.replace_strict(words, default=None, return_dtype=polars.Boolean)
-    truths: np.ndarray = said.cast(polars.Int8).fill_null(_NEITHER).to_numpy()
+        cells = text.replace_strict(words, default=None, return_dtype=polars.Boolean)
+    truths: np.ndarray = cells.cast(polars.Int8).fill_null(_NEITHER).to_numpy()
     return truths
 
 
@@ -98,13 +98,13 @@ def public_columns(
     Returns:
         bool [E].
     """
-    known = _words(ends, public, directed=directed)
-    known = distinct(known if directed else np.concatenate([known, turned(known)]))
-    found = np.empty(edge_index.shape[1], np.bool_)
+    public_words = _words(ends, public, directed=directed)
+    public_words = distinct(public_words if directed else np.concatenate([public_words, turned(public_words)]))
+    is_public = np.empty(edge_index.shape[1], np.bool_)
     # In the order of the known ones, block by block: no search begins anew, and nothing is sorted again.
-    for block in Blocks(len(found), _STEP):
-        found[block.rows] = contains(known, packed(*edge_index[:, block.rows]))
-    return found
+    for block in Blocks(len(is_public), _STEP):
+        is_public[block.rows] = contains(public_words, packed(*edge_index[:, block.rows]))
+    return is_public
 
 
 def public_of(public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, directed: bool) -> np.ndarray:
@@ -129,11 +129,11 @@ def _words(ends: tuple[np.ndarray, np.ndarray], rows: np.ndarray, *, directed: b
 
 def _clash(public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
     """Which rows are public and list an edge that another row lists as private: bool [L]."""
-    known, hidden = (_words(ends, rows, directed=directed) for rows in (public, ~public))
+    public_words, private_words = (_words(ends, rows, directed=directed) for rows in (public, ~public))
     clash = np.zeros(len(public), np.bool_)
-    hidden = distinct(hidden)
-    if contains(distinct(known), hidden).any():
-        clash[public] = contains(hidden, known)
+    private_words = distinct(private_words)
+    if contains(distinct(public_words), private_words).any():
+        clash[public] = contains(private_words, public_words)
     return clash
 
 

@@ -38,7 +38,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     for group in page.groups:
         parts += [*_group(page, group, _FACTS if folder is None else str(folder / tables.MARKDOWN)), Text()]
     facts = [("Mind", text) for text in page.cautions]
-    facts += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
+    facts += [("Comparable" if index == 0 else "", text) for index, text in enumerate(page.comparable)]
     facts += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
     if folder is not None:
         facts.append(("Folder", f"{folder} (table.md, table.csv, table.json, table.html, figure.png, figure.svg)"))
@@ -50,7 +50,9 @@ def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
     read = ", ".join(dict.fromkeys(row.collected for row in group.rows))
     lines = (*promised.three_lines(group, where), ("Data read", read))
     head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]
-    units = [(_priced(group, row), one["unit"], trust.price_text(one)) for row in group.rows for one in row.other_units]
+    units = [
+        (_priced(group, row), unit["unit"], trust.price_text(unit)) for row in group.rows for unit in row.other_units
+    ]
     below = _figures(page, group)
     if units:
         below += [Text(), rows(("in other units", "", "epsilon"), units)]

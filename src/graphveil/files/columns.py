@@ -182,7 +182,7 @@ def column_facts(column: Column) -> dict[str, Any]:
 
 def column_from(facts: Mapping[str, Any]) -> Column:
     """Return a column saved with `column_facts`; raises KeyError, TypeError or InputError for anything else."""
-    kind = next(one for one in _KINDS if one.word == facts["kind"])
+    kind = next(kind for kind in _KINDS if kind.word == facts["kind"])
     parts = {key: value for key, value in facts.items() if key not in ("name", "kind")}
     return Column(facts["name"], kind(**{key: _frozen(value) for key, value in parts.items()}))
 
@@ -217,5 +217,5 @@ def _whole(value: object) -> bool:
 
 
 def _refuse(what: str, value: object, allowed: str) -> InputError:
-    shown = repr(value)
-    return InputError(f"{what} is {shown[:60]}{'...' if len(shown) > 60 else ''}", where="columns", allowed=allowed)
+    text = repr(value)
+    return InputError(f"{what} is {text[:60]}{'...' if len(text) > 60 else ''}", where="columns", allowed=allowed)

@@ -1,0 +1,1 @@
+"""`graphveil compare` and `graphveil compare-runs`."""
