@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphveil.errors import InputError
 from graphveil.models.names import BACKBONES
-from graphveil.training.names import SELECTIONS
+from graphveil.training.selection import SELECTIONS
 
 SCALINGS = ("standard", "published")
 LOSSES = ("drop", "cross-entropy")
