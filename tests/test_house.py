@@ -220,7 +220,7 @@ RAW_READERS = {
     "methods/base/people/released.py:_features": "the collection itself",
     "methods/base/people/released.py:ask_question": "the collection itself",
     "methods/local/lpgnn.py:LPGNN.probabilities": "features declared public, of a new graph",
-    "methods/base/people/asking.py:randomize_features": "feature reports of people who are predicted, after they paid",
+    "methods/base/people/asking.py:randomize_features": "the feature reports of people to predict, after they paid",
     "methods/links/collection.py:among": "the part of a graph that reports, after it paid",
     "methods/base/scores.py:true_score": "true labels, to measure accuracy in a simulation",
     "methods/curator/stages/training.py:read_people": "features and labels, which the curator knows",
@@ -315,7 +315,7 @@ def predictable_draws(module: ast.AST) -> set[str]:
 
 def test_privacy_noise_comes_from_no_generator_of_torch_or_numpy() -> None:
     private = [file for room in ("privacy", "mechanisms", "engine", "aggregation") for file in files(room)]
-    descent = ("clip_loop", "clipped_sum", "dp_sgd", "noisy_updates", "step_noise")
+    descent = ("clip_loop", "clipped_sum", "dp_sgd", "noisy_updates")
     private += [SOURCE / "training" / f"{name}.py" for name in descent]
     found = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
     assert {name for name, draws in found.items() if draws} == set(PUBLIC_DRAWS)

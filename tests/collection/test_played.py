@@ -92,10 +92,10 @@ def test_clients_that_cannot_play_are_refused() -> None:
     with pytest.raises(InputError, match="nowhere does not start"):
         Client("mine", ["./nowhere"])
     with Client("mine", [sys.executable, "-c", ""]) as ended, pytest.raises(InputError, match="'mine' refuses task"):
-        ended.asked(op="task", data="")
+        ended.ask(op="task", data="")
     refusing = f"print({json.dumps(json.dumps({'error': 'bad-task'}))})"
     with Client("mine", [sys.executable, "-c", refusing]) as one, pytest.raises(InputError, match=r"task \(bad-task\)"):
-        one.asked(op="task", data="")
+        one.ask(op="task", data="")
     node()
     with pytest.raises(InputError, match="none is no file"):
         commands_of("js", Path("none"))

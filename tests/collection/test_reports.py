@@ -47,7 +47,7 @@ def test_what_devices_drew_is_what_methods_read(tmp_path: Path) -> None:
     assert isinstance(field, Features)
     for row, number in enumerate(sent.who.nonzero().flatten().tolist()):
         person = running.task.person(number, running.opening.nonce(1))
-        assert sent.reports.indices[row].tolist() == field.asked(person)
+        assert sent.reports.indices[row].tolist() == field.coordinates(person)
         bits = np.unpackbits(np.frombuffer(running.report(number, VALUES).body, np.uint8))[1 : 1 + field.width]
         assert sent.reports.bits[row].tolist() == bits.tolist()
     assert {kind: int(mask.sum()) for kind, mask in found.answered().items()} == {"features": 10, "label": 11}
@@ -73,7 +73,7 @@ def test_who_joined_later_was_asked_by_the_nonce_of_their_own_epoch(tmp_path: Pa
     reports, field = Received(read_export(tmp_path / "out")).features(), task.fields[0]
     assert isinstance(reports, MultiBitReports) and isinstance(field, Features)
     for number in range(PEOPLE):
-        asked = field.asked(task.person(number, nonces[number >= 6]))
+        asked = field.coordinates(task.person(number, nonces[number >= 6]))
         assert reports.indices[number].tolist() == asked
 
 
@@ -117,7 +117,7 @@ def test_estimates_are_unbiased_for_as_many_coordinates_as_the_task_asks(tmp_pat
     assert privacy.sampled == (None if sampled == 2 else sampled) and mechanism.coordinates == sampled
     task, told = found.collected.task, found.collected.task.fields[0]
     assert isinstance(told, Features)
-    asked = told.asked(task.person(0, bytes(16)))
+    asked = told.coordinates(task.person(0, bytes(16)))
     bits = torch.tensor([[1] * sampled, [0] * sampled], dtype=torch.uint8)
     reports = MultiBitReports(torch.tensor([asked, asked], dtype=torch.int32), bits)
     one, zero = np.asarray(mechanism.centred(reports).todense())[:, asked]

@@ -18,8 +18,7 @@ from graphveil.mechanisms import RandomizedResponse
 from graphveil.models.blocks.pair_messages import DAMPING, PIECE, PairMessages
 from graphveil.models.labels import label_process
 from graphveil.models.labels.answers import answer_shares, fit_answers, with_answers
-from graphveil.models.labels.belief import Edges, edges_of, propagate_beliefs
-from graphveil.models.labels.friends_answers import DISCOUNT, TEMPER, heard_of_friends
+from graphveil.models.labels.belief import DISCOUNT, TEMPER, Edges, edges_of, heard_of_friends, propagate_beliefs
 from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, channel, class_shares, homophily
 from graphveil.models.labels.label_process import DEPTH, SCALE, diffuse, fit_process, gradient
 from graphveil.models.labels.shares import class_softmax

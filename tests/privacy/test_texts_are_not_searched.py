@@ -1,4 +1,4 @@
-"""Meaning is read from values: nobody but `privacy/statement/old_texts.py` looks for words in what a guarantee prints."""
+"""Meaning is read from values: only `privacy/statement/old_texts.py` looks for words in what a guarantee prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``graphveil advise``: which method to take for a graph and a trust, and what to expect of it."""
+"""``graphveil advise``: which method to use for a graph and a trust, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphveil.methods.advise.advice import Advice, Asked
 
 
-# Advice as people read it.
+# The screens.
 
 
 _NONE_FITS = {
@@ -37,7 +37,7 @@ _NONE_FITS = {
 
 
 def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> RenderableType:
-    """A line for each trust, and its command; with the reason where that is asked for."""
+    """A line for each trust, and its command; with the reason if ``why``."""
     head = Text(f"{printable(data)}: which method for which trust", style="bold")
     lines = [
         line
@@ -61,7 +61,7 @@ def _lift(advice: Advice) -> str:
 
 
 def of_one(data: str, advice: Advice) -> RenderableType:
-    """All about one trust."""
+    """The whole advice for one trust."""
     head = Text(f"{printable(data)}, trust {advice.trust}: {_method(advice)}", style="bold")
     return Group(head, Text(), pairs(_facts(data, advice)), *_rehearsed(advice))
 
@@ -87,14 +87,14 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
 
 
 _ASKED = (
-    "people without a label then answer one question. This one is an example: take one that says much of the class, "
-    "known from elsewhere"
+    "people without a label then answer one question. This one is an example: choose one whose answer is known to say "
+    "much about the class"
 )
 
 
 def _narrower(advice: Advice) -> tuple[str, ...]:
-    """What the user may declare public so that the band of made graphs becomes narrower."""
-    # One world is a pilot, or public edges that lie as private ones do: nothing is left to declare.
+    """What the user may declare public to narrow the interval over generated graphs."""
+    # One world: a pilot, or public edges distributed like the private ones. Nothing is left to declare.
     if not _several_worlds(advice):
         return ()
     degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"
@@ -102,11 +102,11 @@ def _narrower(advice: Advice) -> tuple[str, ...]:
 
 
 def _several_worlds(advice: Advice) -> bool:
-    """Whether it was rehearsed on several graphs because one would have to be chosen by what is private."""
+    """Whether the rehearsal used several graphs, because to choose one would take private facts."""
     return advice.rehearsal is not None and len({trial.world for trial in advice.rehearsal.trials}) > 1
 
 
-#: What narrows a band most, and what has to be true of it.
+#: What narrows the interval most, and what must be true of it.
 PILOT = "--pilot DATA, a graph like yours that is public or already paid for"
 
 
@@ -162,14 +162,14 @@ _WORLDS = (
 )
 
 
-# What to type next, for an advice.
+# The commands to type next.
 
 
 def command_of(advice: Advice, data: str) -> str | None:
-    """The command to run next, or None where nothing should be run.
+    """The command to run next; None: nothing should be run.
 
     Args:
-        advice: what was found.
+        advice: for one trust.
         data: as it was typed.
     """
     if advice.rule is None or advice.rule.method is None:
@@ -177,7 +177,7 @@ def command_of(advice: Advice, data: str) -> str | None:
     # A folder's name may hold spaces, and a user pastes this line.
     quoted_data = shlex.quote(data)
     flags = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
-    # A federation is no training of one party, and a release is a command of its own.
+    # A federation takes several commands, and a release has one of its own.
     if advice.trust == "federation":
         split_command = f"graphveil federation split {quoted_data} --out parts"
         init_command = "graphveil federation init --from parts --out run --mode guesses --set unit=person"
@@ -191,7 +191,7 @@ def question_command(advice: Advice, data: str) -> str | None:
     """The command that also asks people without a label one question, where labels alone are advised.
 
     Args:
-        advice: what was found.
+        advice: for one trust.
         data: as it was typed.
     """
     rule = advice.rule
@@ -206,7 +206,7 @@ def _spelt(epsilon: float | None) -> str:
 
 
 def answer_of(advice: Advice, data: str) -> dict[str, object]:
-    """The advice as JSON types, with the next command."""
+    """The advice as JSON values, with the next command."""
     command = question_command(advice, data)
     more = {} if command is None else {"question_command": command}
     return {**advice.to_dict(), "command": command_of(advice, data), **more}
@@ -214,18 +214,24 @@ def answer_of(advice: Advice, data: str) -> dict[str, object]:
 
 Trust = Annotated[
     str | None,
-    typer.Option("--trust", metavar="|".join(TRUSTS), help="Who may see raw data. Default: a line for each."),
+    typer.Option("--trust", metavar="|".join(TRUSTS), help="Who may see raw data. Default: advice for each."),
 ]
-Price = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="To rehearse at, in place of the advised.")]
+Price = Annotated[
+    float | None, typer.Option("--epsilon", metavar="E", help="Epsilon of the rehearsal, in place of the advised one.")
+]
 Degree = Annotated[
     float | None,
-    typer.Option("--degree", metavar="N", help="Contacts a person has, if publicly known where edges are private."),
+    typer.Option(
+        "--degree", metavar="N", help="Average contacts of a person, where edges are private and this number is public."
+    ),
 ]
-_GOAL = "The smallest epsilon that reaches it, by rehearsals."
+_GOAL = "A goal: rehearse to find the smallest epsilon that reaches it."
 Want = Annotated[str | None, typer.Option("--want", metavar="accuracy=0.8|lift=0.02", help=_GOAL)]
 Pilot = Annotated[
     str | None,
-    typer.Option("--pilot", metavar="DATA", help="Rehearse on a graph that you declare public, or already paid."),
+    typer.Option(
+        "--pilot", metavar="DATA", help="Rehearse on this graph, which you declare public or already paid for."
+    ),
 ]
 
 
@@ -239,11 +245,11 @@ def advise(
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say which method to take for a graph and a trust, why, what lift to expect, and the command to run next."""
-    # Before anything is loaded: a mistyped name must not cost the reading of a large folder.
+    """Advise a method for a graph and a trust, with the reason, the expected lift and the command to run next."""
+    # Before loading: a mistyped name must not cost the time to read a large folder.
     if trust is not None:
         require_trust(trust)
-    # Five searches at once would take minutes, and each trust has a unit of its own that epsilon is the price of.
+    # Five searches would take minutes, and each trust has another unit for epsilon.
     if trust is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
     _refuse_numbers(epsilon, degree)

@@ -1,4 +1,4 @@
-"""All commands together, and what becomes of an error: one line on stderr and an exit code."""
+"""All commands, and how an error ends one: one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 EPILOG = (
-    "Exit codes: 0 done; 2 refused, with the reason on one line of stderr; 1 an internal error; "
+    "Exit codes: 0 done; 1 internal error; 2 refused, with the reason on one line of stderr; "
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
 _LONGEST = 4000
-#: Objects more than before, at which Python looks for circles among them: libraries alone bring several hundred
-#: thousand that stay, and to look as often as it is used to took a twentieth of a command.
-_CIRCLES = 10_000
-#: What torch says where the system gives it no memory.
+#: New objects after which Python's garbage collector runs. Libraries bring several hundred thousand lasting objects; at
+#: the default the collector took a twentieth of a command's time.
+_COLLECT_AFTER = 10_000
+#: The message of torch when the system refuses it memory.
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
-# Older versions of Typer have no public name for the ancestor of all usage errors.
+# Older versions of Typer have no public name for the base class of usage errors.
 _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
@@ -53,23 +53,23 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; no exception leaves it.
 
     Args:
-        args: what was typed after ``graphveil``; by default what the process was started with.
+        args: the words after ``graphveil``; None: those of the process.
     """
-    gc.set_threshold(_CIRCLES)
-    # No arguments is a question and no mistake: help, and exit code 0.
+    gc.set_threshold(_COLLECT_AFTER)
+    # No arguments: print the help, exit code 0.
     args = list(sys.argv[1:] if args is None else args) or ["--help"]
     debug = "--debug" in args
-    if debug:  # it belongs to every command, so it may stand anywhere
+    if debug:  # an option of every command: it may stand anywhere
         args = ["--debug", *(arg for arg in args if arg != "--debug")]
     try:
         code = build(args)(args=args, prog_name="graphveil", standalone_mode=False)
-        # Inside the try: a full disk or a closed pipe shows only when the buffer is written.
+        # Inside the try: a full disk or a closed pipe fails only when the buffer is written.
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
         return _explain(error, debug=debug)
-    # Outside of standalone mode Typer returns this code and says nothing.
+    # Outside of standalone mode Typer returns this code without a message.
     if code == INTERRUPTED:
         complain("interrupted; no partial files remain")
     return int(code or DONE)
@@ -108,8 +108,8 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
     """The application with all its commands.
 
     Args:
-        args: what was typed after ``graphveil``; where it begins with a command, that one alone is built, as Typer
-            makes the options of all that are there.
+        args: the words after ``graphveil``; where the first is a command, only that one is built, because Typer
+            builds the options of every command it has.
     """
     only = args[0] if args and args[0] in {*_COMMANDS, *_GROUPS} else None
     app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
@@ -124,7 +124,7 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
 
 
 def _flowing(text: str) -> str:
-    """A docstring whose paragraphs the terminal wraps: Typer keeps the line breaks of all but the first."""
+    """A docstring whose paragraphs the terminal wraps; Typer keeps line breaks in all paragraphs but the first."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -141,11 +141,11 @@ def _common(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Train graph neural networks on private graphs; see what is protected, from whom, and what accuracy it leaves."""
-    # Both options are dealt with elsewhere (`_version`, `main`); they stand here to be listed by --help.
+    # `_version` and `main` handle both options; they are declared here so that --help lists them.
 
 
 def _explain(error: BaseException, *, debug: bool) -> int:
-    """Print one line about ``error`` and return the exit code it stands for."""
+    """Print one line about ``error`` and return its exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         complain("interrupted; no partial files remain")
         return INTERRUPTED
@@ -155,7 +155,7 @@ def _explain(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, _UsageError):
         complain(f"error: {_usage(error)}")
         return REFUSED
-    # After our own errors, one of which is an OSError as well.
+    # After our own errors: one of them is an OSError too.
     if isinstance(error, OSError) and error.strerror:
         complain(f"error: {error.strerror}{f': {error.filename}' if error.filename else ''}")
         return REFUSED
@@ -168,11 +168,11 @@ def _explain(error: BaseException, *, debug: bool) -> int:
 
 
 def _cut(message: str) -> str:
-    """A message that quotes a file of megabytes, less what nobody would read."""
+    """A message without its middle, where it quotes megabytes of a file."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
 
 
 def _usage(error: Any) -> str:
-    """What was typed wrong, and where to read how it is typed right."""
+    """The usage error, and the command that prints the right usage."""
     context = error.ctx if hasattr(error, "ctx") else None
     return str(error.format_message()).rstrip(".") + (f"; see {context.command_path} --help" if context else "")

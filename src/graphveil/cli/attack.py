@@ -1,4 +1,4 @@
-"""``graphveil attack``: what an adversary learns from the model of a run, beside what its epsilon allows."""
+"""``graphveil attack``: what an adversary learns from the model of a run, and what its epsilon allows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
 
 
-# What ``graphveil attack`` shows.
+# The screen.
 
 
 def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
-    """One block of lines for each model that was attacked.
+    """One block of lines for each attacked model.
 
     Args:
         results: name of the attacked model -> result.
-        picture: where the curve was saved.
+        picture: file of the chart.
     """
 
     from graphveil.reports.attacks.figure import summary
@@ -67,7 +67,9 @@ Truth = Annotated[
 ]
 Data = Annotated[
     str | None,
-    typer.Option("--data", metavar="DATA", help="The run's own graph, if it has moved since. Default: where it was."),
+    typer.Option(
+        "--data", metavar="DATA", help="The run's own graph, if it has moved. Default: where the run read it."
+    ),
 ]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes to search for edges.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
@@ -114,7 +116,7 @@ def attack(
     }
     if name is None:
         raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
-    # Attacks on a release use its private truth, so they never go into the public folder.
+    # Attacks on a release use its private truth, so their results never go into the public folder.
     if out is not None and not is_release(run):
         raise InputError("applies to releases only", where="--out", remedy="results on a run go into its folder")
     if shadow is not None and (is_release(run) or attack_federation.is_federation(run)):
@@ -123,7 +125,7 @@ def attack(
         raise InputError("applies to runs only", where="--data", remedy="name the true data with --truth")
     with working():
         if is_release(run):
-            # Before the attack: minutes of work must not end at a folder that may not be used.
+            # Before the attack: minutes of work must not end at a folder that cannot be used.
             folder = attack_release.curator_folder(run, out)
             results = attack_release.attack_release(run, name, **attack_options)
             files = attack_release.keep_for_curator(results, run, folder, name, say=complain)

@@ -1,4 +1,4 @@
-"""``graphveil audit``: does anything that is claimed turn out to be wrong?"""
+"""``graphveil audit``: does a claimed epsilon turn out to be wrong?"""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from graphveil.audit import Audit
 
 
-# The answer of ``graphveil audit`` as people read it, at 80 columns.
+# The screen, at 80 columns.
 
 
 def audited(audits: Sequence[Audit]) -> RenderableType:
-    """A row for each audit, what was found or how it was done, and what the columns mean."""
+    """A row for each audit, its notes, and what the columns mean."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("audit")
     for name in ("claimed", "at least", "delta", "alarm", "verdict"):

@@ -90,8 +90,8 @@ class Desk:
         # Last: a folder with it has all that the other steps need.
         unfinished.rename(self.folder / SIGNED)
         sync_folder(self.folder)
-        told = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
-        return {**told, "guarantee": list(task.guarantee)}
+        facts_of_task = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
+        return {**facts_of_task, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
         """Give everybody a token.
@@ -114,11 +114,11 @@ class Desk:
             path = out or self.folder / TOKENS
             if out is not None and out.name != TOKENS:
                 self._require_free(out)
-            made = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
+            drawn = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
             # Drawn here, so that a file of somebody else's is refused before what follows could remove it.
-            first = [next(made)]
+            head = [next(drawn)]
             try:
-                store.invite(chain(first, made))
+                store.invite(chain(head, drawn))
             except BaseException:
                 # Tokens that enrol nobody must not be handed out.
                 path.unlink()
@@ -138,12 +138,12 @@ class Desk:
             InputError: as `Store.replace_token`, or an address that is none.
         """
         with self.store() as store:
-            kept = store.setting("url")
-            known = kept.decode() if url is None and kept is not None else url
+            stored = store.setting("url")
+            address = stored.decode() if url is None and stored is not None else url
             # Before the token is replaced: the one that they have must not be lost to a mistyped address.
-            link = None if known is None else links_at(known, store.task().hash)
-            told = replaced(store, id)
-        return told if link is None else {**told, "link": link(bytes.fromhex(told["token"]))}
+            link = None if address is None else links_at(address, store.task().hash)
+            replacement = replaced(store, id)
+        return replacement if link is None else {**replacement, "link": link(bytes.fromhex(replacement["token"]))}
 
     def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
         """Close enrolment for an epoch, draw its nonce and let devices know.
@@ -171,7 +171,7 @@ class Desk:
             if not status["enrolled"]:
                 raise InputError("nobody has enrolled", remedy="serve the collection and hand out its tokens first")
             # An epoch whose opening a crash kept from being signed: with another nonce some would be asked anew.
-            if not status["open"] or self._told(store) == status["epoch"]:
+            if not status["open"] or self._signed_epoch(store) == status["epoch"]:
                 store.open_epoch(secrets.token_bytes(16))
             nonces = store.nonces()
             store.keep("opening", signed_opening(task, nonces, signer))
@@ -197,14 +197,14 @@ class Desk:
         """Return how far the collection has come."""
         with self.store() as store:
             task = store.task()
-            told: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
-            told |= {"opens": task.opens, "closes": task.closes}
+            facts: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
+            facts |= {"opens": task.opens, "closes": task.closes}
             frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
             status = store.status()
             empty = store.empty(status["epoch"])
             # As an export counts them: towards the least number.
-            spoken = {"received": status["received"] - empty, "empty": empty}
-            return {**told, "least": task.least, **status, **spoken, "hashes": frozen, "scrubbed": store.is_scrubbed}
+            counts = {"received": status["received"] - empty, "empty": empty}
+            return {**facts, "least": task.least, **status, **counts, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
         """Write what was collected into a new folder, whole or not at all.
@@ -224,11 +224,11 @@ class Desk:
         sweep(self.folder)
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
         with self.store() as store, new_folder(out) as partial:
-            told = export(store, partial, most_links)
+            facts = export(store, partial, most_links)
             collected = read_export(partial)
             findings = inspect(collected, most_links)
-            moved = sentence_of(bounds(collected.task, len(collected.bodies.bits)))
-        return {"folder": str(out), **told, "findings": findings.facts, "forged": moved}
+            forged = sentence_of(bounds(collected.task, len(collected.bodies.bits)))
+        return {"folder": str(out), **facts, "findings": findings.facts, "forged": forged}
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Forget what reports say, and end the collection; that they were sent, and by whom, stays known.
@@ -242,14 +242,14 @@ class Desk:
         """
         from graphveil.collection.export.export import FILES, read_export
 
-        kept = read_export(exported)
+        collected = read_export(exported)
         # What was read may be in memory alone, and a power cut would leave it nowhere.
         sync_files(exported, FILES)
         with self.store() as store:
-            if kept.task.hash != store.task().hash:
+            if collected.task.hash != store.task().hash:
                 raise InputError("the export is another collection's", where=str(exported))
             # Forgotten for good: a report that this export lacks would be nowhere afterwards.
-            return {"folder": str(self.folder), "forgotten": store.scrub(kept.last), "kept": str(exported)}
+            return {"folder": str(self.folder), "forgotten": store.scrub(collected.last), "kept": str(exported)}
 
     @contextmanager
     def store(self) -> Iterator[Store]:
@@ -274,9 +274,9 @@ class Desk:
         # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet. Of
         # two processes that start at once the first names the file, and both keep the hash of what it holds.
         path = self.folder / ADMIN
-        with suppress(FileExistsError), partial_folder(path) as made:
-            write_bytes(made / ADMIN, f"{secrets.token_hex(20)}\n".encode(), mode=_PRIVATE)
-            os.link(made / ADMIN, path)
+        with suppress(FileExistsError), partial_folder(path) as partial:
+            write_bytes(partial / ADMIN, f"{secrets.token_hex(20)}\n".encode(), mode=_PRIVATE)
+            os.link(partial / ADMIN, path)
         path.chmod(_PRIVATE)
         sync_folder(self.folder)
         token = path.read_text().strip()
@@ -289,13 +289,13 @@ class Desk:
             raise InputError(f"{out.name} is a name that the collection's folder uses itself", remedy="take another")
 
     def _keep_address(self, database: str | None) -> None:
-        kept = self.folder / ADDRESS
+        path = self.folder / ADDRESS
         if database is None:
             # Of a signing that was cut off, with another database.
-            kept.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         else:
             # It may hold a password.
-            write_bytes(kept, database.encode(), mode=_PRIVATE)
+            write_bytes(path, database.encode(), mode=_PRIVATE)
 
     def _embedded(self) -> str:
         return f"sqlite:///{(self.folder / DATABASE).absolute()}"
@@ -319,7 +319,7 @@ class Desk:
             reason = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise InputError(f"the database cannot be used ({reason})", where=str(self.folder)) from error
 
-    def _told(self, store: Store) -> int:
+    def _signed_epoch(self, store: Store) -> int:
         data = store.setting("opening")
         return 0 if data is None else Opening.of(data, store.task()).epoch
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.dendrogram import dendrogram_of as dendrogram_of
     from graphveil.hierarchy.densities import collapse_by_support as collapse_by_support
     from graphveil.hierarchy.densities import informed_density as informed_density
-    from graphveil.hierarchy.diagnostics import split_rhat as split_rhat
     from graphveil.hierarchy.likelihood import likelihood_sensitivity as likelihood_sensitivity
     from graphveil.hierarchy.likelihood import log_likelihood as log_likelihood
     from graphveil.hierarchy.likelihood import predictive_log_likelihood as predictive_log_likelihood
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.markov import MarkovFit as MarkovFit
     from graphveil.hierarchy.markov import fit_markov as fit_markov
     from graphveil.hierarchy.markov import private_weight as private_weight
+    from graphveil.hierarchy.markov import split_rhat as split_rhat
     from graphveil.hierarchy.noisy_blocks import Blocks as Blocks
     from graphveil.hierarchy.noisy_blocks import NoisyBlocks as NoisyBlocks
     from graphveil.hierarchy.noisy_blocks import choose_blocks as choose_blocks
@@ -61,7 +61,7 @@ _HOMES = {
     "public_tree": "community_tree",
     "release_counts": "noisy_blocks",
     "sample_edges": "sampling",
-    "split_rhat": "diagnostics",
+    "split_rhat": "markov",
     "sums_below": "counts",
 }
 

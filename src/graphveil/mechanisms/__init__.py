@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.edges.reports import DegreePreservingReports as DegreePreservingReports
     from graphveil.mechanisms.edges.reports import DegreeReports as DegreeReports
     from graphveil.mechanisms.edges.reports import EdgeReports as EdgeReports
-    from graphveil.mechanisms.features.bin_reports import BinReports as BinReports
     from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
-    from graphveil.mechanisms.features.codeword_reports import CodewordReports as CodewordReports
     from graphveil.mechanisms.features.duchi import Duchi as Duchi
+    from graphveil.mechanisms.features.feature_rr import BinReports as BinReports
     from graphveil.mechanisms.features.feature_rr import FeatureRR as FeatureRR
     from graphveil.mechanisms.features.gaussian import AnalyticGaussian as AnalyticGaussian
     from graphveil.mechanisms.features.hybrid import Hybrid as Hybrid
@@ -46,9 +45,10 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.features.multibit import MultiBit as MultiBit
     from graphveil.mechanisms.features.onebit import OneBit as OneBit
     from graphveil.mechanisms.features.piecewise import Piecewise as Piecewise
+    from graphveil.mechanisms.features.privunit import CodewordReports as CodewordReports
     from graphveil.mechanisms.features.privunit import PrivUnit as PrivUnit
+    from graphveil.mechanisms.features.sampled import SampledReports as SampledReports
     from graphveil.mechanisms.features.sampled import SampledVectors as SampledVectors
-    from graphveil.mechanisms.features.sampled_reports import SampledReports as SampledReports
     from graphveil.mechanisms.features.suboptimal import SubOptimal as SubOptimal
     from graphveil.mechanisms.features.three_outputs import ThreeOutputs as ThreeOutputs
     from graphveil.mechanisms.labels.choice import best_category as best_category

@@ -196,7 +196,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="duchi",
         path="features.duchi:Duchi",
-        reports="features.sampled_reports:SampledReports",
+        reports="features.sampled:SampledReports",
         kind="features",
         source="Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
         report="k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
@@ -209,7 +209,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="piecewise",
         path="features.piecewise:Piecewise",
-        reports="features.sampled_reports:SampledReports",
+        reports="features.sampled:SampledReports",
         kind="features",
         source="Wang et al., ICDE 2019",
         report="k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
@@ -221,7 +221,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="sub-optimal",
         path="features.suboptimal:SubOptimal",
-        reports="features.sampled_reports:SampledReports",
+        reports="features.sampled:SampledReports",
         kind="features",
         source="Zhao et al., IEEE Internet of Things Journal 2021",
         report="k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
@@ -233,7 +233,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="hybrid",
         path="features.hybrid:Hybrid",
-        reports="features.sampled_reports:SampledReports",
+        reports="features.sampled:SampledReports",
         kind="features",
         source="Wang et al., ICDE 2019",
         report="k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
@@ -245,7 +245,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="three-outputs",
         path="features.three_outputs:ThreeOutputs",
-        reports="features.sampled_reports:SampledReports",
+        reports="features.sampled:SampledReports",
         kind="features",
         source="Zhao et al., IEEE Internet of Things Journal 2021",
         report="k (log2 d + 2) bits",
@@ -296,7 +296,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="privunit",
         path="features.privunit:PrivUnit",
-        reports="features.codeword_reports:CodewordReports",
+        reports="features.privunit:CodewordReports",
         kind="features",
         source="Bhowmick et al., 2018; Asi, Feldman and Talwar, ICML 2022; Isik et al., NeurIPS 2023",
         report="log2 K bits, K = 2 to 1024 codewords, 32 at epsilon 1",
@@ -317,7 +317,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="feature-rr",
         path="features.feature_rr:FeatureRR",
-        reports="features.bin_reports:BinReports",
+        reports="features.feature_rr:BinReports",
         kind="features",
         source="Tran et al., IEEE Big Data 2022 (HeteroRR)",
         report="d log2 k bits, k = 10 bins",

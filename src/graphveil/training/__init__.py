@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from graphveil.training.loop import Schedule as Schedule
     from graphveil.training.loop import Trained as Trained
     from graphveil.training.loop import train as train
-    from graphveil.training.names import SELECTIONS as SELECTIONS
     from graphveil.training.noisy_updates import PrivateSchedule as PrivateSchedule
+    from graphveil.training.selection import SELECTIONS as SELECTIONS
     from graphveil.training.selection import Epoch as Epoch
     from graphveil.training.selection import selection_rule as selection_rule
     from graphveil.training.threads import fastest_threads as fastest_threads
 
 _HOMES = {
-    "SELECTIONS": "names",
+    "SELECTIONS": "selection",
     "Calibrated": "calibration",
     "Calibration": "edge_weights",
     "Epoch": "selection",

@@ -7,17 +7,18 @@ Algorithm 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import BudgetError, InputError, NoiseError
 from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
-from graphveil.privacy import Descent, Randomness
+from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
+from graphveil.privacy import BlockKey, BlockNoise, Descent, Randomness
 from graphveil.runtime.late import torch
 from graphveil.training.clipped_sum import GradientGrid
-from graphveil.training.step_noise import StepNoise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +33,8 @@ _STEPS_OF_NOISE: Final = 1 << 12
 _COARSEST: Final = 1 << 10
 _FINEST: Final = 1 << 13
 _OPTIMISERS: Final = ("adam", "sgd")
+#: Draws at once on a device: few waits for it, and 150 MB of the cipher's bytes.
+_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +108,57 @@ class PrivateSchedule:
     def part(self, name: str = "training") -> Descent:
         """The training as a part of a pipeline; its noise there is `noise_multiplier`."""
         return Descent(steps=self.steps, rate=self.rate, name=name)
+
+
+class StepNoise:
+    """Noise for one sum after the other: one secret for all of them, a key a step, drawn where the sums lie.
+
+        secret  = 32 bytes of the source of randomness        noise of step t = `RoundedNormal` by the t-th key
+
+    No draw hangs on a sum, so a device draws the noise of several steps in one go, with the bits that the CPU draws.
+
+    Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them:
+    the child is refused.
+
+    Args:
+        law: of every entry.
+    """
+
+    def __init__(self, law: RoundedNormal | FineNormal) -> None:
+        self._law = law
+        self._source: Randomness | None = None
+        self._keys: Iterator[BlockKey] = iter(())
+        self._tables: NormalTensors | None = None
+        self._ahead: list[Tensor] = []
+
+    def add_to(self, totals: Tensor, randomness: Randomness, *, steps: int) -> None:
+        """Add the next noise to every entry, in place.
+
+        Args:
+            totals: [P] whole numbers, float32 where they fit its 24 bits, else float64; contiguous.
+            randomness: where the secret comes from; another source than before gives another secret.
+            steps: how many sums of this shape are still to come, this one included.
+        """
+        if randomness is not self._source:
+            secret = BlockNoise(randomness)
+            self._source, self._keys, self._ahead = randomness, (secret.key("step", step) for step in count()), []
+        if totals.is_cpu:
+            self._law.add_to(totals.numpy(), next(self._keys).stream())
+            return
+        if isinstance(self._law, FineNormal):
+            noise = self._law.draw(totals.numel(), next(self._keys).stream())
+            # Added in float64, where it is exact: rounding the noise first would be no post-processing of the sum.
+            totals.copy_(totals.double() + torch.from_numpy(noise).view_as(totals).to(totals.device))
+            return
+        if not self._ahead:
+            self._ahead = self._drawn(self._law, totals, min(steps, _AT_ONCE // max(1, totals.numel())))
+        totals += self._ahead.pop()
+
+    def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
+        """The noise of some steps, the last one first, on the device of the sums."""
+        self._tables = self._tables or NormalTensors.of(law, totals.device)
+        keys = list(islice(self._keys, max(1, steps)))
+        return list(self._tables.draw(totals.numel(), keys).flip(0).unbind())
 
 
 class NoisyUpdates:

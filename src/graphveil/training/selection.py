@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from graphveil.errors import InputError
-from graphveil.training.names import SELECTIONS
 
+SelectionName = Literal["robust", "published", "last"]
+SELECTIONS: tuple[str, ...] = get_args(SelectionName)
 #: Weight of the newest epoch in the smoothed validation figures.
 SMOOTHING = 0.2
 

@@ -1,4 +1,4 @@
-"""From what a user typed to what a method takes; what does not apply is refused, with the nearest name."""
+"""From the typed options to the settings of a method; what does not apply is refused, with the nearest name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
-"""The settings that have an option of their own; all others go through ``--set``."""
+"""The settings with an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 """The settings that ``compare`` takes several values of."""
 
@@ -32,10 +32,10 @@ def find_method(name: str, data: str | None = None) -> AnyMethod:
 
     Args:
         name: as it was typed.
-        data: what was typed behind it, where the two may have changed places.
+        data: the argument after it, in case the two were swapped.
 
     Raises:
-        InputError: there is none.
+        InputError: no method has this name.
     """
     from graphveil.methods import METHODS
 
@@ -46,12 +46,12 @@ def find_method(name: str, data: str | None = None) -> AnyMethod:
 
 
 def collect(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings a user gave for ``method``, by option of their own or by ``--set``.
+    """The settings given for ``method``, by an option of their own or by ``--set``.
 
     Args:
         method: its name, for messages.
-        info: its description.
-        params: the command's parameters; those in ``NAMED`` that are not ``None`` count, and the list ``set``.
+        info: its entry.
+        params: the command's parameters; read are those in ``NAMED`` that are not ``None``, and the list ``settings``.
 
     Raises:
         InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
@@ -62,13 +62,13 @@ def collect(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str
 
 
 def read_settings(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings a user typed, each of its own type; whether a method takes them together is not asked.
+    """The typed settings, each of its own type; their ranges and combinations are not checked.
 
     Args:
         method, info, params: as in `collect`.
 
     Raises:
-        InputError: as `collect`, but for values out of their range.
+        InputError: as `collect`, except for values out of range.
     """
     from graphveil.methods.registry import files_of
 
@@ -81,23 +81,23 @@ def read_settings(method: str, info: AnyMethod, params: Mapping[str, Any]) -> di
         settings[key] = _read(key, info.options[key].type, params[key], where=flag(key))
     for pair in params.get("settings") or ():
         key, text = split_pair(pair)
-        # Two values for one setting: whichever were taken, somebody would read the other.
+        # Two values for one setting: whichever is used, a reader may believe the other.
         if key in settings:
             raise InputError(f"{key} is given twice", where=f"--set {pair}")
         settings[key] = read_value(method, info, key, text)
-    # Absolute: a run is made again, and attacked, from other working folders too.
+    # Absolute, because a run may be repeated or attacked from another working folder.
     return settings | {key: str(file.absolute()) for key, file in files_of(method, settings).items()}
 
 
 def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
-    """Refuse values out of their range now, before any data is touched; the number of classes changes nothing.
+    """Refuse values out of range before any data is touched; the ranges do not depend on the number of classes.
 
     Raises:
-        InputError: of the method.
+        InputError: from the method.
     """
     from graphveil.methods.registry import build_method
 
-    # Built and thrown away: the constructors are the one place that knows every range.
+    # Built and thrown away: only the constructors know every range.
     build_method(method, settings, classes=2)
 
 
@@ -116,7 +116,7 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
 
     Args:
         pair: as it was typed.
-        where: the option it was typed behind, for the error.
+        where: the option, for the error.
 
     Raises:
         InputError: there is no ``=``, or nothing before it.
@@ -134,16 +134,16 @@ def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str 
 
     Args:
         method: its name, for the error.
-        info: says the settings of the method and their types.
+        info: the method's entry, with its settings and their types.
         key: the setting, as written before the "=" of ``--set``.
-        text: as written behind it.
-        where: the option it was typed behind, for the error.
+        text: as written after it.
+        where: the option, for the error.
 
     Returns:
         A value of the setting's own type.
 
     Raises:
-        InputError: the method has no such setting, or the text is no value of its type.
+        InputError: the method has no such setting, or the text cannot be read as its type.
     """
     if key not in info.options:
         raise InputError(
@@ -156,10 +156,10 @@ def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str 
 
 
 def _read(key: str, kind: type, value: object, *, where: str) -> Any:
-    """A value of type ``kind``, or None for the word that leaves a setting open."""
+    """A value of type ``kind``, or None for the word that leaves the setting open."""
     if not isinstance(value, str):
         return value
-    # None collects no features, inf sends them as they are: opposite promises, so the word is asked for.
+    # "none" collects no features, "inf" sends them unprotected: opposite promises, so the word must be typed.
     if (word := value.strip().lower()) == OPEN_WORDS.get(key):
         return None
     try:
@@ -179,11 +179,11 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
 
     Args:
         key: the setting, such as "epsilon_x", for the error.
-        text: numbers with commas between them.
+        text: numbers separated by commas.
         kind: float or int.
 
     Raises:
-        InputError: a part is no number, or is there twice.
+        InputError: a part is not a number, or is repeated.
     """
     values = tuple(_read(key, kind, part, where=flag(key)) for part in text.split(","))
     if len(set(values)) != len(values):
@@ -192,13 +192,13 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
 
 
 def load(data: str, source: Source, seed: int, progress: ProgressCallback, engine: Engine | None = None) -> Graph:
-    """The graph that a command was given, with a share of its edges drawn as private where that was asked for.
+    """The graph of ``data``, with a share of its edges drawn as private if ``source`` has one.
 
     Args:
         data: a named data set, or a folder.
-        source: where it lies, and the share to draw.
+        source: the data root, and the share to draw.
         seed: fixes the draw.
-        progress: what hears of progress. engine: works on blocks of rows of a folder's edges; None: one thread.
+        progress: receives progress. engine: processes blocks of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
 
@@ -217,12 +217,12 @@ def load_parts(data: str, source: Source, seed: int, progress: ProgressCallback)
 
 
 def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
-    """The graph, with a share of its edges drawn as private where that was asked for.
+    """The graph, with a share of its edges drawn as private.
 
     Args:
-        graph: all edges as they were read.
-        share: of undirected edges to declare private, in (0, 1]; None: leave the declaration alone.
-        seed: fixes which.
+        graph: with all edges as read.
+        share: of undirected edges to declare private, in (0, 1]; None: the declaration stays as it is.
+        seed: fixes the draw.
     """
     from graphveil.graphs import draw_private
 
@@ -230,20 +230,20 @@ def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
 
 
 def noise_of_cell(base: int | None, seed: int) -> Randomness:
-    """The source of the noise of one cell of a comparison: another stream for each seed.
+    """The source of the noise for one cell of a comparison: each seed has a stream of its own.
 
     Args:
-        base: number of the reproducible noise; None: secure noise.
+        base: seed of reproducible noise; None: secure noise.
         seed: of the cell.
     """
     return noise(None if base is None else base + seed)
 
 
 def noise(seed: int | None) -> Randomness:
-    """The source of the privacy noise: the secure one, unless the user asked for repeatable noise."""
+    """The source of the privacy noise: secure, or reproducible where ``seed`` is given."""
     from graphveil.privacy import SecureRandomness, SeededRandomness
 
-    # `--seed` never comes here: it fixes splits and weights, and a guarantee made with it would be void.
+    # `--seed` never reaches this: it fixes splits and weights, and noise from it would void the guarantee.
     return SecureRandomness() if seed is None else SeededRandomness(seed)
 
 
@@ -251,7 +251,7 @@ def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) ->
     """Print each warning of these methods and settings once on stderr, before anything is collected.
 
     Args:
-        runs: method and settings of everything that will be run.
+        runs: method and settings of each run to come.
         graph: only its size and classes are read.
 
     Raises:
@@ -270,7 +270,7 @@ def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) ->
 
 
 def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices of a run that are no setting of its method, as its folder keeps them."""
+    """The options of a run that are no setting of its method, as its folder records them."""
     from graphveil.graphs.load import lasting
 
     private_share = {} if params["private_share"] is None else {"private_share": params["private_share"]}
@@ -284,10 +284,10 @@ def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """One sentence on every finite epsilon that nobody gave and a default stands for; None where there is none.
+    """One sentence naming every finite epsilon left at its default; None if there is none.
 
     Args:
-        settings_of: method -> the settings that were given, all axes of a comparison included.
+        settings_of: method -> the settings that were given, with all axes of a comparison.
     """
     from graphveil.methods import METHODS
 
@@ -307,7 +307,7 @@ class Defaults:
     """Prints `defaults_sentence` on stderr before the first line of progress, so that a refusal stays one line.
 
     Args:
-        settings_of: as of `defaults_sentence`. progress: what hears of progress.
+        settings_of: as in `defaults_sentence`. progress: receives progress.
     """
 
     def __init__(self, settings_of: Mapping[str, Mapping[str, Any]], progress: ProgressCallback) -> None:
@@ -315,12 +315,12 @@ class Defaults:
         self._progress, self._due = progress, self.sentence is not None
 
     def __call__(self, event: Progress) -> None:
-        """Hand on an event of progress."""
+        """Pass on an event of progress, after the sentence."""
         self.say()
         self._progress(event)
 
     def say(self) -> None:
-        """Say it, once."""
+        """Print the sentence, once."""
         if self._due and self.sentence is not None:
             complain(self.sentence)
         self._due = False
@@ -331,11 +331,11 @@ def _finite(value: object) -> bool:
 
 
 def prepare(device: str, threads: int | None) -> None:
-    """Set the number of threads and refuse a device that is not there.
+    """Set the number of threads and refuse a device that is absent.
 
     Args:
         device: "cpu" or "cuda".
-        threads: of torch; None: decided once the graph is known, see `settle_threads`.
+        threads: of torch; None: `settle_threads` decides once the graph is loaded.
 
     Raises:
         InputError: the device is unknown or absent.
@@ -344,7 +344,7 @@ def prepare(device: str, threads: int | None) -> None:
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device found", where="--device", remedy="use --device cpu")
-    # Set before the graph loads, so that reading it is limited too.
+    # Before the graph loads, so that the limit holds for reading it too.
     if threads is not None:
         torch.set_num_threads(threads)
 
@@ -353,7 +353,7 @@ def settle_threads(threads: int | None, graph: Graph) -> None:
     """Choose the number of threads that measures fastest on this graph, unless the user gave one.
 
     Args:
-        threads: what the user gave; any number is kept.
+        threads: as typed; None: measure.
         graph: propagation over it is timed.
     """
     if threads is None:

@@ -23,10 +23,10 @@ PLAIN_SECONDS = 10.0
 def emit(
     content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], RenderableType], first: str | None = None
 ) -> None:
-    """Show a command's answer on stdout: one JSON object, or the screen made of it.
+    """Print a command's answer on stdout: one JSON object, or a screen.
 
     Args:
-        first: a line that stands before all others on a screen; beside JSON it was said on stderr already.
+        first: first line of the screen; with ``as_json`` the command prints it on stderr instead.
     """
     if as_json:
         # One write of one line: a reader that takes lines gets all of the object or nothing.
@@ -34,7 +34,7 @@ def emit(
         return
     from rich.console import Console
 
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another alphabet shows question marks
+    if isinstance(sys.stdout, io.TextIOWrapper):  # question marks for letters that the terminal lacks
         sys.stdout.reconfigure(errors="replace")
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if first is not None:
@@ -43,7 +43,7 @@ def emit(
 
 
 def complain(line: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     sys.stderr.write(printable(line) + "\n")
 
 
@@ -51,9 +51,9 @@ def complain(line: str) -> None:
 def working() -> Iterator[ProgressCallback]:
     """Progress on stderr while the block computes: a bar on a terminal, an occasional plain line elsewhere.
 
-    The block gets a function to tell progress to. What libraries print meanwhile goes to stderr too.
+    The block gets a function that shows an event of progress. What libraries print meanwhile goes to stderr too.
     """
-    # stdout carries the answer alone: a library that prints must not break `--json`.
+    # Only the answer goes to stdout: a library that prints must not break `--json`.
     with contextlib.redirect_stdout(sys.stderr):
         if sys.stderr.isatty():
             with _bar() as show:
@@ -91,12 +91,12 @@ def _bar() -> Iterator[ProgressCallback]:
 
 
 def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
-    """A line for each new stage and, in a long one, every ten seconds; the epsilon where it has changed."""
+    """A line for each new stage and every ten seconds of a long one, with the epsilon where it has changed."""
     last: dict[str, Any] = {"stage": None, "time": 0.0, "spent": ""}
 
     def show(event: Progress) -> None:
         stage, now = event.stage, clock()
-        # Logs of batch jobs would fill with lines otherwise.
+        # Otherwise logs of batch jobs would fill with lines.
         if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
             return
         count, spent = f"{event.done}/{event.total}" if event.total else "", _spent(event)

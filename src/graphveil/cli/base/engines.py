@@ -1,4 +1,4 @@
-"""Where a command has blocks of people worked on: in threads here, or on a Ray cluster."""
+"""The engine that processes a command's blocks of people: threads here, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _NAMES = ("local", "ray")
 
 
 def require_engine(engine_choice: EngineChoice, info: AnyMethod) -> None:
-    """Refuse an engine that a run could not use, before any data is loaded.
+    """Refuse an engine that a run cannot use, before any data is loaded.
 
     Args:
         engine_choice: what was typed.
         info: the method.
 
     Raises:
-        InputError: what `require_engine_choice` refuses, or a method that does not work by blocks.
+        InputError: from `require_engine_choice`, or the method does not work by blocks.
         MissingExtraError: Ray is not installed.
     """
     require_engine_choice(engine_choice)
     if _one_thread(engine_choice):
-        # What every method did before there were engines: no core has to be loaded to allow it.
+        # Every method can run in one thread: no class has to be loaded to allow it.
         return
     from graphveil.methods.base.blocks import require_blocks
 
@@ -39,11 +39,11 @@ def require_engine(engine_choice: EngineChoice, info: AnyMethod) -> None:
 
 
 def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
-    """Refuse an engine that a prediction could not use, before the graph is loaded.
+    """Refuse an engine that a prediction cannot use, before the graph is loaded.
 
     Args:
         engine_choice: what was typed.
-        model: what predicts.
+        model: the model that predicts.
 
     Raises:
         InputError: its method does not predict by blocks.
@@ -55,7 +55,7 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
 
 
 def require_engine_choice(engine_choice: EngineChoice) -> None:
-    """Refuse an engine that no command could open.
+    """Refuse an engine that no command can open.
 
     Args:
         engine_choice: what was typed.
@@ -87,10 +87,10 @@ def _one_thread(engine_choice: EngineChoice) -> bool:
 
 @contextmanager
 def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
-    """The engine that was asked for, until the work is done.
+    """The chosen engine, open while the block runs.
 
     Args:
-        engine_choice: what was typed; `require_engine` has let it pass.
+        engine_choice: what was typed, checked by `require_engine`.
 
     Raises:
         InputError: no cluster answers.
@@ -104,5 +104,5 @@ def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
     try:
         yield engine
     finally:
-        # Also after a refusal or an interrupt: what was put into a cluster of our own must not outlive the run.
+        # Also after an error or an interrupt: data put into a cluster must not outlive the run.
         engine.close()

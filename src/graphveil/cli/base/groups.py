@@ -1,4 +1,4 @@
-"""Option groups: what several commands share is declared once, as frozen dataclasses, and spread out for Typer.
+"""Option groups: frozen dataclasses of options that several commands share.
 
 A command takes a group as one parameter; :func:`spread` shows Typer a function in which each field of the group is an
 option of its own.  A new shared option is one field here, declared in `options`.
@@ -18,7 +18,7 @@ from graphveil.cli.base import options
 
 @dataclass(frozen=True)
 class Source:
-    """Where the graph comes from, and which of its edges an experiment takes for private."""
+    """Where the graph comes from, and which share of its edges an experiment treats as private."""
 
     data_root: options.DataRoot = None
     private_share: options.PrivateShare = None
@@ -26,7 +26,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Export:
-    """What an exported collection does not say itself."""
+    """What an exported collection does not contain."""
 
     edges: options.Edges = None
     keep_suspects: options.KeepSuspects = False
@@ -54,7 +54,7 @@ class EpsilonLists:
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What a method is trained with beside its budgets."""
+    """The settings of a method beside its budgets."""
 
     delta: options.Delta = None
     unit: options.Unit = None
@@ -84,7 +84,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Where blocks of people are worked on; neither a result nor a guarantee depends on it."""
+    """Where blocks of people are processed; neither results nor guarantees depend on it."""
 
     engine: options.EngineName = "local"
     engine_address: options.EngineAddress = None
@@ -92,13 +92,13 @@ class EngineChoice:
 
 
 def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command that takes option groups, so that Typer sees every option of them.
+    """Return a decorator for a command that takes option groups, so that Typer sees every option in them.
 
     Args:
-        defaults: options of the groups that have another default in this command.
+        defaults: defaults of this command that differ from those of the groups.
 
     Returns:
-        A decorator; what it returns takes the options by name and hands the command its groups.
+        A decorator; the decorated command takes the options by name and passes them on as groups.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -120,7 +120,7 @@ def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., 
             }
             command(**values, **grouped)
 
-        # Typer reads options off the signature and the annotations, so both must show the flat list.
+        # Typer reads options from the signature and the annotations, so both must show the flat list.
         flat_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         flat_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return flat_command
@@ -129,7 +129,7 @@ def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., 
 
 
 def _options_of(group: Any, defaults: Mapping[str, object]) -> list[inspect.Parameter]:
-    """Return the fields of a group as parameters by name."""
+    """Return the fields of a group as keyword parameters."""
     hints = get_type_hints(group, localns={"Path": Path}, include_extras=True)
     return [
         inspect.Parameter(

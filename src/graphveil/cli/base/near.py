@@ -1,4 +1,4 @@
-"""The name that was meant: the nearest of those that are allowed."""
+"""Suggestions for a mistyped name: the nearest one that is allowed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
     Args:
         name: as it was typed.
-        names: the names that are allowed.
+        names: the allowed names.
 
     Returns:
-        A question to end an error with; None where nothing is like it.
+        A question to end an error with; None: no name is near.
     """
     matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"did you mean {matches[0]}?" if matches else None
 
 
 def suggested(message: str) -> str:
-    """A refusal of a name with the nearest allowed one behind it; others as they are.
+    """The message of an error, with the nearest allowed name after it if it refuses a name.
 
     Args:
-        message: of one line, as errors are: what was found, and after "allowed:" what would have been accepted.
+        message: one line: what was wrong, and after "allowed:" what is accepted.
     """
     problem, allowed, listed = message.partition("; allowed: ")
     if not allowed or "did you mean" in listed:
         return message
     quoted = re.findall(r"'([^']+)'", problem)
-    # Sentences among what is allowed are no names: "or inf" is not what somebody meant.
+    # The allowed values may include phrases such as "or inf"; only names are suggested.
     names = [name for name in listed.partition(";")[0].split(", ") if re.fullmatch(r"[a-z][a-z0-9_-]*", name)]
     question = nearest(quoted[-1].lower().replace("_", "-"), names) if quoted else None
     return f"{message}; {question}" if question else message

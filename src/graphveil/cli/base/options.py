@@ -1,4 +1,4 @@
-"""The options that several commands share, spelt once."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from graphveil.methods.registry import METHODS, listing
 
 
 def _named(incomplete: str) -> list[str]:
-    """Return the named data sets that begin with what was typed."""
+    """Return the named data sets that begin with ``incomplete``."""
     from graphveil.graphs import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def _folders(incomplete: str) -> list[str]:
-    """Return the folders that begin with what was typed."""
+    """Return the folders that begin with ``incomplete``."""
     typed = Path(incomplete or ".")
     parent = typed if incomplete.endswith("/") or not incomplete else typed.parent
     if not parent.is_dir():
@@ -27,7 +27,7 @@ def _folders(incomplete: str) -> list[str]:
 
 
 def data_like(incomplete: str) -> list[str]:
-    """Return the named data sets and folders that begin with what was typed."""
+    """Return the named data sets and folders that begin with ``incomplete``."""
     return [*_named(incomplete), *_folders(incomplete)]
 
 
@@ -51,7 +51,9 @@ Edges = Annotated[
 ]
 KeepSuspects = Annotated[
     bool,
-    typer.Option("--keep-suspects", help="Read the reports of an exported collection that no device draws as well."),
+    typer.Option(
+        "--keep-suspects", help="Also use the suspect reports of an exported collection: those that no device draws."
+    ),
 ]
 DataRoot = Annotated[
     Path | None,
@@ -90,7 +92,7 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="Total for one person, split as advised; with --unit, epsilon of one unit.",
+        help="Total epsilon of one person, split as advised; with --unit, epsilon of one unit.",
         rich_help_panel=_METHOD,
     ),
 ]
@@ -161,24 +163,26 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="cpu|cuda",
-        help="Where to compute; on a GPU what docs/how-to/gpu.md lists.",
+        help="Where to compute; docs/how-to/gpu.md lists what runs on a GPU.",
         rich_help_panel=_SPEED,
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads. Default: whatever measures fastest.", rich_help_panel=_SPEED),
+    typer.Option(
+        "--threads", min=1, help="CPU threads. Default: the number that measures fastest.", rich_help_panel=_SPEED
+    ),
 ]
 EngineName = Annotated[
     str,
-    typer.Option("--engine", metavar="local|ray", help="Where blocks of people are worked on.", rich_help_panel=_SPEED),
+    typer.Option("--engine", metavar="local|ray", help="Where blocks of people are processed.", rich_help_panel=_SPEED),
 ]
 EngineAddress = Annotated[
     str | None,
     typer.Option(
         "--engine-address",
         metavar="ADDRESS",
-        help="A running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Default: one is started here.",
+        help="A running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Default: a cluster started on this machine.",
         rich_help_panel=_SPEED,
     ),
 ]
@@ -187,7 +191,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         min=1,
-        help="Blocks worked on at once. Default: 1; of a Ray cluster started here, one a processor.",
+        help="Blocks processed at once. Default: 1; one per processor on a Ray cluster started here.",
         rich_help_panel=_SPEED,
     ),
 ]

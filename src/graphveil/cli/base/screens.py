@@ -1,4 +1,4 @@
-"""The answers of the commands as people read them: at 80 columns, and without colour too."""
+"""The screens of runs, plans and predictions: at 80 columns, readable without colour."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
 
     Args:
         record: of the run.
-        predictions: the file of what it predicts of its own people, if one was written.
-        whose: who may see that.
+        predictions: the file of predictions for its own people, if one was written.
+        whose: who may read that file.
     """
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
@@ -58,11 +58,11 @@ def promised(record: RunRecord) -> RenderableType:
 
 
 def promised_by(model: Any, run: Path) -> RenderableType:
-    """The guarantee of a model: in three lines beside its card, in full where a folder holds a saved model alone.
+    """The guarantee of a model: three lines where its folder has a card, else the whole guarantee.
 
     Args:
-        model: as `open_model` gives it.
-        run: the folder that it is from.
+        model: from `open_model`.
+        run: its folder.
     """
     guarantee: Guarantee = model.guarantee
     declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
@@ -77,12 +77,12 @@ def promised_by(model: Any, run: Path) -> RenderableType:
 def three_lines(
     guarantee: Guarantee, exposed: Sequence[str], card: Path, relationship: float | None = None
 ) -> RenderableType:
-    """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes and where.
+    """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes.
 
     Args:
-        guarantee: of what was made.
+        guarantee: of a run, release or party.
         exposed: what is not protected, as its card lists it.
-        card: the file that tells the whole.
+        card: the file with the whole guarantee.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     summary = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
@@ -91,12 +91,7 @@ def three_lines(
 
 
 def stated(head: str, line: str) -> Text:
-    """One of those lines.
-
-    Args:
-        head: its heading.
-        line: what it says.
-    """
+    """A line with a bold heading."""
     return Text.assemble((f"{head}: ", "bold"), printable(line))
 
 
@@ -108,7 +103,7 @@ def _cost(record: RunRecord) -> str:
 def promise(
     guarantee: Guarantee, settings: Mapping[str, Any], relationship: float | None = None
 ) -> list[tuple[str, str]]:
-    """The guarantee, the epsilons (of one relationship too, where that is known) and what is not protected.
+    """The guarantee, its epsilons (that of a relationship too, if given) and what is not protected.
 
     Args:
         guarantee: of the run.
@@ -136,17 +131,17 @@ def _headline(record: RunRecord) -> Text:
 
 
 def voided(reason: str, what: str) -> Text:
-    """A loud line: what was made protects nobody.
+    """A loud line: the guarantee is void.
 
     Args:
-        reason: why the guarantee does not hold.
-        what: what was made: "run" or "release".
+        reason: why it does not hold.
+        what: "run" or "release".
     """
     return _loud(f"VOID: this {what} protects nobody ({printable(reason)})")
 
 
 def alarmed(guarantee: Guarantee) -> Text | None:
-    """A loud line where the guarantee of a run protects nobody, else nothing."""
+    """A loud line if the guarantee of a run protects nobody, else None."""
     if guarantee.void:
         return voided(guarantee.void, "run")
     return _loud(f"NOT PROTECTED: {read_as_is(guarantee, 'run')}") if guarantee.unprotected else None
@@ -194,7 +189,7 @@ def planned(plan: Plan, report: str | None = None) -> RenderableType:
     """The guarantee, expected noise and cost of a run.
 
     Args:
-        plan: of the run. report: what a person's device sends, in words; None: what the method's reports take.
+        plan: of the run. report: size of a person's report, in words; None: that of the plan.
     """
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
     figures: Any = plan.figures
@@ -236,7 +231,7 @@ def _noise(plan: LocalPlan) -> list[RenderableType]:
 
 
 def _sums(plan: CuratorPlan) -> list[RenderableType]:
-    """The noise that a curator adds: to each sum over neighbours, and to each private training."""
+    """The noise that a curator adds to each sum over neighbours and to each private training."""
     from graphveil.methods.curator.plan import ASSUMED_DEGREE
 
     lines = []
@@ -278,7 +273,7 @@ _REPORTERS = {
 
 
 def _lists(links: LinkPlan) -> list[RenderableType]:
-    """What an epsilon buys in neighbour lists; the true ones are not looked at."""
+    """What an epsilon buys in neighbour lists; the true lists are not read."""
     unit = "directed link" if links.mode == "directed" else "relationship"
     bit, whole = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
     ends = (
@@ -304,11 +299,11 @@ def _ratio(value: float | None) -> str:
 
 
 def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableType:
-    """How many nodes of each class; the first rows when they went to no file.
+    """How many nodes of each class, and the first rows if no file was written.
 
     Args:
         answer: as `--json` prints it.
-        stated: the guarantee of the model, predictions included.
+        stated: the guarantee of the model, with its predictions.
     """
     privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
     counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)

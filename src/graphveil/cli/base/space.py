@@ -1,4 +1,4 @@
-"""The most bytes that answers of commands take, to be reserved before anything is spent for them."""
+"""Upper bounds on the bytes that commands write, to reserve disk space before any budget is spent."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from graphveil.graphs import Graph
 
 
 def room_of(graph: Graph, parts: int = 1) -> int:
-    """The most bytes that a run folder takes: model, pages and pictures, and the epochs of all repeats.
+    """The most bytes of a run folder: model, pages and pictures, and the epochs of all repeats.
 
     Args:
-        graph: that the run is on.
-        parts: repeats, each with epochs of its own.
-
-    Returns:
-        Bytes, on the safe side.
+        graph: of the run.
+        parts: number of repeats; each records its epochs.
     """
     from graphveil.graphs.value.description import memory_of
 
@@ -22,14 +19,14 @@ def room_of(graph: Graph, parts: int = 1) -> int:
 
 
 def room_of_split(graph: Graph) -> int:
-    """The most bytes that the folders of several holders take: features, edges, and an id of each person in each."""
+    """The most bytes of the folders of several holders: features, edges, and every person's id in each."""
     from graphveil.graphs.value.description import memory_of
 
     return (64 << 10) + 2 * memory_of(graph) + 5 * 100 * int(graph.num_nodes)
 
 
 def room_of_predictions(graph: Graph) -> int:
-    """The most bytes that the predictions of a graph take: an id, a class and as many numbers as there are classes."""
+    """The most bytes of the predictions for a graph: per node an id, a class and a number for each class."""
     classes, ids = graph.schema.classes, graph.get("ids")
     longest = max((len(str(node_id).encode()) for node_id in (() if ids is None else ids)), default=20)
     row = 64 + longest + max(len(name.encode()) for name in classes) + 25 * (len(classes) + 1)
@@ -37,7 +34,7 @@ def room_of_predictions(graph: Graph) -> int:
 
 
 def room_of_answers(graph: Graph) -> int:
-    """The most bytes by which a run grows that keeps what the people of a graph sent, or were answered."""
+    """The most bytes by which a run grows when it stores the reports of a graph's people, or the answers to them."""
     from graphveil.graphs.value.description import memory_of
 
     return (64 << 10) + 2 * memory_of(graph) + 8 * int(graph.num_nodes) * (len(graph.schema.classes) + 8)

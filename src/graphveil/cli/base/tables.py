@@ -1,4 +1,4 @@
-"""Names and values as people read them on a screen, for every command; what needs no method and no graph."""
+"""Tables of names and values for every command's screen; this file needs no method and no graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphveil.reports.base.text import is_price, number, printable
 
 
 def pairs(facts: Iterable[tuple[str, str]]) -> Table:
-    """Names and what they stand for, in two columns; long texts wrap in theirs."""
+    """Names and values in two columns; long values wrap in theirs."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -25,7 +25,7 @@ def pairs(facts: Iterable[tuple[str, str]]) -> Table:
 
 
 def columns(*heads: str) -> Table:
-    """A plain table without rows; columns whose heading names a number are set right."""
+    """A plain table without rows; columns of numbers are right-aligned, by their headings."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in heads:
         right = any(
@@ -39,8 +39,8 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of texts.
 
     Args:
-        heads: one for each column.
-        content: rows of as many cells; anything with a text.
+        heads: of the columns.
+        content: rows of as many cells, shown by ``str``.
     """
     table = columns(*heads)
     for row in content:
@@ -49,10 +49,10 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
 
 
 def plain_named(key: str, value: object) -> str:
-    """The same as `plain`, an epsilon or delta rounded up.
+    """A value as `plain` shows it, but an epsilon or delta is rounded up.
 
     Args:
-        key: its name tells whether the value is a privacy price.
+        key: its name says whether the value is an epsilon or delta.
         value: as in an answer.
     """
     if not (is_price(key) and isinstance(value, float)):
@@ -78,7 +78,7 @@ def plain(value: object) -> str:
 
 
 def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Several descriptions below each other, an empty line between them."""
+    """Several descriptions, separated by empty lines."""
     parts: list[RenderableType] = []
     for description in content:
         parts += [described(description), Text()]
@@ -86,5 +86,5 @@ def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def described(content: Mapping[str, Any]) -> RenderableType:
-    """A description, one fact a line."""
+    """A description, one fact per line."""
     return pairs((str(key).replace("_", " "), plain(value)) for key, value in content.items())

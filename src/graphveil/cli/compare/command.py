@@ -1,4 +1,4 @@
-"""``graphveil compare`` trains methods x epsilons x seeds into one table; ``compare-runs`` tabulates finished runs."""
+"""``graphveil compare`` trains methods x epsilons x seeds for one table; ``compare-runs`` tabulates finished runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compare(
     from graphveil.reports.compare.sheet import sheet
 
     check = partial(cells.check_folder, comparison)
-    # Before loading, and kept to the end: two comparisons into one folder would run each cell twice.
+    # Locked from before loading to the end: two comparisons in one folder would run each cell twice.
     with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
         graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
@@ -87,16 +87,15 @@ def compare(
 
 
 def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Comparison:
-    """What ``graphveil compare`` compares: each option goes to the methods it applies to.
+    """The comparison that the options describe: each option goes to the methods that it applies to.
 
     Args:
         methods: names, separated by commas.
-        data: the graph's name or folder.
+        data: a named data set, or a folder.
         params: the command's parameters.
 
     Raises:
-        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot
-            be read.
+        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot be read.
     """
     from graphveil.reports.compare.cells import Comparison
 
@@ -112,7 +111,7 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
     settings = {}
     for name, info in infos.items():
         method_params = {key: params[key] for key in NAMED if key in info.options and key not in AXES}
-        # None keeps the method's own default.
+        # None leaves the method its default.
         method_params |= {} if name in delta_for else {"delta": None}
         method_pairs = [f"{key}={text}" for key, text in pairs if key in info.options]
         settings[name] = collect(name, info, {**method_params, "settings": method_pairs})
@@ -136,9 +135,9 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
 
 
 def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:
-    """The epsilons each method takes part in: those of its parts where they are given, else the total.
+    """The epsilons that apply to each method: those of its parts if given, else the total.
 
-    A total that no method is left for goes to all that know it, and is refused there.
+    If every method with a total also has parts, the total goes to all of them, and they refuse it.
     """
     by_method = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
     without_total = {
@@ -149,7 +148,7 @@ def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str,
 
 
 def _takes_delta(info: AnyMethod, pairs: Mapping[str, str]) -> bool:
-    """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
+    """Whether a method has a delta, always or because its features get Gaussian noise."""
     optional = {"mechanism", "features"} & set(info.options)
     mechanisms = {pairs.get(key) for key in optional}
     return "delta" in info.options and (not optional or bool(mechanisms & set(feature_names_with("delta"))))

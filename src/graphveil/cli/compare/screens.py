@@ -1,4 +1,4 @@
-"""What ``graphveil compare`` and ``compare-runs`` show: one narrow table for each group of equal promises."""
+"""The screens of ``graphveil compare`` and ``compare-runs``: one narrow table for each group of equal guarantees."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from graphveil.reports.compare.rows import Row
 from graphveil.reports.compare.sheet import Group, Sheet, called
 
 _ROOM = 2
-"""So many columns of epsilons leave room for a lift beside them."""
+"""The most columns of epsilons that leave room for a column of lifts."""
 _FACTS = "card.md of each folder"
-"""Where the facts that runs assume are told, when no table is written."""
+"""Where the assumptions of runs are listed if no table is written."""
 
 
 def compared(page: Sheet, folder: Path | None) -> RenderableType:
-    """The tables of a sheet, narrow enough for 80 columns, and where the whole of them lies.
+    """The tables of a sheet, at 80 columns, and the folder of the whole tables.
 
     Args:
-        page: groups of equal promises.
-        folder: where tables and figure were written; None: nowhere.
+        page: groups of equal guarantees.
+        folder: of tables and figure; None: none were written.
     """
     parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
     if page.void:
@@ -46,7 +46,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
 
 
 def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
-    """Who is trusted, what is promised in short, the figures, other units and attacks."""
+    """One group: trust, guarantee in short, figures, other units and attacks."""
     read = ", ".join(dict.fromkeys(row.collected for row in group.rows))
     lines = (*promised.three_lines(group, where), ("Data read", read))
     head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]
@@ -62,7 +62,7 @@ def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
 
 
 def _attacks(group: Group) -> Table:
-    """What each attack found, and below it what it found in a plain network and what epsilon allows."""
+    """The result of each attack; below it that on a plain network, and what epsilon allows."""
     table = columns("attacked", "attack", "AUC (95%)", "found at 1%\nfalse alarms, %")
     for row in group.rows:
         for name, attacked in row.attacks.items():
@@ -72,7 +72,7 @@ def _attacks(group: Group) -> Table:
 
 
 def _figures(page: Sheet, group: Group) -> list[RenderableType]:
-    """Epsilons, accuracy, lift and lead; lifts have a table of their own where many epsilons need the room."""
+    """Epsilons, accuracy, lift and lead; lifts go into a second table where epsilons leave no room."""
     heads = [head.replace(": ", "\n") for head in tables.epsilon_columns(group)]
     lifted = any(row.lift is not None for row in page.rows)
     beside = lifted and len(heads) <= _ROOM

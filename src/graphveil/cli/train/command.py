@@ -33,30 +33,32 @@ Track = Annotated[
     typer.Option(
         "--track",
         metavar="mlflow|tensorboard|wandb",
-        help="Hand a tracker what the run releases: settings, guarantee, curves of released labels; no accuracy.",
+        help="Send a tracker what the run releases: settings, guarantee, curves on released labels; no accuracy.",
     ),
 ]
 TrackTo = Annotated[
     str | None,
-    typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
+    typer.Option(
+        "--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: from its environment variables."
+    ),
 ]
 Predictions = Annotated[
     Path | None,
     typer.Option(
         "--predictions",
         metavar="FILE",
-        help="Also write what the run (its first repeat) predicts of its own people, a row each, to .csv or .parquet, "
-        "for your eyes alone. Where whole people are protected (unit node) no other file holds that, and each row is "
-        "for that person's eyes alone.",
+        help="Also write what the run (its first repeat) predicts for its own people, one row each, to .csv or "
+        ".parquet, for your eyes only. With unit node no other file holds these predictions, and each row is for that "
+        "person's eyes only.",
     ),
 ]
 DataOrNone = Annotated[
     str | None,
-    # Not required: who has data and no method is told which one to take.
+    # Optional, so that DATA alone prints which method to use.
     typer.Argument(
         metavar="DATA",
-        help="A named data set, a folder with your own files or an exported collection. Without METHOD: says which "
-        "one to take.",
+        help="A named data set, a folder with your own files or an exported collection. DATA without METHOD prints "
+        "which method to use.",
         autocompletion=options.data_like,
     ),
 ]
@@ -100,7 +102,7 @@ def train(
     send = tracker(track, track_to)
     run_options, defaults_sentence = choices.run_options(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
-    # Before loading: the run must not fail after hours on a folder that was taken all along.
+    # Before loading: the run must not fail after hours because its folder is in use.
     with working() as progress, ExitStack() as stack:
         folder = stack.enter_context(new_output(out, default, say=complain))
         rows = None
@@ -113,7 +115,7 @@ def train(
             result, graph, run_options = learned.result, learned.graph, {**run_options, **learned.options}
         else:
             graph = choices.load(data, source, repetition.seed, progress, engine)
-            # Space first: a private run that cannot be saved has spent its budget for nothing.
+            # Space first: a private run that cannot be saved would spend its budget for nothing.
             folder.reserve(space.room_of(graph, repetition.repeats))
             if rows is not None:
                 rows.reserve(space.room_of_predictions(graph))
@@ -137,14 +139,14 @@ def train(
 
 
 def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
-    """What is to be called with a finished run; refused before anything is trained if that cannot be.
+    """A function that sends a finished run to a tracker; called before training, so that it can refuse in time.
 
     Args:
         name: one of `TRACKERS`; None: nothing is tracked.
-        destination: where to, in the words of its library.
+        destination: URI or folder, as the tracker's library expects it.
 
     Raises:
-        InputError: there is no such tracker, or a place for none.
+        InputError: no tracker has this name, or a destination is given without one.
         MissingExtraError: its library is not installed.
     """
     from graphveil.reports.tracking.trackers import TRACKERS, find_tracker

@@ -1,7 +1,7 @@
-"""Runs described in a file: what ``--config run.toml`` reads.
+"""Runs described in a file, which ``--config run.toml`` reads.
 
-What is typed comes before the file, the file before defaults.  Method, data and the choices of a run become defaults of
-the command; settings of the method stay apart, until `choices.collect` lays what was typed over them.
+The command line overrides the file, and the file overrides defaults.  Method, data and the options of a run become
+defaults of the command; the method's settings stay apart until `collect` lays those of the command line over them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graphveil.methods.base.method import AnyMethod
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
-#: Choices of a run as its file names them -> the commands' parameters.
+#: Options of a run as its file names them -> parameters of the commands.
 _PARAMETERS: Mapping[str, str] = MappingProxyType(
     {
         "seed": "seed",
@@ -41,22 +41,22 @@ _PARAMETERS: Mapping[str, str] = MappingProxyType(
         "suspects_kept": "keep_suspects",
     }
 )
-#: What a run of an exported collection found in it; whoever runs it again reads it there.
-_FOUND = re.compile("task|people|suspects|answered_.*")
-#: How the settings of a tuned run were found; whoever runs it again takes what was found.
+#: Facts that a run recorded about an exported collection; another run reads them from the collection again.
+_RECORDED = re.compile("task|people|suspects|answered_.*")
+#: How a tuned run found its settings; another run uses the settings and searches nothing.
 OF_SEARCH = ("law", "mean_trials", "proxy", "sampler")
-_KEPT = "graphveil.config"
+_META_KEY = "graphveil.config"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of a run that is no setting of its method.
+    """An option of a run that is no setting of its method.
 
     Attributes:
-        parameter: of the commands.
-        kind: of its values in a file.
+        parameter: its name among the commands' parameters.
+        kind: type of its values in a file.
         help: one line.
-        low: least value, None where there is none.
+        low: least value; None: no bound.
     """
 
     parameter: str
@@ -67,19 +67,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class File:
-    """What a file says of a run: where it lies, and its settings as they were written."""
+    """The file of a run, and the method's settings as it states them."""
 
     path: Path
     settings: Mapping[str, Any]
 
 
 def _read_for(context: typer.Context, path: Path | None) -> Path | None:
-    """Make what a file says the defaults of the command that is being parsed."""
+    """Make the content of a file the defaults of the command that is being parsed."""
     if path is not None and not context.resilient_parsing:
         content = _content(path)
-        # Defaults of the parser and no values: what was typed wins without anybody comparing the two.
+        # As the parser's defaults: what is typed wins by itself.
         context.default_map = {**_named(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
-        context.meta[_KEPT] = File(path, content.get(SETTINGS, {}))
+        context.meta[_META_KEY] = File(path, content.get(SETTINGS, {}))
     return path
 
 
@@ -90,15 +90,15 @@ Config = Annotated[
         metavar="FILE",
         is_eager=True,
         callback=_read_for,
-        help="A run described in TOML, such as a run folder's config.toml. What is typed (METHOD, DATA, options, "
-        "--set) comes before the file, the file before defaults. Privacy noise is drawn anew.",
+        help="A TOML file that describes a run, such as a run folder's config.toml. METHOD, DATA, options and --set "
+        "typed here override the file; the file overrides defaults. Privacy noise is drawn anew.",
     ),
 ]
 
 
 @cache
 def choices() -> Mapping[str, Choice]:
-    """The choices of a run that a file may make, by the names that it gives them."""
+    """The options of a run that a file may set, by their names in the file."""
     hints: dict[str, Any] = {}
     for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
         hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
@@ -113,19 +113,19 @@ def _choice(parameter: str, hint: Any) -> Choice:
 
 
 def collect(context: typer.Context, method: str, info: AnyMethod, searched: Collection[str] = ()) -> dict[str, Any]:
-    """The settings of a run: those of the file that was named, if any, and over them what was typed.
+    """The method's settings: those of the file of ``--config``, overridden by the command line.
 
     Args:
         context: of the command; `Config` has read the file.
         method: its name; info: its entry.
-        searched: settings that a search chooses, whatever the file says of them.
+        searched: settings that a search chooses; the file's values of them are ignored.
 
     Raises:
         InputError: as `choices.collect`; or the file names a setting that the method does not have, or a value that it
-            does not take.
+            does not accept.
     """
     command_settings = read_settings(method, info, context.params)
-    file: File | None = context.meta.get(_KEPT)
+    file: File | None = context.meta.get(_META_KEY)
     file_settings = {} if file is None else _file_settings(file, method, info, {*command_settings, *searched})
     settings = {**file_settings, **command_settings}
     try:
@@ -136,9 +136,9 @@ def collect(context: typer.Context, method: str, info: AnyMethod, searched: Coll
 
 
 def _file_settings(file: File, method: str, info: AnyMethod, command_settings: Set[str]) -> dict[str, Any]:
-    """The settings of a file that count beside those that were typed."""
+    """The settings of a file that the command line leaves in force."""
     values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
-    # A run's file lists defaults too, some of which may not be given beside other settings; left out they are the same.
+    # A run's file lists defaults too, and some of them conflict with other settings; left out they have the same value.
     idle = {key for key in values if values[key] == info.options[key].default and key not in AXES}
     return {
         key: value
@@ -148,17 +148,17 @@ def _file_settings(file: File, method: str, info: AnyMethod, command_settings: S
 
 
 def _replaced(info: AnyMethod, command_settings: Set[str]) -> set[str]:
-    """The settings of a file that those typed stand for: a total is split into parts, and parts are no total."""
+    """The settings of a file that typed ones replace: a total replaces its parts, and a part replaces the total."""
     parts = {"epsilon_x", "epsilon_y"}
-    # A curator's epsilon is the price of one training, and no total of the parts beside it.
+    # A curator's epsilon is the price of one training, not the total of the parts.
     if info.trust == "central":
         return set()
     return (parts if "epsilon" in command_settings else set()) | ({"epsilon"} if parts & command_settings else set())
 
 
 def _at_its_key(error: InputError, path: Path, file_settings: Iterable[str]) -> InputError:
-    """The refusal of a setting, saying in which file and at which key it stands, if it stands there."""
-    # The refusals of settings begin with the name of the one that was refused.
+    """The refusal of a setting, with the file and key that state it, if the file does."""
+    # The refusal of a setting begins with its name.
     key = next((key for key in sorted(file_settings) if re.match(rf"{key}\b", error.what)), None)
     if key is None:
         return error
@@ -171,10 +171,10 @@ def _override(key: str) -> str:
 
 
 def _content(path: Path) -> Mapping[str, Any]:
-    """The tables of a file, whose names are known.
+    """The content of a file, its top-level keys checked.
 
     Raises:
-        InputError: there is no such file, it is no TOML, or a key at its top is unknown or of another kind.
+        InputError: the file is missing or not TOML, or a top-level key is unknown or of the wrong type.
     """
     if path.is_dir():
         raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
@@ -193,7 +193,7 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
-    """The method and the graph of a run, as the command's arguments."""
+    """Method and data of a run, as the command's arguments."""
     arguments = {}
     if METHOD in content:
         try:
@@ -208,18 +208,18 @@ def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
             raise InputError(f"{source!r}", where=f"{path}, {OPTIONS}.{SOURCE}", allowed="a text")
         from graphveil.graphs.load import is_name
 
-        # Written by hand a folder is meant from where the file lies: it must not depend on where the command is typed.
+        # A relative folder is relative to the file, not to where the command is typed.
         beside = path.parent.absolute() / source
         arguments[DATA] = str(beside) if not is_name(source) and beside.is_dir() else source
     return arguments
 
 
 def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices of a run, as the command's parameters."""
+    """The options of a run, as the command's parameters."""
     params: dict[str, Any] = {}
     run_choices = choices()
     for key, value in options.items():
-        if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256") or _FOUND.fullmatch(key):
+        if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256") or _RECORDED.fullmatch(key):
             continue
         if key not in run_choices:
             raise _unknown(path, f"{OPTIONS}.{key}", (*run_choices, SOURCE))
@@ -230,7 +230,7 @@ def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"{value!r}", where=where, allowed=f"at least {choice.low}")
         params[choice.parameter] = not setting if choice.parameter == "no_controls" else setting
     if "edges" in params:
-        # As data: a file that was written by hand names it from where it lies.
+        # Like DATA: relative to the file.
         params["edges"] = str(path.parent.absolute() / params["edges"])
     return params
 
@@ -250,7 +250,7 @@ def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> 
 
 
 def _value(value: Any, kind: type, where: str, *, remedy: str) -> Any:
-    """A value of a file, of the kind that belongs there; a whole number is a number too."""
+    """A value of a file as ``kind``; a whole number passes as a float."""
     if kind is float and value in ("inf", "-inf"):
         return float(value)
     number = kind is float and isinstance(value, int)

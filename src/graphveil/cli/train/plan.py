@@ -73,17 +73,17 @@ def plan(
 
 
 def goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
-    """The goal that was typed, or None.
+    """The goal of ``--want``, or None.
 
     Args:
         want: as typed.
-        pilot, degree: that say something of a goal alone.
+        pilot, degree: options that apply to a goal only.
 
     Raises:
-        InputError: the goal cannot be read, or the others stand without one.
+        InputError: the goal cannot be read, or an option for a goal is given without one.
     """
     if want is None:
-        # Idle options are refused: somebody would believe that they had changed the plan.
+        # Refused, because an option without effect would seem to have changed the plan.
         if pilot is not None or degree is not None:
             raise InputError("--pilot and --degree are for a goal", where="plan", remedy="add --want lift=0.02")
         return None
@@ -104,39 +104,39 @@ def search(
     degree: float | None,
     progress: ProgressCallback,
 ) -> Wanted:
-    """What the goal takes.
+    """Search the smallest epsilon that reaches the goal.
 
     Args:
         method, settings: the method and its settings as typed.
         data, graph: the data as typed, and its parts.
-        goal: what is wanted.
-        pilot: a data set or folder that the user declares public or paid.
+        goal: the accuracy or lift to reach.
+        pilot: a data set or folder that the user declares public or paid for.
         root: the data root.
-        degree: contacts a person, as publicly known.
-        progress: hears of progress.
+        degree: publicly known contacts per person.
+        progress: receives progress.
     """
     from graphveil.graphs import load_parts
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.wanted import wanted
 
     pilot_parts = None if pilot is None else load_parts(pilot, root, progress=progress)
-    # What is private in a folder is what its owner declares; a named set is public.
+    # A named set is public; in a folder the owner declares what is private.
     declared = None if is_name(data) else graph.schema.private
     return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
 
 
 def with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
-    """The settings with the epsilon that reaches the goal in every rehearsal, where there is one."""
+    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does."""
     sure = goal_result.reached.sure
     return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
 
 
 def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
-    """A plan as a screen, below what the goal takes and which epsilon the plan is for.
+    """The screen of a plan below the result of the search and the epsilon that the plan is for.
 
     Args:
-        goal_result: the answer to the goal; None: there was none, and the plan stands alone.
-        pilot: what it was rehearsed on, if not on made graphs.
+        goal_result: result of the search; None: no goal, and the plan stands alone.
+        pilot: the graph of the rehearsals; None: generated graphs.
         plan: its screen.
     """
     if goal_result is None:
@@ -145,7 +145,7 @@ def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType
     from rich.text import Text
 
     sure = goal_result.reached.sure
-    # A goal that nothing reaches leaves the default, which could be taken for the answer.
+    # If nothing reaches the goal, the plan is for the default: say so, or it is taken for the result.
     epsilon = "the default epsilon" if sure is None else f"epsilon {sure:g}"
     remedy = f" For a narrower answer: {PILOT}." if pilot is None else ""
     return Group(

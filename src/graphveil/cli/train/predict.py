@@ -1,4 +1,4 @@
-"""``graphveil predict``: what a trained model says about a new graph with the same features."""
+"""``graphveil predict``: the predictions of a trained model for its own graph or a new one with the same features."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def predict(
 
     On the graph of the run this costs no more privacy. On another graph, people who have reported are recognized by
     their ids and not asked again; new people send one randomized report of what the run collected (features,
-    neighbour list), at the run's epsilon. For graphs without ids, use --people: otherwise everybody counts as asked
+    neighbour list), at the run's epsilon. A graph without ids needs --people: without it everybody counts as asked
     again, which the run must have budgeted for (--set queries=1).
     """
     from graphveil.cli.base import screens
@@ -58,7 +58,7 @@ def predict(
     require_engine_choice(engine_choice)
     predictions.check_file(out)
     with working() as progress, contextlib.ExitStack() as stack:
-        # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
+        # One prediction at a time: two at once would not know whom the other asks, and both would pay.
         stack.enter_context(locked_folder(public_part(run), complain))
         file = None
         if out is not None:
@@ -72,7 +72,7 @@ def predict(
         predictions.check_people(people, model)
         if file is not None:
             file.reserve(space.room_of_predictions(graph))
-        # Before the prediction: an answer that cannot be kept would be paid for again next time.
+        # Before the prediction: reports that cannot be stored would be paid for again next time.
         rooms = run_folder.reserve(model, run, space.room_of_answers(graph), stack)
         ledger = model.ledger
         guarantee = model.guarantee

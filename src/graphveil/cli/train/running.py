@@ -1,4 +1,4 @@
-"""One training run with its controls, as `train` and `tune` ask for it."""
+"""One training run with its controls, for `train` and `tune`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def run_method(
     search: Search | None = None,
     engine: Engine | None = None,
 ) -> tuple[Result, str | None]:
-    """Return the result of a run, and the sentence that was printed about budgets that nobody typed.
+    """Return the result of a run, and the sentence printed about budgets left at their defaults.
 
     Args:
         method: its name.
-        graph: what it is trained on.
-        settings: the settings that were typed.
-        repetition: how often, on which nodes, with which controls and noise.
-        speed: where and how fast to compute.
-        progress: hears of progress.
-        search: settings to choose in each run; None: there is nothing to choose.
-        engine: where blocks of rows are worked on; None: here, one after the other.
+        graph: the graph to train on.
+        settings: those that were given.
+        repetition: number of repeats, split, controls and noise.
+        speed: device and threads.
+        progress: receives progress.
+        search: the settings to search in each run; None: no search.
+        engine: processes blocks of rows; None: one after the other in this process.
 
     Raises:
-        GraphveilError: as `methods.runs.experiment.run`.
+        GraphveilError: from `methods.runs.experiment.run`.
     """
     from graphveil.engine import LOCAL
     from graphveil.methods.runs import experiment

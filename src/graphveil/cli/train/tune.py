@@ -1,4 +1,4 @@
-"""``graphveil tune``: choose settings on one collection, at a price, or on a public graph, and train with the best."""
+"""``graphveil tune``: search settings on one collection, at a price or on a public graph, and train with the best."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Grid = dict[str, Any]
 
 
 def _searches() -> str:
-    """What is searched where nobody names anything, of every method that has such settings, in one sentence."""
+    """What `tune` searches by default, for each method that has such settings, in one sentence."""
     alike: dict[str, list[str]] = {}
     for name, info in METHODS.items():
         if info.search:
@@ -51,7 +51,7 @@ Over = Annotated[
         "--over",
         metavar="KEY=V1,V2,...",
         help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
-        f"Default: the settings that matter; {_searches()}.",
+        f"Default, by method: {_searches()}.",
     ),
 ]
 Trials = Annotated[
@@ -76,8 +76,8 @@ Sampler = Annotated[
     typer.Option(
         "--sampler",
         metavar="grid|random|tpe",
-        help="What proposes settings: all combinations (default), random draws, or Optuna's TPE, which learns from the "
-        "scores so far. Where trials have a price they are drawn at random.",
+        help="How settings are proposed: all combinations (default), at random, or by Optuna's TPE, which learns from "
+        "the scores so far. Trials that have a price are always drawn at random.",
     ),
 ]
 Proxy = Annotated[
@@ -105,7 +105,7 @@ def tune(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
+    """Search settings and train with the best: trials on one collection are free, new reads of data are not."""
     info = choices.find_method(method, data)
     over = over or []
     searched = [choices.split_pair(pair, where="--over")[0] for pair in over] or list(info.search)
@@ -121,7 +121,7 @@ def tune(
     from graphveil.reports.runs import folder as run_folder
 
     if proxy is not None and out is not None and search.sampler != GRID:
-        # Beside the folder, which is written whole or not at all: a search that is stopped goes on from it.
+        # Beside the folder, which is written whole or not at all: a stopped search resumes from this journal.
         search = replace(search, journal=out.with_name(f"{out.name}.search.log"))
 
     def default() -> Path:
@@ -141,7 +141,7 @@ def tune(
         if log is not None:
             log.end()
             complain(f"log of all trials, for the curator only: {log.path}")
-            # The time at which the tuning began is not told: how long it took says how many trials there were.
+            # The start of the tuning stays secret: its duration reveals the number of trials.
             if out is None:
                 folder = stack.enter_context(new_output(None, default(), say=complain))
         record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
@@ -149,10 +149,10 @@ def tune(
 
 
 def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
-    """What to try, checked; the proxy is still a name.
+    """The search that the options describe, checked; its proxy is still a name.
 
     Raises:
-        InputError: a setting may not be chosen, a value cannot be read, or an option does not apply.
+        InputError: a setting cannot be searched, a value cannot be read, or an option does not apply.
     """
     from graphveil.methods.runs.search import Search
 
@@ -171,7 +171,7 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
 
     if over:
         return search(grid_of(method, info, over, settings, require))
-    # First: a method that cannot be tuned here at all is refused as such.
+    # First: a method that cannot be tuned this way at all.
     if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
     grid = _default_grid(method, info, settings)
@@ -180,10 +180,10 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
 
 
 def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> Grid:
-    """The settings that a search of this method chooses where nobody names any, and the values to try.
+    """The settings that this method searches by default, and the values to try.
 
     Args:
-        settings: the settings that were given: they stay, and so does what they allow alone.
+        settings: those that were given: they are fixed, and values that conflict with them are left out.
 
     Raises:
         InputError: nothing is left to try.
@@ -191,7 +191,7 @@ def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> 
     grid: Grid = {}
     for key, values in info.search.items():
         fits = tuple(value for value in values if key not in settings and _fits(method, {**settings, key: value}))
-        # A single value is no choice.
+        # A single value needs no search.
         grid |= {key: fits} if len(fits) > 1 else {}
     if not grid:
         raise InputError(
@@ -211,7 +211,7 @@ def _fits(method: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _check_of(search: Search, method: str) -> Callable[[Path], None]:
-    """What refuses a folder that is used, or that has a log of trials beside it already."""
+    """A check that refuses a folder in use, or one with a log of trials beside it."""
     from graphveil.files.writing import refuse_used_folder
     from graphveil.reports.runs.trial_log import require_unused
 
@@ -228,11 +228,11 @@ def _log_of(folder: Path) -> Path:
 
 
 def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
-    """The log of trials beside a run folder, with room of its own that is held as long as `stack`.
+    """The log of trials beside a run folder, with disk space reserved until `stack` closes.
 
     Raises:
-        UsedPathError: there is one already.
-        WriteError: there is no room for it.
+        UsedPathError: the log exists.
+        WriteError: the disk has no space for it.
     """
     from graphveil.files.writing import room_for
     from graphveil.reports.runs.trial_log import TrialLog
@@ -242,7 +242,7 @@ def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
 
 
 def _search_options(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
-    """What a run folder keeps of the search."""
+    """The options of the search that a run folder records."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
     sampler = {} if search.sampler == GRID else {"sampler": search.sampler}
@@ -252,10 +252,12 @@ def _search_options(search: Search, method: str, proxy: str | None) -> dict[str,
 def grid_of(
     method: str, info: AnyMethod, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
-    """The settings to choose and the values to try, each written ``key=v1,v2``.
+    """The settings to search and the values to try.
 
     Args:
-        require: refuses settings that may not be chosen.
+        over: each ``key=v1,v2``.
+        settings: those that are fixed.
+        require: refuses settings that cannot be searched.
 
     Raises:
         InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
@@ -274,7 +276,7 @@ def grid_of(
 
 
 def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
-    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
+    """The values after the "=" of ``--over``: V1,V2,... or, for a number, LOW:HIGH or LOW:HIGH:log."""
     from graphveil.methods.runs.proposals import Range
 
     ends = text.split(":")
@@ -291,7 +293,7 @@ def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...
     if not words:
         raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
     values = tuple(choices.read_value(method, info, key, word, where="--over") for word in words)
-    # Tried twice, a value would be paid for twice where trials have a price.
+    # A value tried twice would be paid for twice.
     if len(set(values)) < len(values):
         raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
     return values

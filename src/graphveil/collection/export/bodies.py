@@ -86,11 +86,11 @@ class Bodies:
     def possible(self) -> BoolArray:
         """Return which of them a device can have sent, [n]."""
         # All bodies at once: one by one, reading them would cost more than everything else.
-        found: BoolArray = np.logical_not(self.bits[:, self.task.bits :].any(axis=1))
+        possible: BoolArray = np.logical_not(self.bits[:, self.task.bits :].any(axis=1))
         for place, field in enumerate(self.task.fields):
-            told, bits = self.answered(place), self.answers(place)
-            found = found & np.where(told, self._within(place, field), np.logical_not(bits.any(axis=1)))
-        return found
+            answered, bits = self.answered(place), self.answers(place)
+            possible = possible & np.where(answered, self._within(place, field), np.logical_not(bits.any(axis=1)))
+        return possible
 
     def _within(self, place: int, field: Field) -> BoolArray:
         if isinstance(field, Label):

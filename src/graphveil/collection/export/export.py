@@ -67,8 +67,8 @@ class Collected:
     @property
     def too_few(self) -> dict[str, int]:
         """How many answered each kind of field that is left out, because they are fewer than the task's least."""
-        told: Mapping[str, int] = self.facts.get("answered_each", {})
-        return {kind: count for kind, count in told.items() if 0 < count < self.task.least}
+        counts: Mapping[str, int] = self.facts.get("answered_each", {})
+        return {kind: count for kind, count in counts.items() if 0 < count < self.task.least}
 
     def columns(self, field: Features, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Return the coordinates that the senders of some bodies were asked for, [rows, m].
@@ -76,11 +76,11 @@ class Collected:
         Args:
             field: the features. rows: places of bodies.
         """
-        found = np.empty((len(rows), field.sampled), np.int32)
+        columns = np.empty((len(rows), field.sampled), np.int32)
         for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
             # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
-            found[place] = field.coordinates(self.task.person(int(number), self.nonces[int(epoch) - 1]))
-        return found
+            columns[place] = field.coordinates(self.task.person(int(number), self.nonces[int(epoch) - 1]))
+        return columns
 
 
 def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
@@ -99,21 +99,21 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
     last, leaves = store.frozen()
-    said, times = said_by(task, last), times_of(last.numbers, leaves)
-    answered = int(said.any(axis=1).sum())
+    flags, times = answer_flags(task, last), times_of(last.numbers, leaves)
+    answered = int(flags.any(axis=1).sum())
     # The least number stands in what everybody has agreed to: below it a single person stands out too much. Who sent a
     # report of nothing hides nobody.
     if answered < task.least:
         who = "1 person has" if answered == 1 else f"{answered:,} people have"
         raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
-    told = {
+    facts = {
         "standard": VERSION,
         "task": task.hash.hex(),
         "epochs": [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in closed],
         "people": task.people,
         "enrolled": store.status()["enrolled"],
         "answered": answered,
-        "answered_each": _by_kind(task, said.sum(axis=0)),
+        "answered_each": _by_kind(task, flags.sum(axis=0)),
         "most_links": most_links,
         # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
         "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
@@ -124,13 +124,13 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     with _private(folder / "task.json") as file:
         file.write(task.data)
     with _private(folder / "ids.txt") as file:
-        file.writelines(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in store.ids())
+        file.writelines(json.dumps(id, ensure_ascii=False).encode() + b"\n" for id in store.ids())
     with _private(folder / "reports.npz") as file:
         np.savez(file, **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
     # Last: a folder without it is one that a crash left, and is not read.
     with _private(folder / "collection.json") as file:
-        file.write(json.dumps(told, indent=2).encode() + b"\n")
-    return told
+        file.write(json.dumps(facts, indent=2).encode() + b"\n")
+    return facts
 
 
 def times_of(numbers: Numbers, leaves: Leaves) -> Times:
@@ -144,7 +144,7 @@ def times_of(numbers: Numbers, leaves: Leaves) -> Times:
     return times
 
 
-def said_by(task: Task, last: Last) -> Bytes:
+def answer_flags(task: Task, last: Last) -> Bytes:
     """Return who answers each field in their last report, 0 or 1 [n, fields].
 
     Args:
@@ -179,24 +179,24 @@ def read_export(folder: Path) -> Collected:
         task = Task.of(path.read_bytes())
     with _reading(folder / "ids.txt") as path:
         ids = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line)
-        _require(all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids, "belongs to another task")
+        _require(all(isinstance(id, str) for id in ids) and ids_hash(ids) == task.ids, "belongs to another task")
         require_distinct(ids)
     with _reading(folder / "collection.json") as path:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        epochs = _epochs(told, task)
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        epochs = _epochs(facts, task)
     with _reading(folder / "reports.npz") as path:
         last, leaves = _arrays(path, task)
-        made = Bodies(task, np.unpackbits(last.bodies, axis=1), last.numbers)
+        bodies = Bodies(task, np.unpackbits(last.bodies, axis=1), last.numbers)
         # Before the hashes, which cost most.
-        _require(bool(made.possible().all()), "holds a report that no device sends")
+        _require(bool(bodies.possible().all()), "holds a report that no device sends")
         _require_frozen(task, epochs, last, leaves)
         times = times_of(last.numbers, leaves)
     with _reading(folder / "collection.json"):
-        _require_facts(told, task, last, times)
-    made = made.without(
-        [place for place, field in enumerate(task.fields) if 0 < told["answered_each"][field.kind] < task.least]
+        _require_facts(facts, task, last, times)
+    bodies = bodies.without(
+        [place for place, field in enumerate(task.fields) if 0 < facts["answered_each"][field.kind] < task.least]
     )
-    return Collected(task, ids, last, made, tuple(nonce for nonce, _ in epochs), times, told)
+    return Collected(task, ids, last, bodies, tuple(nonce for nonce, _ in epochs), times, facts)
 
 
 @contextmanager
@@ -215,16 +215,16 @@ def _unusable(path: Path, what: str) -> DataError:
     return DataError(what, where=str(path), remedy="export the collection again, or take another copy")
 
 
-def _require(kept: bool, what: str) -> None:
-    if not kept:
+def _require(holds: bool, what: str) -> None:
+    if not holds:
         raise DataError(what)
 
 
-def _epochs(told: Any, task: Task) -> Epochs:
+def _epochs(facts: Any, task: Task) -> Epochs:
     """Return nonce and hash of every epoch."""
-    _require(isinstance(told, dict) and told.get("standard") == VERSION, "is no description of a collection")
-    _require(told.get("task") == task.hash.hex(), "belongs to another task")
-    epochs = tuple((bytes.fromhex(one["nonce"]), bytes.fromhex(one["hash"])) for one in told["epochs"])
+    _require(isinstance(facts, dict) and facts.get("standard") == VERSION, "is no description of a collection")
+    _require(facts.get("task") == task.hash.hex(), "belongs to another task")
+    epochs = tuple((bytes.fromhex(epoch["nonce"]), bytes.fromhex(epoch["hash"])) for epoch in facts["epochs"])
     _require(bool(epochs), "holds no epoch")
     return epochs
 
@@ -273,17 +273,17 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
         _require(mine == leaf.tobytes(), "holds a report that was not sent so")
 
 
-def _require_facts(told: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
+def _require_facts(facts: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
     """Refuse a description that does not fit the reports."""
-    said, enrolled, most = said_by(task, last), told["enrolled"], told["most_links"]
-    answered = int(said.any(axis=1).sum())
+    flags, enrolled, most = answer_flags(task, last), facts["enrolled"], facts["most_links"]
+    answered = int(flags.any(axis=1).sum())
     _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")
     counted = {
         "people": task.people,
         "answered": answered,
-        "answered_each": _by_kind(task, said.sum(axis=0)),
+        "answered_each": _by_kind(task, flags.sum(axis=0)),
         "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
     }
-    _require({name: told[name] for name in counted} == counted, "counts other reports")
-    _require(type(enrolled) is int and len(said) <= enrolled <= task.people, "counts other people as enrolled")
+    _require({name: facts[name] for name in counted} == counted, "counts other reports")
+    _require(type(enrolled) is int and len(flags) <= enrolled <= task.people, "counts other people as enrolled")
     _require(most is None or (type(most) is int and most >= 1), "names no number of links")

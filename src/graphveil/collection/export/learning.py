@@ -106,8 +106,8 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
     import polars
 
     table = open_table(path)
-    known = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
-    source, target = (find_places(table, column, known) for column in ("source", "target"))
+    lookup = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
+    source, target = (find_places(table, column, lookup) for column in ("source", "target"))
     return merge_edges(source, target, len(ids), directed=False)[0]
 
 
@@ -173,11 +173,11 @@ def learn(
         for number in range(repetition.repeats)
     ]
     first = runs[0].method
-    agreed, channel = [one.agreed for one in runs], received.privacy().channel(len(received.schema.classes))
+    agreed, channel = [run.agreed for run in runs], received.privacy().channel(len(received.schema.classes))
     scores = _scores(name, agreed, *channel)
     first.lift = scores.lift
-    told = (participation(received), *again(received), *left_out(received))
-    judged = (*vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
+    participation_notes = (participation(received), *repeated_answers(received), *left_out(received))
+    accuracy_notes = (*vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
     return Result(
         method=name,
         built=choice.method.name,
@@ -185,10 +185,10 @@ def learn(
         settings=family.used_settings(first, choice.settings),
         scores=scores,
         privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
-        cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
-        history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
+        cost=Cost(time.perf_counter() - start, float(np.mean([run.seconds for run in runs])), peak_memory_mb()),
+        history=tuple(tuple(asdict(epoch) for epoch in run.method.history) for run in runs),
         model=first,
-        notes=(ESTIMATED, *told, *judged, *notes),
+        notes=(ESTIMATED, *participation_notes, *accuracy_notes, *notes),
     )
 
 
@@ -241,9 +241,9 @@ def _run(
 def participation(received: Received) -> str:
     """Return in a sentence how many answered what."""
     people = received.people
-    told = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
+    counts = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
     shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
-    each = ", ".join(f"{one} ({share})" for one, share in zip(told, shares, strict=True))
+    each = ", ".join(f"{count} ({share})" for count, share in zip(counts, shares, strict=True))
     return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
 
 
@@ -256,15 +256,15 @@ def left_out(received: Received) -> tuple[str, ...]:
     return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
 
 
-def vague(accuracy: Interval, held: int) -> tuple[str, ...]:
+def vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
     """Return in a sentence that an accuracy tells next to nothing; nothing where it tells something.
 
     Args:
-        accuracy: of the method. held: labels that judged it.
+        accuracy: of the method. held_out: labels that judged it.
     """
     if accuracy.high - accuracy.low < _WIDE:
         return ()
-    labels = "1 label was" if held == 1 else f"{held:,} labels were"
+    labels = "1 label was" if held_out == 1 else f"{held_out:,} labels were"
     return (
         f"too few have answered: {labels} held out to judge by, which leaves an accuracy of anything from "
         f"{accuracy.low:.0%} to {accuracy.high:.0%}; these figures say next to nothing of the method",
@@ -284,12 +284,12 @@ def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -
     return (f"{each}: by chance alone, and shown as that end. The lift is of what came out",) if each else ()
 
 
-def again(received: Received) -> tuple[str, ...]:
+def repeated_answers(received: Received) -> tuple[str, ...]:
     """Return in a sentence how often people answered, and what that was priced at; nothing where each did once."""
-    times = received.again()
-    if all(often == 1 for counts in times.values() for often in counts):
+    times_answered = received.times_answered()
+    if all(often == 1 for counts in times_answered.values() for often in counts):
         return ()
-    each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times.items() if counts)
+    each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times_answered.items() if counts)
     return (
         f"people answered in several epochs ({each}). Every answer is priced as a changed value, because a server "
         f"cannot tell; a person whose value stayed the same has paid once{_of_one(received)}",
@@ -303,19 +303,19 @@ def _of_one(received: Received) -> str:
     apart = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
     if most is None or most >= apart:
         return ""
-    said = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(apart))}"
-    return f"; {said}: no single person has paid more than {decimal(most)}"
+    note = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(apart))}"
+    return f"; {note}: no single person has paid more than {decimal(most)}"
 
 
 def _often(counts: Mapping[int, int]) -> str:
     return ", ".join(f"{people:,} {_TIMES.get(often, f'{often} times')}" for often, people in counts.items())
 
 
-def estimated(found: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
+def estimated(agreement: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
     """Return the accuracy on true labels behind an agreement with reports, ends brought back to where shares are.
 
     Args:
-        found: the agreement, or a difference of two. keep, flip: p and q of a report.
+        agreement: the agreement, or a difference of two. keep, flip: p and q of a report.
     """
     start, least = (0.0, -1.0) if difference else (flip, 0.0)
 
@@ -323,7 +323,13 @@ def estimated(found: Interval, keep: float, flip: float, *, difference: bool = F
     def true(share: float) -> float:
         return min(max((share - start) / (keep - flip), least), 1.0)
 
-    return Interval(true(found.mean), true(found.low), true(found.high), tuple(map(true, found.runs)), found.kind)
+    return Interval(
+        true(agreement.mean),
+        true(agreement.low),
+        true(agreement.high),
+        tuple(map(true, agreement.runs)),
+        agreement.kind,
+    )
 
 
 def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> Scores:
@@ -347,26 +353,26 @@ def require_able(name: str, received: Received) -> None:
     Raises:
         InputError: naming the methods that do.
     """
-    asked = [field.kind for field in received.collected.task.fields]
-    kinds = set(asked)
+    field_kinds = [field.kind for field in received.collected.task.fields]
+    kinds = set(field_kinds)
     lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
     methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
     # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
     if name not in able or kinds - set(methods):
-        raise InputError(_unable(name, asked), where=received.schema.name, allowed=", ".join(able))
+        raise InputError(_unable(name, field_kinds), where=received.schema.name, allowed=", ".join(able))
 
 
-def _unable(name: str, asked: Sequence[str]) -> str:
+def _unable(name: str, field_kinds: Sequence[str]) -> str:
     """Say why a method does not train on what was asked: something it needs is missing, or it reads less."""
     needs = _NEEDS.get(name)
     if needs is None:
         return f"{name} trains on no reports of devices"
-    missing = [kind for kind in needs if kind not in asked]
+    missing = [kind for kind in needs if kind not in field_kinds]
     if missing:
-        told = f"{asked[0]} alone" if len(asked) == 1 else ", ".join(asked)
-        return f"the task asks for {told}, and {name} needs {' and '.join(missing)} too"
-    return f"{name} does not read {', '.join(kind for kind in asked if kind not in needs)}"
+        listed = f"{field_kinds[0]} alone" if len(field_kinds) == 1 else ", ".join(field_kinds)
+        return f"the task asks for {listed}, and {name} needs {' and '.join(missing)} too"
+    return f"{name} does not read {', '.join(kind for kind in field_kinds if kind not in needs)}"
 
 
 def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -377,18 +383,20 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
     """
     require_able(name, received)
     privacy = received.privacy()
-    told: dict[str, Any] = {"epsilon_y": privacy.epsilon_y}
+    budgets: dict[str, Any] = {"epsilon_y": privacy.epsilon_y}
     if name not in LABELS_ALONE:
-        told |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
+        budgets |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
     if reads_lists(name):
         links = received.links_privacy(WITH_DEGREES.get(name, "lists"))
-        told |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
-        told |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
+        budgets |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
+        budgets |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
     # The same once more is what the file of an earlier run holds.
-    given = [key for key in _OF_TASK if key in settings and (key not in told or settings[key] != told[key])]
-    if given:
-        raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
-    return {**settings, **told}
+    conflicts = [key for key in _OF_TASK if key in settings and (key not in budgets or settings[key] != budgets[key])]
+    if conflicts:
+        raise InputError(
+            f"{', '.join(conflicts)} beside a collection", where=name, remedy="leave it out: the task says it"
+        )
+    return {**settings, **budgets}
 
 
 def reads_lists(name: str) -> bool:

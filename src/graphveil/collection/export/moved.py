@@ -74,16 +74,16 @@ def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...
     if not 0 <= share <= 1 or reports < 1:
         raise InputError(f"{share} of {reports} reports", where="forged reports", allowed="a share of 0 to 1, of some")
     forged = math.ceil(share * reports)
-    found: list[Bound] = []
+    movements: list[Bound] = []
     for field in task.fields:
         if isinstance(field, Label):
-            found.append(Bound("the share of a class", of_class(field, reports, forged), ""))
+            movements.append(Bound("the share of a class", of_class(field, reports, forged), ""))
         elif isinstance(field, Features):
-            found.append(Bound("averaged features", on_average(field, reports, forged), "on average"))
-            found.append(Bound("the mean of any one feature", of_mean(field, reports, forged), ""))
+            movements.append(Bound("averaged features", on_average(field, reports, forged), "on average"))
+            movements.append(Bound("the mean of any one feature", of_mean(field, reports, forged), ""))
         elif isinstance(field, Links):
-            found.append(Bound("a person's number of links", forged / (1 - 2 * law.flip_chance(field)), ""))
-    return tuple(found)
+            movements.append(Bound("a person's number of links", forged / (1 - 2 * law.flip_chance(field)), ""))
+    return tuple(movements)
 
 
 def of_class(field: Label, reports: int, forged: int) -> float:
@@ -119,8 +119,8 @@ def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False)
         chosen: whether forgers chose their coordinates, which they cannot.
     """
     width = len(field.names)
-    asked = forged if chosen else float(stats.binom.isf(ALARM / width, forged, field.sampled / width))
-    return 2 * worth(field) * asked / reports
+    forgers = forged if chosen else float(stats.binom.isf(ALARM / width, forged, field.sampled / width))
+    return 2 * worth(field) * forgers / reports
 
 
 def may_change(
@@ -132,14 +132,14 @@ def may_change(
         spread: P [n, n], no entry below 0. labels: [n] as reported, -1 for none. classes: c. hops: K.
         forgers: masks [n, r], a column a placing, or which part of a report each forges.
     """
-    told = np.zeros((len(labels), classes))
-    told[labels >= 0, labels[labels >= 0]] = 1.0
+    votes = np.zeros((len(labels), classes))
+    votes[labels >= 0, labels[labels >= 0]] = 1.0
     weight = forgers * (labels >= 0)[:, None].astype(np.float64)
     for _ in range(hops):
-        told, weight = spread @ told, spread @ weight
-    ends = np.sort(told, axis=1)
-    found: npt.NDArray[np.bool_] = (ends[:, -1] - ends[:, -2])[:, None] <= 2 * weight
-    return found
+        votes, weight = spread @ votes, spread @ weight
+    ends = np.sort(votes, axis=1)
+    changed: npt.NDArray[np.bool_] = (ends[:, -1] - ends[:, -2])[:, None] <= 2 * weight
+    return changed
 
 
 def of_targets(
@@ -161,7 +161,7 @@ def of_targets(
     return Bound("labels that a network is trained on", 100 * most, "percent (forgers at random places)")
 
 
-def sentence_of(found: tuple[Bound, ...], share: float = PRINTED) -> str:
+def sentence_of(movements: tuple[Bound, ...], share: float = PRINTED) -> str:
     """Return bounds as a sentence, and where what has none was measured."""
-    told = "; ".join(one.sentence for one in found)
-    return f"{share:.0%} forged reports move {told}; accuracy has no bound, and was measured: {MEASURED}"
+    listed = "; ".join(bound.sentence for bound in movements)
+    return f"{share:.0%} forged reports move {listed}; accuracy has no bound, and was measured: {MEASURED}"

@@ -26,8 +26,8 @@ def write_edges(graph: GraphParts, ids: Sequence[str], path: Path) -> None:
 
     source, target = graph.edge_index
     # Both directions stand there; of an edge without one a row says enough.
-    kept = np.ones(len(source), np.bool_) if graph.schema.directed else source < target
+    is_listed = np.ones(len(source), np.bool_) if graph.schema.directed else source < target
     names = np.array(ids, dtype=np.object_)
-    table = polars.DataFrame({"source": names[source[kept]].tolist(), "target": names[target[kept]].tolist()})
+    table = polars.DataFrame({"source": names[source[is_listed]].tolist(), "target": names[target[is_listed]].tolist()})
     with whole_file(path) as file:
         table.write_parquet(file)

@@ -68,16 +68,16 @@ class Received:
         Raises:
             InputError: no label is asked, so nothing can be learned.
         """
-        task, asked = self.collected.task, self._asked(Features)
-        label = self._asked(Label)
+        task, features = self.collected.task, self._field_of(Features)
+        label = self._field_of(Label)
         if label is None:
             raise InputError("the task asks for no label", where=task.name, remedy="train on a task that does")
-        links = self._asked(Links)
-        known = ("features", "labels") if links is None else ("features", "labels", "edges")
+        links = self._field_of(Links)
+        private = ("features", "labels") if links is None else ("features", "labels", "edges")
         directed = links is not None and links[1].mode == "directed"
-        columns = (1, 0.0, 1.0) if asked is None else (len(asked[1].names), asked[1].low, asked[1].high)
+        columns = (1, 0.0, 1.0) if features is None else (len(features[1].names), features[1].low, features[1].high)
         source = f"task {task.hash.hex()}"
-        return GraphSchema(task.name, *columns, label[1].classes, directed, known, source)
+        return GraphSchema(task.name, *columns, label[1].classes, directed, private, source)
 
     def privacy(self) -> LocalPrivacy:
         """Return the budgets of features and labels.
@@ -85,22 +85,24 @@ class Received:
         Raises:
             DataError: our mechanisms draw with other whole numbers than the task.
         """
-        schema, features, label = self.schema, self._asked(Features), self._asked(Label)
+        schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
         epsilon_x = None if features is None else below(features[1].epsilon)
-        made = LocalPrivacy(epsilon_x, below(label[1].epsilon))
+        privacy = LocalPrivacy(epsilon_x, below(label[1].epsilon))
         if features is not None:
-            usual: Any = made.features(schema)
+            usual: Any = privacy.features(schema)
             # Said only where it is not the default: most tasks leave the best number to us.
-            made = replace(made, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled)
-        ours = [made.labels(len(schema.classes)).share]  # type: ignore[union-attr]
+            privacy = replace(
+                privacy, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled
+            )
+        ours = [privacy.labels(len(schema.classes)).share]  # type: ignore[union-attr]
         theirs = [label[1].share]
         if features is not None:
-            bits: Any = made.features(schema)
+            bits: Any = privacy.features(schema)
             ours += [bits.coordinates, bits.law.low]
             theirs += [features[1].sampled, features[1].threshold]
         self._require_law(ours, theirs)
-        return made
+        return privacy
 
     def links_privacy(self, mechanism: str = "lists") -> LinkPrivacy:
         """Return the budget of neighbour lists, and of degrees beside them.
@@ -111,10 +113,10 @@ class Received:
         Raises:
             InputError: no lists are asked, or degrees are missing or of other lists. DataError: as `privacy`.
         """
-        asked, degree = self._asked(Links), self._asked(Degree)
-        if asked is None:
+        links, degree = self._field_of(Links), self._field_of(Degree)
+        if links is None:
             raise InputError("the task asks for no lists", where=self.schema.name)
-        field, epsilon = asked[1], below(asked[1].epsilon)
+        field, epsilon = links[1], below(links[1].epsilon)
         ours = AdjacencyRR(epsilon=epsilon, nodes=self.people, mode=field.mode)
         self._require_law([ours.threshold], [field.threshold])
         if mechanism == "lists":
@@ -160,61 +162,61 @@ class Received:
             nano += _draws(field, times[:, place]).astype(np.int64) * int(field.epsilon * NANO)
         return Fraction(int(nano.max(initial=0)), NANO)
 
-    def again(self) -> Mapping[str, Mapping[int, int]]:
+    def times_answered(self) -> Mapping[str, Mapping[int, int]]:
         """Return for each kind of field how many people answered it how often, of those who did."""
-        told = {}
+        counts = {}
         for place, field in enumerate(self.collected.task.fields):
             often, people = np.unique(self.collected.times[:, place], return_counts=True)
-            told[field.kind] = {int(k): int(count) for k, count in zip(often, people, strict=True) if k}
-        return told
+            counts[field.kind] = {int(k): int(count) for k, count in zip(often, people, strict=True) if k}
+        return counts
 
     def labels(self) -> npt.NDArray[np.int64]:
         """Return everybody's report of a label [n], -1 where none was sent."""
-        bodies, asked = self.collected.bodies, self._asked(Label)
-        sent = np.full(self.people, -1, np.int64)
-        if asked is not None:
-            told = bodies.answered(asked[0])
-            sent[bodies.numbers[told]] = bodies.values(asked[0])[told]
-        return sent
+        bodies, label = self.collected.bodies, self._field_of(Label)
+        labels = np.full(self.people, -1, np.int64)
+        if label is not None:
+            is_sent = bodies.answered(label[0])
+            labels[bodies.numbers[is_sent]] = bodies.values(label[0])[is_sent]
+        return labels
 
     def features(self) -> MultiBitReports | Answers | None:
         """Return the feature reports: of everybody, of those who answered, or None where none were asked."""
-        asked = self._asked(Features)
-        if asked is None:
+        features = self._field_of(Features)
+        if features is None:
             return None
-        place, field = asked
+        place, field = features
         bodies = self.collected.bodies
-        told = np.flatnonzero(bodies.answered(place))
+        rows = np.flatnonzero(bodies.answered(place))
         # Rows of reports have no names: only their order says whose they are.
-        told = told[np.argsort(bodies.numbers[told])]
-        bits = np.ascontiguousarray(bodies.answers(place)[told])
-        reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, told)), torch.from_numpy(bits))
-        if len(told) == self.people:
+        rows = rows[np.argsort(bodies.numbers[rows])]
+        bits = np.ascontiguousarray(bodies.answers(place)[rows])
+        reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, rows)), torch.from_numpy(bits))
+        if len(rows) == self.people:
             return reports
         return Answers(torch.from_numpy(self.answered()[field.kind]), reports)
 
     def lists(self) -> tuple[EdgeReports, BoolArray]:
         """Return everybody's list, empty where none was sent, and who sent one [n]."""
-        bodies, asked = self.collected.bodies, self._asked(Links)
+        bodies, links = self.collected.bodies, self._field_of(Links)
         heard, lengths = np.zeros(self.people, np.bool_), np.zeros(self.people + 1, np.int64)
         named = np.empty(0, np.int64)
-        if asked is not None:
-            told = np.flatnonzero(bodies.answered(asked[0]))
-            told = told[np.argsort(bodies.numbers[told])]
-            heard[bodies.numbers[told]] = True
-            rows, named = bodies.answers(asked[0])[told].nonzero()
-            lengths[1:] = np.bincount(bodies.numbers[told][rows], minlength=self.people)
+        if links is not None:
+            rows = np.flatnonzero(bodies.answered(links[0]))
+            rows = rows[np.argsort(bodies.numbers[rows])]
+            heard[bodies.numbers[rows]] = True
+            list_rows, named = bodies.answers(links[0])[rows].nonzero()
+            lengths[1:] = np.bincount(bodies.numbers[rows][list_rows], minlength=self.people)
         columns = torch.from_numpy(named.astype(np.int32))
         return EdgeReports(torch.from_numpy(lengths.cumsum()), columns), heard
 
     def degrees(self) -> tuple[DegreeReports, BoolArray]:
         """Return everybody's noisy degree, 0 where none was sent, and who sent one [n]."""
-        bodies, asked = self.collected.bodies, self._asked(Degree)
+        bodies, degree = self.collected.bodies, self._field_of(Degree)
         levels, heard = np.zeros(self.people, np.int32), np.zeros(self.people, np.bool_)
-        if asked is not None:
-            told = bodies.answered(asked[0])
-            heard[bodies.numbers[told]] = True
-            levels[bodies.numbers[told]] = bodies.values(asked[0])[told] + asked[1].lowest
+        if degree is not None:
+            is_sent = bodies.answered(degree[0])
+            heard[bodies.numbers[is_sent]] = True
+            levels[bodies.numbers[is_sent]] = bodies.values(degree[0])[is_sent] + degree[1].lowest
         return DegreeReports(torch.from_numpy(levels)), heard
 
     def link_reports(self, split: Split, people: str, mechanism: str = "lists", *, seed: int = 0) -> LinkReports:
@@ -259,10 +261,10 @@ class Received:
                 allowed="tasks that `graphveil collect init` declares",
             )
 
-    def _asked(self, kind: type[Kind]) -> tuple[int, Kind] | None:
+    def _field_of(self, kind: type[Kind]) -> tuple[int, Kind] | None:
         """The place of a field and the field, or None where the task does not ask for it."""
-        found = ((place, one) for place, one in enumerate(self.collected.task.fields) if isinstance(one, kind))
-        return next(found, None)
+        matches = ((place, field) for place, field in enumerate(self.collected.task.fields) if isinstance(field, kind))
+        return next(matches, None)
 
 
 def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPrivacy:

@@ -68,28 +68,30 @@ class Findings:
     @property
     def suspects(self) -> npt.NDArray[np.int64]:
         """The numbers of people whose report fails a check, ascending."""
-        found: npt.NDArray[np.int64] = np.unique(np.concatenate([_NOBODY, *(one.people for one in self.checks)]))
-        return found
+        numbers: npt.NDArray[np.int64] = np.unique(np.concatenate([_NOBODY, *(check.people for check in self.checks)]))
+        return numbers
 
     @property
     def amiss(self) -> tuple[str, ...]:
         """The fields that fail as a whole, and in what."""
-        return tuple(f"{one.field} ({one.what})" for one in self.checks if one.amiss)
+        return tuple(f"{check.field} ({check.what})" for check in self.checks if check.amiss)
 
     @property
     def sentence(self) -> str:
         """What was found, for people."""
-        by = ", ".join(f"{one.field}: {one.what} {len(one.people):,}" for one in self.checks if len(one.people))
-        told = f"suspects {len(self.suspects):,} of {self.reports:,} reports{f' ({by})' if by else ''}"
+        by = ", ".join(
+            f"{check.field}: {check.what} {len(check.people):,}" for check in self.checks if len(check.people)
+        )
+        summary = f"suspects {len(self.suspects):,} of {self.reports:,} reports{f' ({by})' if by else ''}"
         whole = f"; not by the law as a whole: {', '.join(self.amiss)}" if self.amiss else ""
-        return f"{told}{whole}; an honest collection is suspected once in {1 / ALARM:,.0f}"
+        return f"{summary}{whole}; an honest collection is suspected once in {1 / ALARM:,.0f}"
 
     @property
     def facts(self) -> dict[str, object]:
         """What was found, for programs."""
-        by = [{"field": one.field, "check": one.what, "suspects": len(one.people)} for one in self.checks]
-        told = {"reports": self.reports, "suspects": len(self.suspects), "by": by, "amiss": list(self.amiss)}
-        return {**told, "false_alarm": ALARM, "sentence": self.sentence}
+        by = [{"field": check.field, "check": check.what, "suspects": len(check.people)} for check in self.checks]
+        counts = {"reports": self.reports, "suspects": len(self.suspects), "by": by, "amiss": list(self.amiss)}
+        return {**counts, "false_alarm": ALARM, "sentence": self.sentence}
 
 
 def inspect(collected: Collected, most_links: int | None = None) -> Findings:
@@ -104,13 +106,13 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
     if most_links is not None and most_links < 1:
         raise InputError(f"most links = {most_links}", allowed="a whole number from 1")
     bodies, fields = collected.bodies, collected.task.fields
-    asked = [place for place in range(len(fields)) if bodies.answered(place).any()]
+    places = [place for place in range(len(fields)) if bodies.answered(place).any()]
     # Counted before anything is read: a share that depended on the reports would not bound their false alarms.
-    rare = ALARM / (1 + sum(_CHECKS[one.kind] for one in fields))
-    found = [check for place in asked for check in _of_field(collected, _Answers(bodies, place, rare), most_links)]
-    if {Links.kind, Degree.kind} <= {fields[place].kind for place in asked}:
-        found.append(_degrees_beside_lists(bodies, rare))
-    return Findings(len(bodies.bits), (*found, _copies(bodies, rare)))
+    rare = ALARM / (1 + sum(_CHECKS[field.kind] for field in fields))
+    checks = [check for place in places for check in _of_field(collected, _Answers(bodies, place, rare), most_links)]
+    if {Links.kind, Degree.kind} <= {fields[place].kind for place in places}:
+        checks.append(_degrees_beside_lists(bodies, rare))
+    return Findings(len(bodies.bits), (*checks, _copies(bodies, rare)))
 
 
 def without(collected: Collected, people: npt.NDArray[np.int64]) -> Collected:
@@ -121,9 +123,9 @@ def without(collected: Collected, people: npt.NDArray[np.int64]) -> Collected:
     """
     if not len(people):
         return collected
-    kept = ~np.isin(collected.bodies.numbers, people)
+    is_kept = ~np.isin(collected.bodies.numbers, people)
     # Answers to nothing, and no fewer rows: what was paid is counted by them, and was paid all the same.
-    bits = collected.bodies.bits * kept[:, None].astype(np.uint8)
+    bits = collected.bodies.bits * is_kept[:, None].astype(np.uint8)
     return replace(collected, bodies=replace(collected.bodies, bits=bits))
 
 
@@ -170,16 +172,16 @@ def _of_field(collected: Collected, answers: _Answers, most_links: int | None) -
 def _features(answers: _Answers, field: Features, columns: npt.NDArray[np.int32]) -> Iterator[Check]:
     least, largest = law.bit_chances(field)
     bits = answers.bodies.answers(answers.place)[answers.rows]
-    ones = bits.sum(axis=1, dtype=np.int64)
-    of_each = law.either(law.above(ones, field.sampled, largest), law.below(ones, field.sampled, least))
+    sums = bits.sum(axis=1, dtype=np.int64)
+    of_each = law.either(law.above(sums, field.sampled, largest), law.below(sums, field.sampled, least))
     yield Check(field.kind, "ones of a report", answers.failing(of_each))
-    total = ones.sum(keepdims=True)
+    total = sums.sum(keepdims=True)
     of_all = law.either(law.above(total, bits.size, largest), law.below(total, bits.size, least))
     yield Check(field.kind, "ones of all reports", _NOBODY, bool(of_all[0] < answers.rare))
     places, width = columns.ravel(), len(field.names)
-    asked = np.bincount(places, minlength=width)
+    trials = np.bincount(places, minlength=width)
     counts = np.bincount(places[bits.ravel() == 1], minlength=width)
-    many, few = law.above(counts, asked, largest), law.below(counts, asked, least)
+    many, few = law.above(counts, trials, largest), law.below(counts, trials, least)
     # Some coordinates far off, or all of them a little: the rarest one, and all by Fisher's chi-square.
     chance = 4 * min(width * many.min(), width * few.min(), law.together(many), law.together(few))
     yield Check(field.kind, "ones of each coordinate", _NOBODY, bool(chance < answers.rare))
@@ -195,9 +197,9 @@ def _label(answers: _Answers, field: Label) -> Check:
 def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[Check]:
     flip, numbers = law.flip_chance(field), answers.numbers
     lists = sp.csr_matrix(answers.bodies.answers(answers.place)[answers.rows])
-    lengths, asked = np.diff(lists.indptr).astype(np.int64), _asked(field.mode, field.people, numbers)
-    long = law.above(lengths, asked, 1 - flip) if most_links is None else law.longer(lengths, asked, flip, most_links)
-    named = Check(field.kind, "names in a list", answers.failing(law.either(long, law.below(lengths, asked, flip))))
+    lengths, trials = np.diff(lists.indptr).astype(np.int64), _trials(field.mode, field.people, numbers)
+    long = law.above(lengths, trials, 1 - flip) if most_links is None else law.longer(lengths, trials, flip, most_links)
+    named = Check(field.kind, "names in a list", answers.failing(law.either(long, law.below(lengths, trials, flip))))
     yield named
     if field.mode == "both":
         rest = ~np.isin(numbers, named.people)
@@ -230,14 +232,14 @@ def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np
 
 def _degree(answers: _Answers, field: Degree) -> Check:
     levels = answers.bodies.values(answers.place)[answers.rows] + field.lowest
-    asked = _asked(field.mode, answers.bodies.task.people, answers.numbers)
-    beyond = np.maximum(np.maximum(levels - asked, -levels), 0)
+    trials = _trials(field.mode, answers.bodies.task.people, answers.numbers)
+    beyond = np.maximum(np.maximum(levels - trials, -levels), 0)
     return Check(field.kind, "beyond its ends", answers.failing(2 * _rate(field) ** beyond.astype(np.float64)))
 
 
 def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
     """People whose list and whose degree no number of links explains both."""
-    places = {one.kind: place for place, one in enumerate(bodies.task.fields)}
+    places = {field.kind: place for place, field in enumerate(bodies.task.fields)}
     links, degree = bodies.task.fields[places["links"]], bodies.task.fields[places["degree"]]
     assert isinstance(links, Links) and isinstance(degree, Degree)
     rows = np.flatnonzero(bodies.answered(places["links"]) & bodies.answered(places["degree"]))
@@ -245,12 +247,12 @@ def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
     if links.mode != degree.mode or not len(rows):
         return Check(degree.kind, "beside the list", _NOBODY)
     numbers = bodies.numbers[rows]
-    flip, asked = law.flip_chance(links), _asked(links.mode, links.people, numbers)
+    flip, trials = law.flip_chance(links), _trials(links.mode, links.people, numbers)
     lengths = bodies.answers(places["links"])[rows].sum(axis=1, dtype=np.int64)
     levels = bodies.values(places["degree"])[rows] + degree.lowest
     each = rare / links.people / 4
-    wide = law.list_spread(asked, flip, each) / (1 - 2 * flip) + np.log(each) / np.log(_rate(degree))
-    apart = np.abs((lengths - asked * flip) / (1 - 2 * flip) - levels) > wide
+    wide = law.list_spread(trials, flip, each) / (1 - 2 * flip) + np.log(each) / np.log(_rate(degree))
+    apart = np.abs((lengths - trials * flip) / (1 - 2 * flip) - levels) > wide
     return Check(degree.kind, "beside the list", numbers[apart])
 
 
@@ -278,21 +280,21 @@ def _equal(
     """
     log = np.zeros(len(first))
     for place, field in enumerate(bodies.task.fields):
-        told = bodies.answered(place)[first]
+        is_answered = bodies.answered(place)[first]
         if isinstance(field, Features):
-            log += told * field.sampled * law.log_equal(law.bit_chances(field), sizes)
+            log += is_answered * field.sampled * law.log_equal(law.bit_chances(field), sizes)
         elif isinstance(field, Label):
             other, true = law.class_chances(field)
-            log += told * law.log_equal([true, *[other] * (len(field.classes) - 1)], sizes)
+            log += is_answered * law.log_equal([true, *[other] * (len(field.classes) - 1)], sizes)
         elif isinstance(field, Links):
             flip = law.flip_chance(field)
             # Where one of them does not answer, the bit is 0 of all: those are left out.
             shared = field.people - (last + 1 if field.mode == "lower" else sizes)
-            log += told * np.maximum(shared, 0) * law.log_equal([flip, 1 - flip], sizes)
+            log += is_answered * np.maximum(shared, 0) * law.log_equal([flip, 1 - flip], sizes)
     return log
 
 
-def _asked(mode: str, people: int, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _trials(mode: str, people: int, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """For how many others each person answers."""
     return people - 1 - numbers if mode == "lower" else np.full(len(numbers), people - 1, np.int64)
 

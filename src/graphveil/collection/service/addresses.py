@@ -26,13 +26,13 @@ def name_of(address: str) -> str:
         address: as the server or a proxy says it.
     """
     try:
-        known = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return ""
-    if isinstance(known, IPv4Address):
-        return str(known)
-    mapped = known.ipv4_mapped
-    return str(mapped) if mapped is not None else str(ip_network((known.packed, _HOUSEHOLD), strict=False))
+    if isinstance(parsed, IPv4Address):
+        return str(parsed)
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped is not None else str(ip_network((parsed.packed, _HOUSEHOLD), strict=False))
 
 
 def host_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -78,9 +78,9 @@ class Administration:
 
     def routes(self) -> APIRouter:
         """Return the routes, all of which ask for the token first."""
-        made = APIRouter(dependencies=[Depends(self._admitted), Depends(_BEARER)])
+        routes = APIRouter(dependencies=[Depends(self._admitted), Depends(_BEARER)])
         add(
-            made,
+            routes,
             {
                 "GET /admin/status": self._status,
                 "GET /admin/expected": self._expected,
@@ -91,13 +91,13 @@ class Administration:
                 "POST /admin/tokens": self._token,
             },
         )
-        return made
+        return routes
 
     def _status(self) -> dict[str, Any]:
         folder = Path("collected") if self._desk is None else self._desk.folder / "collected"
         has_key = self._desk is not None and (self._desk.folder / KEY).is_file()
         own = {"key": has_key, "open_command": self._command, "train": training(self._task, folder)}
-        return {**self._standing.told(), **own, "folder": None if self._desk is None else str(self._desk.folder)}
+        return {**self._standing.facts(), **own, "folder": None if self._desk is None else str(self._desk.folder)}
 
     def _expected(
         self,
@@ -105,8 +105,8 @@ class Administration:
         alike: Annotated[float, Query(ge=0, le=1)] = 0.8,
     ) -> dict[str, Any]:
         status = self._store.status()
-        spoken = self._standing.spoken(status["epoch"], status["received"])
-        answered = max(self._standing.answered(), spoken["received"])
+        counts = self._standing.report_counts(status["epoch"], status["received"])
+        answered = max(self._standing.answered(), counts["received"])
         return {"answered": answered, **expected(self._task, answered, Surroundings(neighbours, alike))}
 
     def _open(self) -> dict[str, Any]:
@@ -126,12 +126,12 @@ class Administration:
             epoch, digest = self._store.close_epoch()
         return {"epoch": epoch, "hash": digest.hex(), "order_forgotten": forget(self._store)}
 
-    def _export(self, asked: Exporting) -> dict[str, Any]:
+    def _export(self, exporting: Exporting) -> dict[str, Any]:
         self._require_room()
         with _now():
             if self._desk is None:
                 raise InputError("this collector has no folder of its own", remedy="download the export")
-            out = self._desk.folder / asked.folder
+            out = self._desk.folder / exporting.folder
             return {**self._desk.export(out), "train": training(self._task, out)}
 
     def _download(self) -> StreamingResponse:
@@ -140,10 +140,10 @@ class Administration:
         beside = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
         # The open file alone holds it afterwards: whoever breaks off the download leaves nothing behind. What a process
         # that is killed leaves, the next export removes, whichever way it is made: its lock is held by nobody.
-        with partial_folder(beside / "export") as made:
+        with partial_folder(beside / "export") as partial:
             with _now():
-                export(self._store, made / "collected")
-            packed = _zipped(made).open("rb")
+                export(self._store, partial / "collected")
+            packed = _zipped(partial).open("rb")
         named = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
         return StreamingResponse(_parts(packed), media_type="application/zip", headers=named)
 
@@ -157,10 +157,10 @@ class Administration:
 
     def _admitted(self, request: Request) -> None:
         address = request.client.host if request.client else ""
-        kept = self._store.setting("admin")
-        told = request.headers.get("authorization", "").removeprefix("Bearer ")
+        stored = self._store.setting("admin")
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         # In constant time, and hashed first: how long it takes tells nothing of the token.
-        if kept is None or not hmac.compare_digest(kept, hashed(told.encode())):
+        if stored is None or not hmac.compare_digest(stored, hashed(token.encode())):
             # 160 random bits are not guessed, however often. The right token is taken in any case: else strangers
             # behind the organiser's address could keep the organiser out.
             raise Refused("not-admitted" if self._wrong.take(address) else "too-often")

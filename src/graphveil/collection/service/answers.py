@@ -52,12 +52,12 @@ def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], byt
         code: of `STATUS`. more: members beside those of every refusal, such as "detail".
     """
     status = STATUS[code]
-    told = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}
+    members = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}
     later = [(b"retry-after", str(LATER[code]).encode())] if code in LATER else []
-    return status, [(b"content-type", b"application/problem+json"), *later], json.dumps(told).encode()
+    return status, [(b"content-type", b"application/problem+json"), *later], json.dumps(members).encode()
 
 
-def told(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def report_answers(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Return status, headers and body that answer one report or many, in order.
 
     Args:

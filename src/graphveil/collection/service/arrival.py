@@ -92,7 +92,7 @@ class Arrival:
         except SQLAlchemyError as error:
             write_down(error)
 
-    async def kept(self) -> None:
+    async def run(self) -> None:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.to_thread(self.look)

@@ -74,8 +74,8 @@ def make_room(clients: Collection[Client], newest: Client) -> None:
         clients: all of them. newest: who has just come, and leaves where all others are being answered.
     """
     if len(clients) > most_connections():
-        others = [one for one in clients if one.waiting is not None and one is not newest]
-        min(others, key=lambda one: (not one.overdue, one.waiting), default=newest).leave()
+        waiting = [client for client in clients if client.waiting is not None and client is not newest]
+        min(waiting, key=lambda client: (not client.overdue, client.waiting), default=newest).leave()
 
 
 @dataclass
@@ -97,11 +97,11 @@ class Memory:
         """
         self.used += by
         while by > 0 and self.used > self.most and clients:
-            strangers = [one for one in clients if not one.proven]
+            strangers = [client for client in clients if not client.proven]
             # Half is left to either: neither a crowd of strangers nor one large relay keeps the other out.
-            crowded = 2 * sum(one.occupied for one in strangers) > self.most
+            crowded = 2 * sum(client.occupied for client in strangers) > self.most
             # Who leaves counts itself out.
-            max(clients, key=lambda one: (one.proven != crowded, one.occupied)).leave()
+            max(clients, key=lambda client: (client.proven != crowded, client.occupied)).leave()
 
 
 def most_connections() -> int:
@@ -136,8 +136,8 @@ class Connection(HttpToolsProtocol):
     @property
     def waiting(self) -> float | None:
         """Since when it is the client's turn; None where it is ours."""
-        asked = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
-        return None if asked and not self.flow.write_paused else self._since
+        is_answering = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        return None if is_answering and not self.flow.write_paused else self._since
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a client in, and have another one leave where there are too many."""
@@ -259,15 +259,15 @@ class Handshake:
     #: What a server that ends asks of all its connections.
     shutdown = leave
 
-    async def end(self, made: Callable[[], Connection], secured: SSLContext, patience: float) -> None:
+    async def end(self, connect: Callable[[], Connection], secured: SSLContext, patience: float) -> None:
         """Let the client end it; the connection that is made then hears of them.
 
         Args:
-            made: gives the connection. secured: certificate and key. patience: seconds.
+            connect: gives the connection. secured: certificate and key. patience: seconds.
         """
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(made, self._socket, ssl=secured, ssl_handshake_timeout=patience)
+            await loop.connect_accepted_socket(connect, self._socket, ssl=secured, ssl_handshake_timeout=patience)
         # No TLS, another version of it, too late, or gone: nothing to tell anybody.
         except OSError:
             self._socket.close()
@@ -282,8 +282,8 @@ class Accepting:
         listening: bound. taken: what is made of each.
     """
 
-    def __init__(self, listening: socket.socket, taken: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
-        self._listening, self._taken = listening, taken
+    def __init__(self, listening: socket.socket, serve: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
+        self._listening, self._serve = listening, serve
         self._tasks: set[asyncio.Task[None]] = set()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -305,7 +305,7 @@ class Accepting:
                 # They are gone, or no descriptor is left: those that make room need a moment.
                 await asyncio.sleep(0.05)
                 continue
-            task = loop.create_task(self._taken(client))
+            task = loop.create_task(self._serve(client))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -325,19 +325,21 @@ class PatientServer(Server):
         """Listen."""
         # Without sockets: it would listen to them with the event loop's own patience, which is a minute.
         await super().startup([])
-        for one in sockets or ():
-            self.servers.append(await self._listening(one))
+        for listener in sockets or ():
+            self.servers.append(await self._listening(listener))
             # The event loop makes the system's queue as short as what it takes at once.
-            one.listen(WAITING)
+            listener.listen(WAITING)
 
-    async def _listening(self, one: socket.socket) -> Any:
+    async def _listening(self, listener: socket.socket) -> Any:
         if self.config.ssl is not None:
-            return Accepting(one, self._secured)
-        return await asyncio.get_running_loop().create_server(self._connection, sock=one, backlog=self.config.backlog)
+            return Accepting(listener, self._secured)
+        return await asyncio.get_running_loop().create_server(
+            self._connection, sock=listener, backlog=self.config.backlog
+        )
 
     async def _secured(self, client: socket.socket) -> None:
-        held = cast("set[Client]", self.server_state.connections)
-        await Handshake(client, held).end(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
+        clients = cast("set[Client]", self.server_state.connections)
+        await Handshake(client, clients).end(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
 
     def _connection(self) -> Connection:
         return Connection(

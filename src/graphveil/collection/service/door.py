@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphveil.collection.service.answers import problem, told
+from graphveil.collection.service.answers import problem, report_answers
 from graphveil.collection.service.connections import PROVEN
 from graphveil.collection.service.intake import reports_in
 from graphveil.collection.service.troubles import code_of, write_down
@@ -35,8 +35,8 @@ class TooLarge(Exception):
 
 def said_size(scope: Scope) -> int:
     """Return how many bytes a request says that its body has, 0 where it does not say."""
-    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    return int(told) if told.isdigit() else 0
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length) if length.isdigit() else 0
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Door:
         if wrong:
             self.refused(wrong)
         # What could not be read is refused once; what stands before it is stored.
-        return told([*answers, wrong] if wrong else answers)
+        return report_answers([*answers, wrong] if wrong else answers)
 
     def _no(self, code: str) -> Response:
         self.refused(code)

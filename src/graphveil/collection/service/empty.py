@@ -24,7 +24,7 @@ def empty_in(store: Store, task: Task, epochs: Sequence[int]) -> int:
     follows = exists().where(
         later.c.number == REPORTS.c.number, later.c.epoch.in_(epochs), later.c.epoch > REPORTS.c.epoch
     )
-    said_nothing = REPORTS.c.body == bytes(-(-task.bits // 8))
-    asked = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch.in_(epochs), said_nothing, ~follows)
+    is_empty = REPORTS.c.body == bytes(-(-task.bits // 8))
+    query = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch.in_(epochs), is_empty, ~follows)
     with store.reader.connect() as connection:
-        return int(connection.execute(asked).scalar_one())
+        return int(connection.execute(query).scalar_one())

@@ -43,17 +43,17 @@ def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
     Args:
         data: of a request. most: how many are read.
     """
-    found: list[Report] = []
+    reports: list[Report] = []
     at = 0
     while at < len(data):
-        if len(found) == most:
-            return found, "too-many"
+        if len(reports) == most:
+            return reports, "too-many"
         try:
-            one, at = read(data, at)
+            report, at = read(data, at)
         except DeviceError as error:
-            return found, error.code
-        found.append(one)
-    return found, None
+            return reports, error.code
+        reports.append(report)
+    return reports, None
 
 
 @dataclass(frozen=True)
@@ -77,26 +77,27 @@ class Intake:
         Args:
             reports: of anybody.
         """
-        known = self.store.enrolled([one.enrolment for one in reports])
+        enrolments = self.store.enrolled([report.enrolment for report in reports])
         newest = self.store.opened()
-        judged = [self._judged(one, known.get(one.enrolment), newest) for one in reports]
-        epochs = {place: found for place, found in enumerate(judged) if isinstance(found, int)}
-        answers = [found if isinstance(found, str) else None for found in judged]
-        who = [known[reports[place].enrolment] for place in epochs]
-        kept: list[int] = []
-        for place, one, possible in zip(epochs, who, self._possible([reports[p] for p in epochs], who), strict=True):
-            early = max(one.joined, epochs[place]) > newest
-            answers[place] = "impossible" if not possible else "not-open" if early else None
+        verdicts = [self._judged(report, enrolments.get(report.enrolment), newest) for report in reports]
+        epochs = {place: verdict for place, verdict in enumerate(verdicts) if isinstance(verdict, int)}
+        answers = [verdict if isinstance(verdict, str) else None for verdict in verdicts]
+        senders = [enrolments[reports[place].enrolment] for place in epochs]
+        places: list[int] = []
+        possible = self._possible([reports[place] for place in epochs], senders)
+        for place, sender, is_possible in zip(epochs, senders, possible, strict=True):
+            early = max(sender.joined, epochs[place]) > newest
+            answers[place] = "impossible" if not is_possible else "not-open" if early else None
             if answers[place] is None:
-                kept.append(place)
-        sent = [_sent(reports[place], known[reports[place].enrolment].number, epochs[place]) for place in kept]
+                places.append(place)
+        sent = [_sent(reports[place], enrolments[reports[place].enrolment].number, epochs[place]) for place in places]
         now = self.clock()
         stored = self.store.add(sent, inside=self.task.opens <= now < self.task.closes) if sent else []
-        for place, answer in zip(kept, stored, strict=True):
+        for place, answer in zip(places, stored, strict=True):
             answers[place] = "not-open" if answer == "closed" and now < self.task.opens else answer
-        told = [answer or "" for answer in answers]
-        self.store.count(Counter(answer for answer in told if answer not in STORED))
-        return told
+        codes = [answer or "" for answer in answers]
+        self.store.count(Counter(answer for answer in codes if answer not in STORED))
+        return codes
 
     def proves(self, data: bytes) -> bool:
         """Return whether bytes are a report of somebody who has enrolled, with a right tag; nothing is stored.
@@ -104,40 +105,40 @@ class Intake:
         Args:
             data: of one report.
         """
-        for one in reports_in(data, 1)[0]:
-            who = self.store.enrolled([one.enrolment]).get(one.enrolment)
-            return who is not None and one.epoch_by(who.key, range(self.store.opened() + 1, 0, -1)) is not None
+        for report in reports_in(data, 1)[0]:
+            sender = self.store.enrolled([report.enrolment]).get(report.enrolment)
+            return sender is not None and report.epoch_by(sender.key, range(self.store.opened() + 1, 0, -1)) is not None
         return False
 
-    def _judged(self, report: Report, who: Enrolment | None, newest: int) -> int | str:
+    def _judged(self, report: Report, sender: Enrolment | None, newest: int) -> int | str:
         """The epoch for which a report was made, or why it is refused."""
         if report.task != self.task.hash:
             return "wrong-task"
         if len(report.body) != -(-self.task.bits // 8):
             return "wrong-length"
         # Before the tag, which is checked with their key: what is refused so far tells nothing about anybody.
-        if who is None:
+        if sender is None:
             return "unknown-enrolment"
         # Nearly every report is of the newest epoch. The one after it may have opened this moment, or the database is
         # from before it did.
-        right = report.is_by(who.key, newest)
-        epoch = newest if right else report.epoch_by(who.key, range(newest + 1, 0, -1))
+        right = report.is_by(sender.key, newest)
+        epoch = newest if right else report.epoch_by(sender.key, range(newest + 1, 0, -1))
         if epoch is None:
             return "bad-tag"
         # After the tag: nobody else can use up what a person may send.
         return epoch if self.often.take(report.enrolment) else "too-often"
 
-    def _possible(self, reports: Sequence[Report], who: Sequence[Enrolment]) -> list[bool]:
+    def _possible(self, reports: Sequence[Report], senders: Sequence[Enrolment]) -> list[bool]:
         if not reports:
             return []
-        found: list[bool] = []
-        numbers = np.array([one.number for one in who], np.int64)
+        possible: list[bool] = []
+        numbers = np.array([sender.number for sender in senders], np.int64)
         # Some at a time: taken apart into bits, bodies take many times their bytes.
         step = max(1, _BYTES_AT_ONCE // max(1, len(reports[0].body)))
         for first in range(0, len(reports), step):
-            bodies = [one.body for one in reports[first : first + step]]
-            found += Bodies.of(self.task, bodies, numbers[first : first + step]).possible().tolist()
-        return found
+            bodies = [report.body for report in reports[first : first + step]]
+            possible += Bodies.of(self.task, bodies, numbers[first : first + step]).possible().tolist()
+        return possible
 
 
 def _sent(report: Report, number: int, epoch: int) -> Sent:

@@ -35,7 +35,7 @@ _REPORTS = (
 
 
 @dataclass(frozen=True)
-class Told:
+class RouteDoc:
     """What is said of a route.
 
     Args:
@@ -48,29 +48,29 @@ class Told:
 
 
 _TEXT, _BYTES = {"type": "string"}, {"type": "string", "format": "binary"}
-ROUTES: Final[Mapping[str, Told]] = {
-    "GET /task": Told("The task, as it was signed", models.SignedTask, _OPEN),
-    "GET /opening": Told("Which epochs were opened, signed", models.SignedOpening, (*_STORED, "no-opening")),
-    "GET /ids": Told(
+ROUTES: Final[Mapping[str, RouteDoc]] = {
+    "GET /task": RouteDoc("The task, as it was signed", models.SignedTask, _OPEN),
+    "GET /opening": RouteDoc("Which epochs were opened, signed", models.SignedOpening, (*_STORED, "no-opening")),
+    "GET /ids": RouteDoc(
         "Everybody's id, a JSON text a line, where links are asked for",
         ("application/x-ndjson", _TEXT), (*_STORED, "not-found"),
     ),
-    "GET /epoch": Told("Whether reports are taken now", models.Round, _STORED),
-    "POST /enrolments": Told(
+    "GET /epoch": RouteDoc("Whether reports are taken now", models.Round, _STORED),
+    "POST /enrolments": RouteDoc(
         "Bind a token to a device's key", models.Enrolled, (*_STORED, "bad-request", "bad-enrolment", "bad-token")
     ),
-    "GET /heartbeat": Told("Whether it runs", models.Alive, _OPEN),
-    "GET /version": Told("What runs", models.Version, _OPEN),
-    "GET /metrics": Told("Public counters", (metrics.KIND.partition(";")[0], _TEXT), _STORED),
-    "GET /admin/status": Told("How the collection stands", models.Status, _ADMIN),
-    "GET /admin/expected": Told("What the answers would say", models.Expected, (*_ADMIN, "bad-request")),
-    "POST /admin/open": Told("Open an epoch", models.Opened, (*_ADMIN, "not-now", "no-key")),
-    "POST /admin/close": Told("Close the epoch that is open", models.Closed, (*_ADMIN, "not-now")),
-    "POST /admin/export": Told(
+    "GET /heartbeat": RouteDoc("Whether it runs", models.Alive, _OPEN),
+    "GET /version": RouteDoc("What runs", models.Version, _OPEN),
+    "GET /metrics": RouteDoc("Public counters", (metrics.KIND.partition(";")[0], _TEXT), _STORED),
+    "GET /admin/status": RouteDoc("How the collection stands", models.Status, _ADMIN),
+    "GET /admin/expected": RouteDoc("What the answers would say", models.Expected, (*_ADMIN, "bad-request")),
+    "POST /admin/open": RouteDoc("Open an epoch", models.Opened, (*_ADMIN, "not-now", "no-key")),
+    "POST /admin/close": RouteDoc("Close the epoch that is open", models.Closed, (*_ADMIN, "not-now")),
+    "POST /admin/export": RouteDoc(
         "Export into a folder beside the collection's files", models.Exported, (*_ADMIN, "bad-request", "not-now")
     ),
-    "GET /admin/export": Told("Download the export", ("application/zip", _BYTES), (*_ADMIN, "not-now")),
-    "POST /admin/tokens": Told(
+    "GET /admin/export": RouteDoc("Download the export", ("application/zip", _BYTES), (*_ADMIN, "not-now")),
+    "POST /admin/tokens": RouteDoc(
         "Give somebody another token", models.Replaced, (*_ADMIN, "bad-request", "not-now")
     ),
 }  # fmt: skip
@@ -88,15 +88,15 @@ def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def _described(route: str) -> dict[str, Any]:
-    told = ROUTES[route]
+    doc = ROUTES[route]
     # The answers are told and not made anew: a model in their place would be filled in again for each of them.
-    made: dict[str, Any] = {"summary": told.summary, "operation_id": _name(route), "response_model": None}
-    if isinstance(told.answer, tuple):
+    described: dict[str, Any] = {"summary": doc.summary, "operation_id": _name(route), "response_model": None}
+    if isinstance(doc.answer, tuple):
         # Not JSON, which is what the framework would say.
-        made["response_class"] = Response
-        kind, schema = told.answer
-        return {**made, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(told.refusals)}}
-    return {**made, "responses": {200: {"model": told.answer}, **refusals(told.refusals)}}
+        described["response_class"] = Response
+        kind, schema = doc.answer
+        return {**described, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(doc.refusals)}}
+    return {**described, "responses": {200: {"model": doc.answer}, **refusals(doc.refusals)}}
 
 
 def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
@@ -116,40 +116,46 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
         document: of all routes but `POST /reports`.
     """
     paths = {
-        path: {method: _answered_here(one) for method, one in methods.items()}
+        path: {method: _answered_here(entry) for method, entry in methods.items()}
         for path, methods in document["paths"].items()
     }
-    schemas = {name: one for name, one in document["components"]["schemas"].items() if name not in _FRAMEWORKS}
-    schemas |= {one.__name__: one.model_json_schema() for one in (models.Answers, models.Problem)}
+    schemas = {name: entry for name, entry in document["components"]["schemas"].items() if name not in _FRAMEWORKS}
+    schemas |= {entry.__name__: entry.model_json_schema() for entry in (models.Answers, models.Problem)}
     paths["/reports"] = {"post": _reports()}
     return {**document, "paths": paths, "components": {**document["components"], "schemas": schemas}}
 
 
 def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
     """A route without the status of what cannot be read, which is `bad-request` here."""
-    return {**operation, "responses": {code: one for code, one in operation["responses"].items() if code != "422"}}
+    return {
+        **operation,
+        "responses": {code: response for code, response in operation["responses"].items() if code != "422"},
+    }
 
 
 def _reports() -> dict[str, Any]:
     schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}
-    taken = {
+    stored = {
         "200": {"description": "Stored before, or a code for each of many reports", "content": schema},
         "201": {"description": "Stored", "content": schema},
     }
-    refused = {str(status): one for status, one in refusals(_REPORTS).items()}
+    refused = {str(status): response for status, response in refusals(_REPORTS).items()}
     body = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
-    told = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
-    return {**told, "operationId": _name("POST /reports"), "responses": taken | refused}
+    described = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
+    return {**described, "operationId": _name("POST /reports"), "responses": stored | refused}
 
 
 def _refusal(codes: tuple[str, ...]) -> dict[str, Any]:
     """The response of codes that have one status."""
     named = {"properties": {"status": {"const": STATUS[codes[0]]}, "code": {"enum": list(codes)}}}
     content = {"application/problem+json": {"schema": {"allOf": [_PROBLEM, named]}}}
-    told = {"description": "; ".join(f"{one}: {REFUSAL_CODES[one].sentence}" for one in codes), "content": content}
-    if not any(one in LATER for one in codes):
-        return told
-    return {**told, "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}}
+    described = {
+        "description": "; ".join(f"{code}: {REFUSAL_CODES[code].sentence}" for code in codes),
+        "content": content,
+    }
+    if not any(code in LATER for code in codes):
+        return described
+    return {**described, "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}}
 
 
 def _name(route: str) -> str:

@@ -62,14 +62,14 @@ class Asset:
         data = path.read_bytes()
         return cls(data, f"{_KINDS[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
 
-    def answer(self, known: str | None) -> Response:
+    def answer(self, etags: str | None) -> Response:
         """Return the answer to whoever has the files of these tags already.
 
         Args:
-            known: If-None-Match.
+            etags: If-None-Match.
         """
         headers = {**_HEADERS, "ETag": self.tag}
-        if known is not None and self.tag in known:
+        if etags is not None and self.tag in etags:
             return Response(status_code=304, headers=headers)
         return Response(self.data, media_type=self.kind, headers=headers)
 

@@ -22,10 +22,10 @@ _WORDS, _EACH = "tests/collection/test_person_page.py", "tests/collection/test_r
 
 def _entries(backed: Mapping[str, str]) -> Iterator[Entry]:
     for code, backed_by in backed.items():
-        told = REFUSALS[code]
+        refusal = REFUSALS[code]
         # Beside the person's words and not in their place: it is the same refusal to both.
-        to_do = f"{told.to_do} For the organiser: {ORGANISER[code]}" if code in ORGANISER else told.to_do
-        yield _entry(code, told.happened, told.means, to_do, backed_by)
+        to_do = f"{refusal.to_do} For the organiser: {ORGANISER[code]}" if code in ORGANISER else refusal.to_do
+        yield _entry(code, refusal.happened, refusal.means, to_do, backed_by)
 
 
 def _entry(code: str, sentence: str, means: str, to_do: str, backed_by: str) -> Entry:

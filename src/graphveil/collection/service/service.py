@@ -97,12 +97,12 @@ class Collector:
         self._enrolling, self._visits = enrolments.buckets(), visits.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
         self._counted = 0.0, ""
-        self.others = self._made()
+        self.app = self._build_app()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self.others(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         # All limits go by this name; the address itself is held nowhere.
         scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
@@ -130,7 +130,7 @@ class Collector:
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self.others(scope, receive, send)
+            await self.app(scope, receive, send)
         except Exception as error:
             # It was answered. The server would write down what it says, which may be what somebody sent.
             write_down(error)
@@ -152,15 +152,15 @@ class Collector:
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
-        running = [asyncio.create_task(one.kept()) for one in (self.tally, self.arrival)]
+        running = [asyncio.create_task(task.run()) for task in (self.tally, self.arrival)]
         yield
         self.group.close()
-        for one in running:
-            one.cancel()
+        for task in running:
+            task.cancel()
         self.tally.write()
         forget(self.store)
 
-    def _made(self) -> FastAPI:
+    def _build_app(self) -> FastAPI:
         title, version = "graphveil collector", graphveil.__version__
         # No pages of the framework's: they load scripts of others.
         app = FastAPI(
@@ -208,39 +208,39 @@ class Collector:
     def _round(self) -> Round:
         running = self.store.epoch()
         epoch = self.store.opened() if running is None else running
-        taken = running is not None and self.task.opens <= time.time() < self.task.closes
-        return Round(epoch=epoch, open=taken, until=self.task.closes if taken else None)
+        is_open = running is not None and self.task.opens <= time.time() < self.task.closes
+        return Round(epoch=epoch, open=is_open, until=self.task.closes if is_open else None)
 
     def _ids(self) -> Response:
         # Who names neighbours has to know how everybody is numbered, and checks it by the hash. Nobody else asks.
-        if not any(isinstance(one, Links | Degree) for one in self.task.fields):
+        if not any(isinstance(field, Links | Degree) for field in self.task.fields):
             raise Refused("not-found")
-        lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in self.store.ids())
+        lines = (json.dumps(id, ensure_ascii=False) + "\n" for id in self.store.ids())
         # Each part goes from thread to thread: with a line in each, all takes thirty times as long.
         parts = ("".join(part) for part in iter(lambda: list(islice(lines, IDS_A_VISIT)), []))
         return StreamingResponse(parts, media_type="application/x-ndjson; charset=utf-8")
 
-    def _enrol(self, asked: Enrolling, request: Request) -> dict[str, int]:
+    def _enrol(self, enrolling: Enrolling, request: Request) -> dict[str, int]:
         try:
-            return self._enrolled(asked, request)
+            return self._enrolled(enrolling, request)
         except Refused as error:
             self.tally.add(error.code)
             raise
 
-    def _enrolled(self, asked: Enrolling, request: Request) -> dict[str, int]:
+    def _enrolled(self, enrolling: Enrolling, request: Request) -> dict[str, int]:
         if not self._enrolling.take(request.client.host if request.client else ""):
             raise Refused("too-often")
         try:
-            token, key = bytes.fromhex(asked.token), bytes.fromhex(asked.key)
+            token, key = bytes.fromhex(enrolling.token), bytes.fromhex(enrolling.key)
         except ValueError:
             raise Refused("bad-enrolment") from None
         if len(key) != 32:
             raise Refused("bad-enrolment")
-        found = self.store.enrol(self.task, token, key)
+        enrolment = self.store.enrol(self.task, token, key)
         # One answer for a token that was never given out and for one of somebody else: it tells a guesser nothing.
-        if found is None:
+        if enrolment is None:
             raise Refused("bad-token")
-        return {"number": found.number, "joined": found.joined}
+        return {"number": enrolment.number, "joined": enrolment.joined}
 
     def _metrics(self) -> Response:
         # Anybody may ask: a collection so large that counting takes a while is counted a tenth of the time at most.

@@ -94,14 +94,14 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
         # Before the address is told: whoever hears it may ask at once, and waits in the queue.
         collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
         server = server_of(collector, place)
-        told: dict[str, object] = {
+        facts: dict[str, object] = {
             "url": address(own, place),
             "task": task.hash.hex(),
             "admin": desk.admin_token(store),
             "admin_file": str(desk.folder / ADMIN) if (desk.folder / ADMIN).is_file() else None,
         }
         with _ended_by_signals(server):
-            started(told)
+            started(facts)
             run(server, own)
 
 
@@ -125,12 +125,12 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     def end(*_: object) -> None:
         server.should_exit = True
 
-    before = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def server_of(application: Application, place: Place, handshake: float | None = None) -> uvicorn.Server:
@@ -153,8 +153,8 @@ def server_of(application: Application, place: Place, handshake: float | None = 
     # Nor many lines: strangers cause them, as fast as they can send.
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(SELDOM)
-    taken: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
-    config = uvicorn.Config(application, **quiet, **taken, **files)
+    protocol: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
+    config = uvicorn.Config(application, **quiet, **protocol, **files)
     return PatientServer(config, PATIENCE if handshake is None else handshake)
 
 

@@ -32,17 +32,16 @@ class Standing:
     clock: Callable[[], float] = time.time
     _counted: dict[int, int] = field(default_factory=dict, repr=False)
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return what the organiser's page shows, but for what depends on the server's folder."""
         task, status = self.task, self.store.status()
         refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
-        asked = [{"kind": one.kind, "epsilon": decimal(one.epsilon)} for one in task.fields]
         words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
         return {
             **words,
             "task": task.hash.hex(),
             "signed_by": short_key(task.key),
-            "asked": asked,
+            "asked": [{"kind": part.kind, "epsilon": decimal(part.epsilon)} for part in task.fields],
             "guarantee": list(task.guarantee),
             "public": list(task.public),
             "opens": task.opens,
@@ -50,7 +49,7 @@ class Standing:
             "now": int(self.clock()),
             "least": task.least,
             **status,
-            **self.spoken(status["epoch"], status["received"]),
+            **self.report_counts(status["epoch"], status["received"]),
             "hours": self.hours(),
             "answered": self.answered(),
             "epochs": [digest.hex() for _, digest in self.store.closed()],
@@ -62,12 +61,12 @@ class Standing:
         """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
         last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
         mine = (COUNTS.c.kind == "received") & (COUNTS.c.epoch == last)
-        asked = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(mine)
+        query = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(mine)
         with self.store.reader.connect() as connection:
-            rows = connection.execute(asked.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
+            rows = connection.execute(query.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
         return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
 
-    def spoken(self, epoch: int, received: int) -> dict[str, int]:
+    def report_counts(self, epoch: int, received: int) -> dict[str, int]:
         """Return how many reports of an epoch say something, as an export counts them, and how many are empty.
 
         Args:
@@ -82,13 +81,13 @@ class Standing:
         # Counted once: a closed epoch does not change, and ten million reports take seconds.
         if closed not in self._counted:
             frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
-            asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
+            query = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
             with self.store.reader.connect() as connection:
-                people = int(connection.execute(asked).scalar_one())
+                people = int(connection.execute(query).scalar_one())
             epochs = range(1, closed + 1)
             # Most collections have none, and need not look for them.
-            some = any(self.store.empty(epoch) for epoch in epochs)
-            self._counted[closed] = people - (empty_in(self.store, self.task, epochs) if some else 0)
+            has_empty = any(self.store.empty(epoch) for epoch in epochs)
+            self._counted[closed] = people - (empty_in(self.store, self.task, epochs) if has_empty else 0)
         return self._counted[closed]
 
 
@@ -107,7 +106,7 @@ def _methods(task: Task) -> Iterator[tuple[str, bool]]:
     # Here and not above: what learns loads far more than what collects.
     from graphveil.collection.export.learning import LABELS_ALONE, WITH_FEATURES, WITH_LISTS
 
-    kinds = {one.kind for one in task.fields}
+    kinds = {task_field.kind for task_field in task.fields}
     if "label" not in kinds or "degree" in kinds:
         return
     names = WITH_LISTS if "links" in kinds else WITH_FEATURES if "features" in kinds else LABELS_ALONE

@@ -48,7 +48,7 @@ class Tally:
             with self._lock:
                 self._counts.update(counts)
 
-    async def kept(self) -> None:
+    async def run(self) -> None:
         """Store what is counted, again and again, until cancelled."""
         while True:
             await asyncio.sleep(EVERY)

@@ -48,10 +48,10 @@ def write_tokens(
         rows = csv.writer(file)
         rows.writerow(["id", "token", *([] if link is None else ["link"])])
         # One by one, so that a table of any length is in memory nowhere.
-        for number, one in enumerate(ids):
+        for number, id in enumerate(ids):
             token = numbered(secrets.token_bytes(BYTES), number)
-            rows.writerow([one, token.hex(), *([] if link is None else [link(token)])])
-            yield one, token
+            rows.writerow([id, token.hex(), *([] if link is None else [link(token)])])
+            yield id, token
         # Before the database has the hashes: tokens are told once, and these could be met by nobody after a power cut.
         file.flush()
         os.fsync(file.fileno())
@@ -105,24 +105,24 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
         # Spreadsheets write a mark before the first column, which would be part of its name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             for line, row in enumerate(csv.DictReader(file), start=2):
-                one, token, where = row.get("id"), _token(row.get("token")), f"{path}, line {line}"
-                if one is None or token is None or token in tokens:
+                id, token, where = row.get("id"), _token(row.get("token")), f"{path}, line {line}"
+                if id is None or token is None or token in tokens:
                     raise InputError("no id with a token of its own", where=where, allowed=_ALLOWED)
-                if one in ids:
-                    raise InputError(f"a second token for {one!r}", where=where, allowed="one line for each id")
+                if id in ids:
+                    raise InputError(f"a second token for {id!r}", where=where, allowed="one line for each id")
                 # Of 16 random bytes, fewer are different once in 10^17 tokens.
                 if len(set(token)) < _DIFFERENT:
                     raise InputError("a token that anybody may guess", where=where, remedy="draw each at random")
-                ids.add(one)
+                ids.add(id)
                 tokens.add(token)
-                yield one, token
+                yield id, token
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError("is no table in UTF-8", where=str(path), remedy="save it as CSV UTF-8") from error
 
 
-def _token(told: str | None) -> bytes | None:
+def _token(text: str | None) -> bytes | None:
     try:
-        token = bytes.fromhex(told or "")
+        token = bytes.fromhex(text or "")
     except ValueError:
         return None
     return token if len(token) >= RANDOM_BYTES + NUMBER_BYTES else None
@@ -138,17 +138,17 @@ def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         InputError: the file cannot be read, has other ids, or a token does not end with the person's number.
     """
     try:
-        found = dict(read_tokens(path))
+        tokens = dict(read_tokens(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from error
     # One id too few would leave a person without a number; one too many would be nobody's.
-    if set(found) != set(ids):
+    if set(tokens) != set(ids):
         raise InputError("other ids than those of the task", where=str(path), allowed=f"all {len(ids):,} of ids.txt")
-    wrong = next((number for number, one in enumerate(ids) if number_of(found[one]) != number), None)
+    wrong = next((number for number, id in enumerate(ids) if number_of(tokens[id]) != number), None)
     if wrong is not None:
         raise InputError(
             f"the token of {ids[wrong]!r} does not end with their number",
             where=str(path),
             allowed=f"random digits, then {numbered(b'', wrong).hex()}: line {wrong + 1} of ids.txt is number {wrong}",
         )
-    return ((one, found[one]) for one in ids)
+    return ((id, tokens[id]) for id in ids)

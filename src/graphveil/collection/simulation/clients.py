@@ -22,22 +22,22 @@ def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
     Raises:
         InputError: another name, one twice, or what JavaScript needs is not here.
     """
-    asked = [name.strip() for name in names.split(",")]
-    for name in asked:
+    clients = [name.strip() for name in names.split(",")]
+    for name in clients:
         if name not in ("python", "js"):
             raise InputError(f"unknown client '{name}'", where="--clients", allowed="python, js")
-    if len(set(asked)) < len(asked):
+    if len(set(clients)) < len(clients):
         raise InputError(f"{names!r} names a client twice", where="--clients", allowed="python, js, or python,js")
     return {
         name: _javascript(js or LINES) if name == "js" else [sys.executable, "-m", "graphveil.device", "lines"]
-        for name in asked
+        for name in clients
     }
 
 
 def _javascript(program: Path) -> Sequence[str]:
-    found = shutil.which("node")
-    if found is None:
+    node = shutil.which("node")
+    if node is None:
         raise InputError("there is no node", where="--clients js", remedy="install Node.js 20 or later")
     if not program.is_file():
         raise InputError(f"{program} is no file", where="--js", remedy="leave the option out: our client is installed")
-    return [found, str(program)]
+    return [node, str(program)]

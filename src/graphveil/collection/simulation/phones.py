@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from graphveil.collection.desk import TOKENS
 from graphveil.collection.service.serving import Place
 from graphveil.collection.service.tokens import read_tokens
-from graphveil.collection.simulation.played import Cast, Client, Device, report_of, shown, values_of
+from graphveil.collection.simulation.played import Cast, Client, Device, report_of, show_task, values_of
 from graphveil.collection.task.drafts import refusals
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
@@ -53,11 +53,11 @@ def ring(
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
     with ExitStack() as stack, refusals(url):
         remote, graph = Remote(url), load_parts(data)
-        found, task = _tokens(tokens or folder / TOKENS, graph.num_nodes), Task.of(remote.task())
+        tokens_by_number, task = _tokens(tokens or folder / TOKENS, graph.num_nodes), Task.of(remote.task())
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
-        shown(task, clients)
+        show_task(task, clients)
         phones = Phones(remote, graph, cast, clients, tell)
-        return phones.answered(task, phones.enrolled(found))
+        return phones.answer(task, phones.enrol(tokens_by_number))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Phones:
     tell: ProgressCallback
     wait: Callable[[float], None] = time.sleep
 
-    def enrolled(self, tokens: Sequence[str]) -> list[Device]:
+    def enrol(self, tokens: Sequence[str]) -> list[Device]:
         """Enrol everybody whose token is left.
 
         Args:
@@ -85,34 +85,39 @@ class Phones:
         Raises:
             InputError: none is left.
         """
-        found: list[Device] = []
+        devices: list[Device] = []
         for node, token in enumerate(tokens):
             key = os.urandom(32)
-            told = self._enrolled(token, key)
-            if told is not None:
-                found.append(Device(node, *told, self.clients[len(found) % len(self.clients)], key))
+            enrolment = self._enrol(token, key)
+            if enrolment is not None:
+                devices.append(Device(node, *enrolment, self.clients[len(devices) % len(self.clients)], key))
             self.tell(Progress(node + 1, len(tokens), "enrolling"))
-        if not found:
+        if not devices:
             raise InputError("no token is left", remedy="phones keep nothing: begin another collection")
-        return found
+        return devices
 
-    def answered(self, task: Task, devices: Sequence[Device]) -> dict[str, Any]:
+    def answer(self, task: Task, devices: Sequence[Device]) -> dict[str, Any]:
         """Wait for the epoch of the devices, and answer in it; return how many did what.
 
         Args:
             task: what is asked. devices: as they enrolled.
         """
-        opening, draws = self._opened(task, devices[0].joined), Random(self.cast.seed)
-        kinds, counts = [one.kind for one in task.fields], Counter[str]()
-        for place, one in enumerate(devices):
+        opening, draws = self._await_opening(task, devices[0].joined), Random(self.cast.seed)
+        kinds, counts = [field.kind for field in task.fields], Counter[str]()
+        for index, device in enumerate(devices):
             if draws.random() >= self.cast.dropouts:
-                sent = read(report_of(task, opening, one, values_of(self.graph, one.node, kinds)))[0]
+                sent = read(report_of(task, opening, device, values_of(self.graph, device.node, kinds)))[0]
                 counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
-            self.tell(Progress(place + 1, len(devices), "answering"))
-        taken = task.people - len(devices)
-        return {"phones": len(devices), "elsewhere": taken, "answered": counts["accepted"], "again": counts["again"]}
+            self.tell(Progress(index + 1, len(devices), "answering"))
+        elsewhere = task.people - len(devices)
+        return {
+            "phones": len(devices),
+            "elsewhere": elsewhere,
+            "answered": counts["accepted"],
+            "again": counts["again"],
+        }
 
-    def _enrolled(self, token: str, key: bytes) -> tuple[int, int] | None:
+    def _enrol(self, token: str, key: bytes) -> tuple[int, int] | None:
         """Number and first epoch, or None where somebody else has used the token."""
         while True:
             try:
@@ -125,7 +130,7 @@ class Phones:
                     raise
             self.wait(1.0)
 
-    def _opened(self, task: Task, epoch: int) -> str:
+    def _await_opening(self, task: Task, epoch: int) -> str:
         for seconds in count():
             try:
                 data = self.remote.opening()
@@ -142,10 +147,10 @@ class Phones:
 def _tokens(path: Path, people: int) -> list[str]:
     try:
         # By number and not by line: a file of the organiser's own may name people in any order.
-        found = [token.hex() for _, token in sorted(read_tokens(path), key=lambda row: number_of(row[1]))]
+        tokens = [token.hex() for _, token in sorted(read_tokens(path), key=lambda row: number_of(row[1]))]
     except OSError as error:
         remedy = "make them: `graphveil collect enrol FOLDER`, or name the file that holds them: --tokens FILE"
         raise InputError(f"{path} holds no tokens", remedy=remedy) from error
-    if len(found) != people:
-        raise InputError(f"{len(found):,} tokens, and {people:,} nodes", where=str(path))
-    return found
+    if len(tokens) != people:
+        raise InputError(f"{len(tokens):,} tokens, and {people:,} nodes", where=str(path))
+    return tokens

@@ -110,22 +110,22 @@ class Client:
         # Closing its input ends it; what it still had to say is nobody's any more.
         self._process.communicate()
 
-    def asked(self, **line: object) -> dict[str, Any]:
+    def ask(self, **line: object) -> dict[str, Any]:
         """Return what the program answers to a line.
 
         Raises:
             InputError: it refuses, or has ended.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
-        told = ""
+        reply = ""
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(line) + "\n")
             self._process.stdin.flush()
-            told = self._process.stdout.readline()
-        found: dict[str, Any] = json.loads(told) if told else {"error": "it has ended"}
-        if "error" in found:
-            raise InputError(f"the client '{self.name}' refuses {line['op']} ({found['error']})")
-        return found
+            reply = self._process.stdout.readline()
+        result: dict[str, Any] = json.loads(reply) if reply else {"error": "it has ended"}
+        if "error" in result:
+            raise InputError(f"the client '{self.name}' refuses {line['op']} ({result['error']})")
+        return result
 
 
 class Apart:
@@ -165,17 +165,17 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
     _require_fit(draft, graph, cast, data)
     started = time.monotonic()
     # On a disk of its own that nobody keeps: secrets of a play are worth nothing, and look like real ones.
-    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
-        desk = _signed(draft, Path(made), cast)
+    with tempfile.TemporaryDirectory() as play_folder, ExitStack() as stack:
+        desk = _signed(draft, Path(play_folder), cast)
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         with served(desk) as url:
             stage = _Stage(desk, Remote(url), graph, cast, tell)
-            told = stage.played(clients)
-        told["refused"] = desk.status()["refused"]
+            facts = stage.played(clients)
+        facts["refused"] = desk.status()["refused"]
         if out is not None:
-            told["folder"] = out.write(desk.export)["folder"]
-            told |= _with_edges(draft, graph, out.path)
-    return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
+            facts["folder"] = out.write(desk.export)["folder"]
+            facts |= _with_edges(draft, graph, out.path)
+    return {"simulation": True, "data": data, **facts, "seconds": round(time.monotonic() - started, 3)}
 
 
 @contextmanager
@@ -204,16 +204,16 @@ def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, o
         graph: the people. node: one of them. kinds: what is asked.
     """
     # The one place that reads them: what it returns goes to one device, and to nobody else.
-    told: dict[str, object] = {}
+    values: dict[str, object] = {}
     if "features" in kinds:
-        told["features"] = _row(graph.x, node).tolist()
+        values["features"] = _row(graph.x, node).tolist()
     if "label" in kinds and graph.y[node] >= 0:
-        told["label"] = graph.schema.classes[int(graph.y[node])]
+        values["label"] = graph.schema.classes[int(graph.y[node])]
     if "links" in kinds or "degree" in kinds:
         # Sorted by their first ends, so a person's list is one piece of the edges.
         first, last = np.searchsorted(graph.edge_index[0], [node, node + 1])
-        told["links"] = graph.edge_index[1, first:last].tolist()
-    return told
+        values["links"] = graph.edge_index[1, first:last].tolist()
+    return values
 
 
 def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
@@ -249,10 +249,10 @@ def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None
 def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
     """A desk whose task asks the same, says that it is played, and is another one by its nonce."""
     words = replace(draft.words, name=f"simulation of {draft.words.name}")
-    told = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
+    texts = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
     # The window is open whatever was declared: a collection is tried out before it begins.
     least = min(draft.least or 1, cast.of(len(draft.subject.ids)))
-    write_draft(folder, draft.subject, {**told, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
+    write_draft(folder, draft.subject, {**texts, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
     desk = Desk(folder)
     desk.sign()
     desk.enrol()
@@ -277,7 +277,7 @@ class _Stage:
     def played(self, clients: Sequence[Client]) -> dict[str, Any]:
         """Return how many did what, over all epochs, and the hash of the last."""
         task, counts = Task.of(self.remote.task()), Counter[str]()
-        shown(task, clients)
+        show_task(task, clients)
         # Of each person's own values; who changed keeps those that they have then.
         lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
         for epoch, nodes in enumerate(self._arrivals(task.people)):
@@ -288,7 +288,7 @@ class _Stage:
             self.desk.open()
             counts += self._answered(task, devices, lives, epoch)
             hash = self.desk.close()["hash"]
-        return _told(counts, clients, len(devices), self.cast) | {"hash": hash}
+        return _totals(counts, clients, len(devices), self.cast) | {"hash": hash}
 
     def _arrivals(self, people: int) -> list[list[int]]:
         """Who enrols before each epoch."""
@@ -313,38 +313,38 @@ class _Stage:
     def _change(self, lives: dict[int, int], devices: Sequence[Device], epoch: int) -> int:
         """Give some of those who have been asked the values of somebody else; return how many they are."""
         draws, changed = Random(self.cast.seed + 1000 * epoch), 0
-        for one in devices:
-            if one.joined <= epoch and draws.random() < self.cast.changed:
-                lives[one.node] = draws.randrange(len(lives))
+        for device in devices:
+            if device.joined <= epoch and draws.random() < self.cast.changed:
+                lives[device.node] = draws.randrange(len(lives))
                 changed += 1
         return changed
 
     def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
         opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
-        kinds, counts = [one.kind for one in task.fields], Counter[str]()
-        for place, one in enumerate(devices):
+        kinds, counts = [task_field.kind for task_field in task.fields], Counter[str]()
+        for index, device in enumerate(devices):
             # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
             if draws.random() >= self.cast.dropouts:
-                sent = report_of(task, opening, one, _values(self.graph, one.node, lives[one.node], kinds))
+                sent = report_of(task, opening, device, _values(self.graph, device.node, lives[device.node], kinds))
                 # Byte for byte the same: whoever hears nothing sends again, and is counted once.
                 times = 2 if draws.random() < self.cast.retries else 1
                 with refusals("report"):
                     counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
-                counts[f"by {one.client.name}"] += 1
-            self.tell(Progress(place + 1, len(devices), "answering"))
+                counts[f"by {device.client.name}"] += 1
+            self.tell(Progress(index + 1, len(devices), "answering"))
         return counts
 
 
 def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> dict[str, object]:
     """What a person knows of themselves who lives as somebody else does; nobody is linked to themselves."""
-    told = values_of(graph, life, kinds)
-    friends = told.get("links")
+    values = values_of(graph, life, kinds)
+    friends = values.get("links")
     if isinstance(friends, list):
-        told["links"] = [one for one in friends if one != node]
-    return told
+        values["links"] = [friend for friend in friends if friend != node]
+    return values
 
 
-def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
+def _totals(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
     by = {client.name: counts[f"by {client.name}"] for client in clients}
     # Of several epochs somebody may have answered one and not the next: how many said nothing is in the export.
     often = {"epochs": cast.epochs, "changed": counts["changed"]}
@@ -352,26 +352,26 @@ def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: 
     return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
 
 
-def shown(task: Task, clients: Sequence[Client]) -> None:
+def show_task(task: Task, clients: Sequence[Client]) -> None:
     """Show a task to programs, each of which checks signature, hash and thresholds itself.
 
     Args:
         task: what is asked. clients: that will answer it.
     """
     for client in clients:
-        client.asked(op="task", data=task.data.decode(), expected=task.hash.hex())
+        client.ask(op="task", data=task.data.decode(), expected=task.hash.hex())
 
 
-def report_of(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
+def report_of(task: Task, opening: str, device: Device, values: Mapping[str, object]) -> bytes:
     """Return the report that a device's program makes of a person's values.
 
     Args:
-        task: what is asked. opening: as the collector told it. one: the device. values: see `values_of`.
+        task: what is asked. opening: as the collector told it. device: the device. values: see `values_of`.
     """
-    known = {"task": task.hash.hex()}
-    secret = one.secret.hex()
-    opened = one.client.asked(op="opening", **known, data=opening, joined=one.joined)
-    person = {"number": one.number, "nonce": opened["nonce"], "secret": secret}
-    body = one.client.asked(op="answer", **known, **person, values=values)["body"]
-    made = {"epoch": opened["epoch"], "body": body, "secret": secret, "key": one.key.hex()}
-    return bytes.fromhex(one.client.asked(op="report", **known, **made)["data"])
+    task_line = {"task": task.hash.hex()}
+    secret = device.secret.hex()
+    opened = device.client.ask(op="opening", **task_line, data=opening, joined=device.joined)
+    person = {"number": device.number, "nonce": opened["nonce"], "secret": secret}
+    body = device.client.ask(op="answer", **task_line, **person, values=values)["body"]
+    report_line = {"epoch": opened["epoch"], "body": body, "secret": secret, "key": device.key.hex()}
+    return bytes.fromhex(device.client.ask(op="report", **task_line, **report_line)["data"])

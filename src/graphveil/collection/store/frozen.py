@@ -49,13 +49,13 @@ class Last:
         at = 0
         while block := list(islice(rows, _AT_ONCE)):
             part = slice(at, at + len(block))
-            kept = (self.numbers[part], self.epochs[part], self.joined[part])
+            columns = (self.numbers[part], self.epochs[part], self.joined[part])
             facts = np.array([row[:3] for row in block], np.int64).T
             # Row by row, so that one too few or too many is another row at its place.
-            if not all(np.array_equal(one, other) for one, other in zip(kept, facts, strict=True)):
+            if not all(np.array_equal(own, stored) for own, stored in zip(columns, facts, strict=True)):
                 return False
             bodies = zip(self.bodies[part], (row[3] for row in block), strict=True)
-            if not all(body is None or body == one.tobytes() for one, body in bodies):
+            if not all(body is None or body == own.tobytes() for own, body in bodies):
                 return False
             at += len(block)
         return at == len(self.numbers)
@@ -118,12 +118,12 @@ class Gathered:
             del self._bodies[-len(body) :], self._salts[-SHORT:]
             for column in self._facts:
                 column.pop()
-        for column, one in zip(self._facts, (number, epoch, joined), strict=True):
-            column.append(one)
+        for column, value in zip(self._facts, (number, epoch, joined), strict=True):
+            column.append(value)
         self._salts += salt
         self._bodies += body
 
-    def made(self) -> tuple[Last, Leaves]:
+    def arrays(self) -> tuple[Last, Leaves]:
         """Return everybody's last report, and the leaves of all."""
         numbers, epochs, joined = (np.frombuffer(column, np.int64) for column in self._facts)
         width = -(-self._task.bits // 8)
@@ -146,8 +146,8 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
     from graphveil.collection.store.tables import ENROLMENTS, REPORTS
 
     columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
-    asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
-    ordered = asked.where(REPORTS.c.epoch.in_(epochs)).order_by(REPORTS.c.number, REPORTS.c.epoch)
+    query = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
+    ordered = query.where(REPORTS.c.epoch.in_(epochs)).order_by(REPORTS.c.number, REPORTS.c.epoch)
     # For this statement alone: on the connection it would make a cursor of every later one.
     with connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows:
         for number, epoch, joined, body in rows:
@@ -160,13 +160,13 @@ def last_of(rows: Iterator[Row]) -> Iterator[Row]:
     Args:
         rows: see `rows_of`.
     """
-    held: Row | None = None
+    last: Row | None = None
     for row in rows:
-        if held is not None and held[0] != row[0]:
-            yield held
-        held = row
-    if held is not None:
-        yield held
+        if last is not None and last[0] != row[0]:
+            yield last
+        last = row
+    if last is not None:
+        yield last
 
 
 def scrubbed(remedy: str = "train on the export that was made before") -> InputError:
@@ -178,5 +178,5 @@ def scrubbed(remedy: str = "train on the export that was made before") -> InputE
     return InputError("this collection was scrubbed", remedy=remedy)
 
 
-def _rows(held: bytearray, width: int) -> Bytes:
-    return np.frombuffer(held, np.uint8).reshape(-1, width)
+def _rows(data: bytearray, width: int) -> Bytes:
+    return np.frombuffer(data, np.uint8).reshape(-1, width)

@@ -32,9 +32,9 @@ def size_of(engine: Engine) -> int:
     """
     if engine.dialect.name == "sqlite":
         return _file(engine).stat().st_size
-    asked = " + ".join(f"pg_total_relation_size('{table.name}')" for table in _GROWING)
+    sizes = " + ".join(f"pg_total_relation_size('{table.name}')" for table in _GROWING)
     with engine.connect() as connection:
-        return int(connection.exec_driver_sql(f"SELECT {asked}").scalar_one())
+        return int(connection.exec_driver_sql(f"SELECT {sizes}").scalar_one())
 
 
 def has_room(engine: Engine, size: int) -> bool:
@@ -58,7 +58,7 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
             connection.exec_driver_sql("VACUUM")
         return
     for table in _GROWING:
-        column = next(one.name for one in table.columns if not one.primary_key)
+        column = next(column.name for column in table.columns if not column.primary_key)
         with engine.begin() as connection:
             # Of two processes one after the other: each would wait for rows of the other.
             connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE UPDATE EXCLUSIVE MODE")

@@ -48,9 +48,9 @@ _INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
 
 
 def _added(dialect: Any) -> Any:
-    made = dialect.insert(COUNTS)
-    return made.on_conflict_do_update(
-        index_elements=list(COUNTS.primary_key), set_={"count": COUNTS.c.count + made.excluded.count}
+    statement = dialect.insert(COUNTS)
+    return statement.on_conflict_do_update(
+        index_elements=list(COUNTS.primary_key), set_={"count": COUNTS.c.count + statement.excluded.count}
     )
 
 
@@ -175,16 +175,16 @@ class Store:
         """
         with self.engine.begin() as connection:
             # Held: a token that is being replaced enrols before that, or not at all.
-            asked = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token)).with_for_update()
-            number = connection.execute(asked).scalar_one_or_none()
+            query = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token)).with_for_update()
+            number = connection.execute(query).scalar_one_or_none()
             if number is None:
                 return None
             joined = (connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0) + 1
             name = enrolment_id(task.hash, key)
-            made = {"number": number, "enrolment": name, "key": key, "joined": joined}
+            values = {"number": number, "enrolment": name, "key": key, "joined": joined}
             # By the constraint: of two devices with one token at once, the first is enrolled and the other is not.
             fresh = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
-            if connection.execute(fresh, made).scalar_one_or_none() is not None:
+            if connection.execute(fresh, values).scalar_one_or_none() is not None:
                 self._count(connection, "enrolled", joined, 0, 1)
             # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
@@ -200,13 +200,13 @@ class Store:
             InputError: nobody has this id, or they have enrolled.
         """
         with self.engine.begin() as connection:
-            asked = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
-            number = connection.execute(asked).scalar_one_or_none()
+            query = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
+            number = connection.execute(query).scalar_one_or_none()
             if number is None:
                 raise InputError(f"nobody has the id {id!r}", allowed="an id of ids.txt, letter by letter")
-            taken = select(ENROLMENTS.c.number).where(ENROLMENTS.c.number == number)
+            enrolled = select(ENROLMENTS.c.number).where(ENROLMENTS.c.number == number)
             # A second device would draw noise anew: two reports of one value tell more than what was promised.
-            if connection.execute(taken).scalar_one_or_none() is not None:
+            if connection.execute(enrolled).scalar_one_or_none() is not None:
                 raise InputError(
                     f"{id!r} has enrolled a device already",
                     remedy="that device answers; a second one would be a second answer, at a price nobody agreed to",
@@ -222,9 +222,9 @@ class Store:
         Args:
             names: 16 bytes each.
         """
-        asked = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
+        query = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
         with self.reader.connect() as connection:
-            rows = connection.execute(asked).all()
+            rows = connection.execute(query).all()
         return {bytes(row.enrolment): Enrolment(row.number, bytes(row.key), row.joined) for row in rows}
 
     # ---- epochs ----
@@ -276,25 +276,25 @@ class Store:
         """
         task, secret = self.task(), secrets.token_bytes(32)
         with self.engine.begin() as connection:
-            found = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
-            if found is None:
+            row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
+            if row is None:
                 raise InputError("no epoch is open")
             places = flag_places(task)
             # In the order of people and not of arrival: the hash tells what was received, and not when.
             leaves = (
                 leaf_of(number, flags_of(body or b"", places), seal_of(salt_of(secret, number), joined, body or b""))
-                for number, _, joined, body in rows_of(connection, [found.epoch])
+                for number, _, joined, body in rows_of(connection, [row.epoch])
             )
-            digest = epoch_hash(task, found.epoch, bytes(found.nonce), leaves)
-            done = update(EPOCHS).where(EPOCHS.c.epoch == found.epoch).values(hash=digest, secret=secret)
+            digest = epoch_hash(task, row.epoch, bytes(row.nonce), leaves)
+            done = update(EPOCHS).where(EPOCHS.c.epoch == row.epoch).values(hash=digest, secret=secret)
             connection.execute(done)
-        return int(found.epoch), digest
+        return int(row.epoch), digest
 
     def closed(self) -> list[tuple[bytes, bytes]]:
         """Return nonce and hash of every closed epoch, in order."""
-        asked = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
+        query = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
         with self.reader.connect() as connection:
-            return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(asked)]
+            return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(query)]
 
     # ---- reports ----
 
@@ -312,21 +312,21 @@ class Store:
             # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
             found_open = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
             epoch = found_open if inside else None
-            before, taken = self._stored(connection, [one.number for one in sent], epoch)
+            before, answered = self._stored(connection, [report.number for report in sent], epoch)
             # Of this epoch alone, and found out here: another process may have closed one and opened the next since
             # the tag was checked.
-            free = [one for one in reversed(sent) if one.epoch == epoch and one.number not in taken]
-            fresh = {one.number: one for one in free}
+            free = [report for report in reversed(sent) if report.epoch == epoch and report.number not in answered]
+            fresh = {report.number: report for report in free}
             written = self._write(connection, list(fresh.values()), epoch)
             # Another process may have written the same report since: it stands, and this one did not write it.
-            others = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
-            stands = before | others | {fresh[number].name for number in written}
-        found = []
-        for one in sent:
-            accepted = one.number in written and fresh[one.number] is one
-            missed = "conflict" if one.epoch == epoch else "closed"
-            found.append("accepted" if accepted else "again" if one.name in stands else missed)
-        return found
+            stored_since = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
+            stands = before | stored_since | {fresh[number].name for number in written}
+        answers = []
+        for report in sent:
+            accepted = report.number in written and fresh[report.number] is report
+            missed = "conflict" if report.epoch == epoch else "closed"
+            answers.append("accepted" if accepted else "again" if report.name in stands else missed)
+        return answers
 
     def _write(self, connection: Connection, fresh: Sequence[Sent], epoch: int | None) -> set[int]:
         """Write reports of different people unless they have one of the epoch; return whose were written."""
@@ -334,12 +334,12 @@ class Store:
             return set()
         # The hour and no finer: when somebody answered may tell who they are.
         hour = int(time.time()) // HOUR
-        rows = [(one.number, epoch, one.digest, one.body, hour) for one in fresh]
+        rows = [(report.number, epoch, report.digest, report.body, hour) for report in fresh]
         written = self._insert(connection, rows)
         if written and epoch is not None:
             self._count(connection, "received", epoch, hour, len(written))
             # Counted as they come: to look for them later would read all rows.
-            empty = sum(one.number in written and not any(one.body) for one in fresh)
+            empty = sum(report.number in written and not any(report.body) for report in fresh)
             if empty:
                 self._count(connection, "empty", epoch, hour, empty)
         return written
@@ -361,12 +361,12 @@ class Store:
         """
         task = self.task()
         with self.reader.connect() as connection:
-            asked = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))
-            held = {row.epoch: row.secret and bytes(row.secret) for row in connection.execute(asked)}
-            gathered = Gathered(task, held)
-            for row in rows_of(connection, list(held)):
+            query = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))
+            secrets_by_epoch = {row.epoch: row.secret and bytes(row.secret) for row in connection.execute(query)}
+            gathered = Gathered(task, secrets_by_epoch)
+            for row in rows_of(connection, list(secrets_by_epoch)):
                 gathered.add(*row)
-        return gathered.made()
+        return gathered.arrays()
 
     def ids(self) -> Iterator[str]:
         """Yield the id of everybody who may take part, by number."""
@@ -374,21 +374,21 @@ class Store:
         while True:
             # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves. A
             # small one, since thousands may read slowly at the same time.
-            asked = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
+            query = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
             with self.reader.connect() as connection:
-                page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_IDS)).all()
+                page = connection.execute(query.order_by(PEOPLE.c.number).limit(_IDS)).all()
             if not page:
                 return
             yield from (id for _, id in page)
             last = page[-1].number
 
-    def scrub(self, kept: Last) -> int:
+    def scrub(self, last: Last) -> int:
         """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
 
         The database's own files hold them no longer: not its pages, not its log. Backups and copies of the disk do.
 
         Args:
-            kept: everybody's last report, as an export holds them.
+            last: everybody's last report, as an export holds them.
 
         Raises:
             InputError: an epoch is open, or the closed ones hold another one; or as `rewriting.overwrite`.
@@ -397,7 +397,7 @@ class Store:
             require_closed(connection)
             # One by one: an epoch that is closed from now on was compared with nothing.
             epochs = connection.execute(_CLOSED).scalars().all()
-            if not kept.keeps(last_of(rows_of(connection, epochs))):
+            if not last.keeps(last_of(rows_of(connection, epochs))):
                 raise InputError(
                     "the export holds other reports than those to be forgotten",
                     remedy="export the collection as it stands now, then scrub it",
@@ -438,8 +438,14 @@ class Store:
             mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
             received = int(connection.execute(mine).scalar() or 0)
             open = connection.execute(OPEN).scalar_one_or_none()
-        told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
-        return {**told, "refused": self.refusals()}
+        counts = {
+            "people": people,
+            "enrolled": enrolled,
+            "epoch": epoch,
+            "open": open is not None,
+            "received": received,
+        }
+        return {**counts, "refused": self.refusals()}
 
     def empty(self, epoch: int) -> int:
         """Return how many reports of an epoch say nothing: everything was left out, so the body is all zeros.
@@ -448,8 +454,8 @@ class Store:
             epoch: its number.
         """
         with self.reader.connect() as connection:
-            asked = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
-            return int(connection.execute(asked).scalar() or 0)
+            query = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
+            return int(connection.execute(query).scalar() or 0)
 
     def refusals(self) -> dict[str, int]:
         """Return how many reports were refused, by code."""
@@ -462,8 +468,8 @@ class Store:
         """The names of what some people have sent, in any epoch, and who of them has sent something in one."""
         if not numbers:
             return set(), set()
-        asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
-        rows = connection.execute(asked).all()
+        query = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
+        rows = connection.execute(query).all()
         names = {(row.number, row.epoch, bytes(row.digest)) for row in rows}
         return names, {row.number for row in rows if row.epoch == epoch}
 

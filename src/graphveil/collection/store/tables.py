@@ -177,20 +177,20 @@ def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:
         METADATA.create_all(connection)
         connection.execute(insert(SETTINGS), {"name": "shape", "value": str(newest).encode()})
         return
-    told = connection.execute(select(SETTINGS.c.value).where(shape)).scalar_one_or_none()
-    found = 0 if told is None else int(bytes(told))
-    if not 1 <= found <= newest:
-        raise _unknown(found, newest)
-    for step in steps[found - 1 :]:
+    value = connection.execute(select(SETTINGS.c.value).where(shape)).scalar_one_or_none()
+    current = 0 if value is None else int(bytes(value))
+    if not 1 <= current <= newest:
+        raise _unknown(current, newest)
+    for step in steps[current - 1 :]:
         step(connection)
-    if found < newest:
+    if current < newest:
         connection.execute(update(SETTINGS).where(shape).values(value=str(newest).encode()))
 
 
-def _unknown(found: int, newest: int) -> InputError:
-    if found:
+def _unknown(shape: int, newest: int) -> InputError:
+    if shape:
         return InputError(
-            f"the database is of a newer graphveil (shape {found}; this one knows up to {newest})",
+            f"the database is of a newer graphveil (shape {shape}; this one knows up to {newest})",
             remedy="install that graphveil, or put a backup from before back",
         )
     return InputError(

@@ -76,21 +76,22 @@ def task_facts(
     Raises:
         InputError: nothing is asked, or a price or size that no task can have.
     """
-    asked = list(_fields(schema, names, len(ids), prices))
-    if not asked:
+    fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
+    if not fields_and_mechanisms:
         raise InputError("the task asks for nothing", allowed="an epsilon for features, label, links or degree")
-    fields, mechanisms = zip(*asked, strict=True)
-    told = {"name": words.name, "organiser": words.organiser, "purpose": words.purpose, "contact": words.contact}
+    fields, mechanisms = zip(*fields_and_mechanisms, strict=True)
+    guarantees = promises(mechanisms, [str(facts["epsilon"]) for facts in fields])
+    texts = {"name": words.name, "organiser": words.organiser, "purpose": words.purpose, "contact": words.contact}
     return {
         "version": VERSION,
-        **told,
+        **texts,
         "opens": opens,
         "closes": closes,
         "least": least,
         "people": len(ids),
         "ids": ids_hash(ids),
         "fields": list(fields),
-        "guarantee": [paragraph(one) for one in promises(mechanisms, [one["epsilon"] for one in fields])],
+        "guarantee": [paragraph(guarantee) for guarantee in guarantees],
         "public": list(words.public),
         # Two tasks that ask the same are two tasks: their noise, and what they cost, are apart.
         "nonce": secrets.token_hex(16),
@@ -120,8 +121,8 @@ def _fields(
         yield _features(schema, names, prices.features, prices.sampled)
     if prices.label is not None:
         response = RandomizedResponse(epsilon=at_most(prices.label), classes=len(schema.classes))
-        told = {"kind": "label", "classes": list(schema.classes), "epsilon": prices.label}
-        yield {**told, "share": str(response.share)}, response
+        facts = {"kind": "label", "classes": list(schema.classes), "epsilon": prices.label}
+        yield {**facts, "share": str(response.share)}, response
     if people > MOST_PEOPLE and (prices.links, prices.degree) != (None, None):
         raise InputError(
             f"links of {people:,} people",
@@ -130,13 +131,18 @@ def _fields(
         )
     if prices.links is not None:
         lists = AdjacencyRR(epsilon=at_most(prices.links), nodes=people, mode=prices.mode)
-        told = {"kind": "links", "mode": prices.mode, "epsilon": prices.links}
-        yield {**told, "threshold": str(lists.threshold)}, lists
+        facts = {"kind": "links", "mode": prices.mode, "epsilon": prices.links}
+        yield {**facts, "threshold": str(lists.threshold)}, lists
     if prices.degree is not None:
         degree = NoisyDegree(epsilon=at_most(prices.degree), nodes=people, mode=prices.mode)
         digits, overflow = degree.thresholds
-        told = {"kind": "degree", "mode": prices.mode, "epsilon": prices.degree, "digits": [str(one) for one in digits]}
-        yield {**told, "overflow": str(overflow), "lowest": degree.ends[0], "highest": degree.ends[1]}, degree
+        facts = {
+            "kind": "degree",
+            "mode": prices.mode,
+            "epsilon": prices.degree,
+            "digits": [str(digit) for digit in digits],
+        }
+        yield {**facts, "overflow": str(overflow), "lowest": degree.ends[0], "highest": degree.ends[1]}, degree
 
 
 def _features(
@@ -148,8 +154,8 @@ def _features(
         epsilon=at_most(epsilon), dimension=schema.dimension, low=schema.low, high=schema.high, sampled=sampled
     )
     low, high = (_decimal(bound) for bound in (schema.low, schema.high))
-    told = {"kind": "features", "names": list(names), "low": low, "high": high, "epsilon": epsilon}
-    return {**told, "sampled": bits.coordinates, "threshold": str(bits.law.low)}, bits
+    facts = {"kind": "features", "names": list(names), "low": low, "high": high, "epsilon": epsilon}
+    return {**facts, "sampled": bits.coordinates, "threshold": str(bits.law.low)}, bits
 
 
 def _decimal(bound: float) -> str:

@@ -72,8 +72,8 @@ class Draft:
         """What has still to be filled in."""
         # An empty purpose could be signed, and nobody would know what they give their data for.
         texts = {name: getattr(self.words, name) for name in ("name", "organiser", "purpose", "contact")}
-        told: dict[str, object] = {**texts, "opens": self.opens, "closes": self.closes, "least": self.least}
-        empty = [name for name, value in told.items() if not value]
+        facts: dict[str, object] = {**texts, "opens": self.opens, "closes": self.closes, "least": self.least}
+        empty = [name for name, value in facts.items() if not value]
         return (*empty, *(() if self.asks else ("price",)))
 
     @property
@@ -89,8 +89,8 @@ class Draft:
         """
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
-        told = {"opens": self.opens, "closes": self.closes, "least": self.least}
-        require_possible(told, len(self.subject.ids))
+        window = {"opens": self.opens, "closes": self.closes, "least": self.least}
+        require_possible(window, len(self.subject.ids))
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
@@ -123,8 +123,8 @@ class Draft:
 
     def _require_seen(self) -> None:
         """Refuse texts that do not read as they are written: people agree to what they see."""
-        told = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
-        for name, texts in {**told, "ids": self.subject.ids}.items():
+        texts_by_name = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
+        for name, texts in {**texts_by_name, "ids": self.subject.ids}.items():
             hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
             if hidden is not None:
                 what = f"{name}: the letter U+{ord(hidden):04X} is not seen, or turns what stands beside it round"
@@ -139,17 +139,17 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
         prices: what is known of them.
     """
     # No default stands for the least number: what is safe to publish is the organiser's to say.
-    told = {"name": subject.schema.name, "least": 0, **typed}
-    lines = [f"{name} = {_toml(told.get(name, ''))}  # {meaning}" for name, meaning in WORDS.items()]
-    lines.append(f"least = {told['least']}  # reports, below which nothing is exported")
-    lines.append(f"public = {_toml(told.get('public', []))}  # sentences: what everybody knows anyway")
+    facts = {"name": subject.schema.name, "least": 0, **typed}
+    lines = [f"{name} = {_toml(facts.get(name, ''))}  # {meaning}" for name, meaning in WORDS.items()]
+    lines.append(f"least = {facts['least']}  # reports, below which nothing is exported")
+    lines.append(f"public = {_toml(facts.get('public', []))}  # sentences: what everybody knows anyway")
     lines += ["", "[price]  # epsilon of one report; empty: not asked"]
     lines += [f"{name} = {_toml(getattr(prices, name) or '')}  # {meaning}" for name, meaning in PRICES.items()]
     lines.append(f"mode = {_toml(prices.mode)}  # who reports a link: lower (one of the two), both, directed")
     write_text(folder / TASK, _HEAD + "\n".join(lines) + "\n")
     about = {"schema": schema_facts(subject.schema), "names": list(subject.names)}
     write_text(folder / SCHEMA, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
-    write_text(folder / IDS, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in subject.ids))
+    write_text(folder / IDS, "".join(json.dumps(id, ensure_ascii=False) + "\n" for id in subject.ids))
 
 
 def read_draft(folder: Path) -> Draft:
@@ -159,7 +159,7 @@ def read_draft(folder: Path) -> Draft:
         InputError: there is none, or a file of it is not as it was written.
     """
     try:
-        told = read_toml(folder / TASK, error=InputError)
+        facts = read_toml(folder / TASK, error=InputError)
         about = read_json(folder / SCHEMA, error=InputError)
         ids = read_ids(folder)
     except FileNotFoundError as error:
@@ -168,13 +168,13 @@ def read_draft(folder: Path) -> Draft:
         ) from error
     where = str(folder / TASK)
     # A misspelt "public" or "least" would be left out of what everybody agrees to.
-    _require_keys(told, _KEYS, where)
-    price = told.get("price", {})
+    _require_keys(facts, _KEYS, where)
+    price = facts.get("price", {})
     if not isinstance(price, dict):
         raise InputError("price is no table", where=where, allowed="[price]")
     _require_keys(price, {*PRICES, "mode", "sampled"}, where)
-    texts = {name: _text(told, name, where) for name in WORDS}
-    words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(told))
+    texts = {name: _text(facts, name, where) for name in WORDS}
+    words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(facts))
     # Texts and no numbers: 0.1 is no binary number, and devices check the decimal that people read.
     prices = Prices(
         **{name: _text(price, name, where) or None for name in PRICES},
@@ -188,7 +188,7 @@ def read_draft(folder: Path) -> Draft:
         subject = Subject(schema_from(about["schema"]), tuple(about["names"]), ids)
     except (KeyError, TypeError) as error:
         raise InputError(f"{SCHEMA} is not as it was written", where=str(folder), remedy=_AGAIN) from error
-    return Draft(subject, words, texts["opens"], texts["closes"], _whole(told, "least", where), prices)
+    return Draft(subject, words, texts["opens"], texts["closes"], _whole(facts, "least", where), prices)
 
 
 def read_ids(folder: Path) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def read_ids(folder: Path) -> tuple[str, ...]:
         ids = tuple(json.loads(line) for line in lines if line)
     except ValueError as error:
         raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_AGAIN) from error
-    if not all(isinstance(one, str) for one in ids):
+    if not all(isinstance(id, str) for id in ids):
         raise InputError(f"{IDS} holds what is no text", where=str(folder), remedy=_AGAIN)
     require_people(ids, str(folder / IDS))
     return ids
@@ -223,49 +223,49 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def moment_of(name: str, told: str) -> int:
+def moment_of(name: str, text: str) -> int:
     """Return a day or moment of a draft in seconds since 1970.
 
     Args:
-        name: of the fact. told: as it was written.
+        name: of the fact. text: as it was written.
 
     Raises:
         InputError: it is neither.
     """
     try:
-        found = datetime.fromisoformat(told)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"{name} is {told!r}", where=TASK, allowed="2027-01-31, or 2027-01-31T08:00") from error
+        raise InputError(f"{name} is {text!r}", where=TASK, allowed="2027-01-31, or 2027-01-31T08:00") from error
     # Without a zone it is UTC, here and on every device: the organiser's own zone is known to nobody else.
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def require_possible(told: Mapping[str, object], people: int) -> None:
+def require_possible(facts: Mapping[str, object], people: int) -> None:
     """Refuse a window or a least number that no task can have, whatever else is filled in.
 
     Args:
-        told: what is known of them. people: how many may take part.
+        facts: what is known of them. people: how many may take part.
 
     Raises:
         InputError: a day that is none, an end before the beginning, or more reports than people.
     """
-    opens, closes = (str(told.get(name) or "") for name in ("opens", "closes"))
+    opens, closes = (str(facts.get(name) or "") for name in ("opens", "closes"))
     seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}
     if len(seconds) == 2 and seconds["closes"] <= seconds["opens"]:
         raise InputError(f"closes is {closes!r}", where=TASK, allowed=f"after opens, {opens!r}")
-    least: Any = told.get("least", 0)
+    least: Any = facts.get("least", 0)
     if least > people:
         raise InputError(f"least is {least:,}", where=TASK, allowed=f"1 to {people:,}, the people")
 
 
-def _require_keys(told: Mapping[str, object], known: set[str], where: str) -> None:
-    for key in told:
-        if key not in known:
-            raise InputError(f"unknown key '{key}'", where=where, allowed=", ".join(sorted(known)))
+def _require_keys(facts: Mapping[str, object], keys: set[str], where: str) -> None:
+    for key in facts:
+        if key not in keys:
+            raise InputError(f"unknown key '{key}'", where=where, allowed=", ".join(sorted(keys)))
 
 
-def _text(told: Mapping[str, object], name: str, where: str) -> str:
-    value = told.get(name, "")
+def _text(facts: Mapping[str, object], name: str, where: str) -> str:
+    value = facts.get(name, "")
     if isinstance(value, date):  # TOML has days of its own, which need no quotes
         value = value.isoformat()
     if not isinstance(value, str):
@@ -273,15 +273,15 @@ def _text(told: Mapping[str, object], name: str, where: str) -> str:
     return value.strip()
 
 
-def _whole(told: Mapping[str, object], name: str, where: str) -> int:
-    value = told.get(name, 0)
+def _whole(facts: Mapping[str, object], name: str, where: str) -> int:
+    value = facts.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"{name} is {value!r}", where=where, allowed="a whole number")
     return value
 
 
-def _public(told: Mapping[str, object]) -> tuple[str, ...]:
-    value: Any = told.get("public", [])
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+def _public(facts: Mapping[str, object]) -> tuple[str, ...]:
+    value: Any = facts.get("public", [])
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(text, str) for text in value):
         raise InputError(f"public is {value!r}", where=TASK, allowed='a list such as ["who takes part"]')
     return tuple(value)

@@ -57,8 +57,8 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
         its whole range is;
         "accuracy": None where no label is asked, else at the present participation and at that of everybody.
     """
-    means = [told for one in task.fields for told in _means(one, answered, task.people)]
-    label = next((one for one in task.fields if isinstance(one, Label)), None)
+    means = [row for field in task.fields for row in _means(field, answered, task.people)]
+    label = next((field for field in task.fields if isinstance(field, Label)), None)
     if label is None:
         return {"means": means, "accuracy": None}
     assumed = {"neighbours": around.neighbours, "alike": around.alike}
@@ -73,48 +73,48 @@ def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
         label: the field. share: of people who answered. around: what is assumed of neighbours.
     """
     classes, other = len(label.classes), label.share / WORD
-    kept = 1 - (classes - 1) * other
+    truth = 1 - (classes - 1) * other
     unlike = (1 - around.alike) / (classes - 1)
-    true = around.alike * kept + (1 - around.alike) * other
-    false = unlike * kept + (1 - unlike) * other
+    true = around.alike * truth + (1 - around.alike) * other
+    false = unlike * truth + (1 - unlike) * other
     votes = around.neighbours * share
-    own, others = votes * true, votes * false
+    own_votes, other_votes = votes * true, votes * false
     # Beyond so many votes lies less than 1e-12 of the law.
-    counts = np.arange(int(stats.poisson.isf(1e-12, max(own, others))) + 2)
-    below, upto = stats.poisson.cdf(counts - 1, others), stats.poisson.cdf(counts, others)
+    counts = np.arange(int(stats.poisson.isf(1e-12, max(own_votes, other_votes))) + 2)
+    below, upto = stats.poisson.cdf(counts - 1, other_votes), stats.poisson.cdf(counts, other_votes)
     equal = np.maximum(upto - below, np.finfo(float).tiny)
     won = np.where(upto > below, (upto**classes - below**classes) / (classes * equal), upto ** (classes - 1))
-    return float(stats.poisson.pmf(counts, own) @ won)
+    return float(stats.poisson.pmf(counts, own_votes) @ won)
 
 
-def _means(one: Field, answered: int, people: int) -> Iterator[dict[str, Any]]:
-    def told(what: str, deviation: float, unit: str, whole: float) -> dict[str, Any]:
+def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]:
+    def mean_row(what: str, deviation: float, unit: str, whole: float) -> dict[str, Any]:
         error = _NORMAL * deviation / math.sqrt(answered) if answered else None
-        return {"field": one.kind, "what": what, "unit": unit, "error": error, "whole": whole}
+        return {"field": field.kind, "what": what, "unit": unit, "error": error, "whole": whole}
 
-    if isinstance(one, Features):
-        width = one.high - one.low
+    if isinstance(field, Features):
+        width = field.high - field.low
         # At most: a bit is either end, its estimate lies half the range by this factor beside the middle.
-        factor = 1 / (1 - 2 * one.threshold / WORD)
-        asked = one.sampled / len(one.names)
-        unit = f"of {one.low:g} to {one.high:g}"
-        yield told("mean of one feature", width / 2 * factor / math.sqrt(asked), unit, width)
-    elif isinstance(one, Label):
-        yield told("share of one class", _share_deviation(one), "points", 100.0)
-    elif isinstance(one, Links):
-        wrong = one.threshold / WORD
+        factor = 1 / (1 - 2 * field.threshold / WORD)
+        share = field.sampled / len(field.names)
+        unit = f"of {field.low:g} to {field.high:g}"
+        yield mean_row("mean of one feature", width / 2 * factor / math.sqrt(share), unit, width)
+    elif isinstance(field, Label):
+        yield mean_row("share of one class", _share_deviation(field), "points", 100.0)
+    elif isinstance(field, Links):
+        wrong = field.threshold / WORD
         per_list = math.sqrt((people - 1) * wrong * (1 - wrong)) / (1 - 2 * wrong)
-        yield told("links in a person's list, on average", per_list, "links", people - 1)
+        yield mean_row("links in a person's list, on average", per_list, "links", people - 1)
     else:
-        digits = [int(digit) for digit in one.digits]
-        ratio = digits[0] / (DIGIT - digits[0]) if digits else one.overflow / DIGIT
-        yield told("links of a person, on average", math.sqrt(2 * ratio) / (1 - ratio), "links", people - 1)
+        digits = [int(digit) for digit in field.digits]
+        ratio = digits[0] / (DIGIT - digits[0]) if digits else field.overflow / DIGIT
+        yield mean_row("links of a person, on average", math.sqrt(2 * ratio) / (1 - ratio), "links", people - 1)
 
 
 def _share_deviation(label: Label) -> float:
     """Standard deviation in points, at most, of the share of a class that one answer estimates."""
     classes, other = len(label.classes), label.share / WORD
-    kept = 1 - (classes - 1) * other
+    truth = 1 - (classes - 1) * other
     # Whatever the true shares: an answer names a class with a chance from q to p, and a half is the worst.
-    chance = min(max(0.5, other), kept)
-    return 100 * math.sqrt(chance * (1 - chance)) / (kept - other)
+    chance = min(max(0.5, other), truth)
+    return 100 * math.sqrt(chance * (1 - chance)) / (truth - other)

@@ -42,7 +42,7 @@ class Group:
     def __init__(self, take: Take, most: int = MOST_BYTES) -> None:
         self._take, self._most = take, most
         self._waiting: deque[_Waiting] = deque()
-        self._held = 0
+        self._waiting_bytes = 0
         self._changed = threading.Condition()
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
@@ -55,14 +55,14 @@ class Group:
             reports: of one request. size: its bytes.
         """
         loop = asyncio.get_running_loop()
-        one = _Waiting(reports, size + _OBJECTS * len(reports), loop.create_future(), loop)
+        request = _Waiting(reports, size + _OBJECTS * len(reports), loop.create_future(), loop)
         with self._changed:
-            if self._ended or (self._held and self._held + one.bytes > self._most):
+            if self._ended or (self._waiting_bytes and self._waiting_bytes + request.bytes > self._most):
                 return None
-            self._waiting.append(one)
-            self._held += one.bytes
+            self._waiting.append(request)
+            self._waiting_bytes += request.bytes
             self._changed.notify()
-        return await one.answer
+        return await request.answer
 
     def close(self) -> None:
         """Store what waits, and end."""
@@ -77,16 +77,16 @@ class Group:
             if not group:
                 return
             try:
-                answers = self._take([report for one in group for report in one.reports])
+                answers = self._take([report for request in group for report in request.reports])
             # A fault of one group must not end the thread: whoever comes next would wait for ever.
             except BaseException as error:
-                for one in group:
-                    _tell(one, None, error)
+                for request in group:
+                    _tell(request, None, error)
                 continue
             at = 0
-            for one in group:
-                _tell(one, answers[at : at + len(one.reports)], None)
-                at += len(one.reports)
+            for request in group:
+                _tell(request, answers[at : at + len(request.reports)], None)
+                at += len(request.reports)
 
     def _next(self) -> list[_Waiting]:
         with self._changed:
@@ -95,25 +95,25 @@ class Group:
             group: list[_Waiting] = []
             while self._waiting and _fits(group, self._waiting[0]):
                 group.append(self._waiting.popleft())
-            self._held -= sum(one.bytes for one in group)
+            self._waiting_bytes -= sum(request.bytes for request in group)
             return group
 
 
-def _fits(group: list[_Waiting], one: _Waiting) -> bool:
-    together = [*group, one]
+def _fits(group: list[_Waiting], request: _Waiting) -> bool:
+    together = [*group, request]
     # The first whatever its size: it would never be taken otherwise.
     few = sum(len(each.reports) for each in together) <= AT_ONCE
     return not group or (few and sum(each.bytes for each in together) <= BYTES_AT_ONCE)
 
 
-def _tell(one: _Waiting, answers: list[str] | None, error: BaseException | None) -> None:
+def _tell(request: _Waiting, answers: list[str] | None, error: BaseException | None) -> None:
     def set_it() -> None:
         # Whoever asked may be gone; the reports stand all the same.
-        if one.answer.done():
+        if request.answer.done():
             return
         if error is not None:
-            one.answer.set_exception(error)
+            request.answer.set_exception(error)
         else:
-            one.answer.set_result(answers or [])
+            request.answer.set_result(answers or [])
 
-    one.loop.call_soon_threadsafe(set_it)
+    request.loop.call_soon_threadsafe(set_it)

@@ -53,8 +53,8 @@ def above(counts: Counts, trials: Counts | int, chance: float) -> Chances:
     Args:
         counts: of ones. trials: of as many answers. chance: the largest that one of them is 1.
     """
-    found: Chances = stats.binom.sf(np.asarray(counts) - 1, trials, chance)
-    return found
+    chances: Chances = stats.binom.sf(np.asarray(counts) - 1, trials, chance)
+    return chances
 
 
 def below(counts: Counts, trials: Counts | int, chance: float) -> Chances:
@@ -63,14 +63,14 @@ def below(counts: Counts, trials: Counts | int, chance: float) -> Chances:
     Args:
         counts: of ones. trials: of as many answers. chance: the least that one of them is 1.
     """
-    found: Chances = stats.binom.cdf(counts, trials, chance)
-    return found
+    chances: Chances = stats.binom.cdf(counts, trials, chance)
+    return chances
 
 
 def either(first: Chances, second: Chances) -> Chances:
     """Return the probability of something as rare as the rarer of two."""
-    found: Chances = np.minimum(2 * np.minimum(first, second), 1.0)
-    return found
+    chances: Chances = np.minimum(2 * np.minimum(first, second), 1.0)
+    return chances
 
 
 def together(chances: Chances) -> float:
@@ -83,26 +83,26 @@ def together(chances: Chances) -> float:
     return float(stats.chi2.sf(-2 * logs.sum(), 2 * len(logs))) if len(logs) else 1.0
 
 
-def longer(lengths: Counts, asked: Counts, flip: float, most: int) -> Chances:
+def longer(lengths: Counts, trials: Counts, flip: float, most: int) -> Chances:
     """Return a bound of Pr[a list names so many or more], of people with at most `most` links.
 
     Args:
-        lengths: of the lists. asked: for how many people each answers. flip: p. most: links, a public fact.
+        lengths: of the lists. trials: for how many people each answers. flip: p. most: links, a public fact.
     """
-    links = np.minimum(most, asked)
-    excess = np.maximum(lengths - links * (1 - flip) - (asked - links) * flip, 0.0)
-    bound: Chances = np.exp(-(excess**2) / np.maximum(2 * (asked * flip * (1 - flip) + excess / 3), 1e-300))
+    links = np.minimum(most, trials)
+    excess = np.maximum(lengths - links * (1 - flip) - (trials - links) * flip, 0.0)
+    bound: Chances = np.exp(-(excess**2) / np.maximum(2 * (trials * flip * (1 - flip) + excess / 3), 1e-300))
     return bound
 
 
-def list_spread(asked: Counts, flip: float, rare: float) -> Chances:
+def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
     """Return how far a list's length is from its mean with probability 1 - 2 rare, whatever the links are.
 
     Args:
-        asked: for how many people each answers. flip: p. rare: the probability of more on one side.
+        trials: for how many people each answers. flip: p. rare: the probability of more on one side.
     """
     log = -np.log(rare)
-    spread: Chances = log / 3 + np.sqrt(log**2 / 9 + 2 * log * asked * flip * (1 - flip))
+    spread: Chances = log / 3 + np.sqrt(log**2 / 9 + 2 * log * trials * flip * (1 - flip))
     return spread
 
 
@@ -125,8 +125,8 @@ def copies(people: int, sizes: Counts, equal: Chances) -> Chances:
     """
     ways = special.gammaln(people + 1) - special.gammaln(sizes + 1) - special.gammaln(people - sizes + 1)
     # 1 / size^2 of it to groups of each size: together they are less than 1.
-    found: Chances = ways + equal + 2 * np.log(sizes)
-    return found
+    log_chances: Chances = ways + equal + 2 * np.log(sizes)
+    return log_chances
 
 
 def log_equal(chances: Sequence[float], sizes: Counts) -> Chances:
@@ -136,5 +136,5 @@ def log_equal(chances: Sequence[float], sizes: Counts) -> Chances:
         chances: of one answer's outcomes. sizes: how many answers.
     """
     # By Hoelder's inequality people with unlike true values are equal less often than people with the same one.
-    found: Chances = special.logsumexp(np.log(chances) * sizes[:, None], axis=1)
-    return found
+    log_chances: Chances = special.logsumexp(np.log(chances) * sizes[:, None], axis=1)
+    return log_chances

@@ -37,7 +37,7 @@ class Buckets:
     size: float
     most: int = 100_000
     clock: Callable[[], float] = time.monotonic
-    _held: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
+    _buckets: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
 
     def take(self, name: Hashable, tokens: float = 1.0) -> bool:
         """Take tokens of a name's bucket; return whether there were as many.
@@ -46,11 +46,11 @@ class Buckets:
             name: an address, or an enrolment. tokens: how many.
         """
         now = self.clock()
-        left, since = self._held.pop(name, (self.size, now))
+        left, since = self._buckets.pop(name, (self.size, now))
         left = min(self.size, left + (now - since) * self.rate)
         enough = left >= tokens
-        self._held[name] = (left - tokens if enough else left, now)
+        self._buckets[name] = (left - tokens if enough else left, now)
         # The oldest first: its bucket is the likeliest to be full again, and then nothing is forgotten.
-        if len(self._held) > self.most:
-            self._held.popitem(last=False)
+        if len(self._buckets) > self.most:
+            self._buckets.popitem(last=False)
         return enough

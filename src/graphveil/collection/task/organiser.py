@@ -24,15 +24,15 @@ def new_key(path: Path) -> Ed25519PrivateKey:
         InputError: the file is there: a new key would make every device refuse what it signs.
     """
     key = Ed25519PrivateKey.generate()
-    made = path.with_name(f".{path.name}.new")
+    partial = path.with_name(f".{path.name}.new")
     # Whole or not at all: half a key would be in the way for good, as none is ever written over.
-    write_bytes(made, key.private_bytes_raw().hex().encode(), mode=0o600)
+    write_bytes(partial, key.private_bytes_raw().hex().encode(), mode=0o600)
     try:
-        os.link(made, path)
+        os.link(partial, path)
     except FileExistsError as error:
         raise InputError(f"{path} is there already", remedy="take that key, or another file") from error
     finally:
-        made.unlink()
+        partial.unlink()
     return key
 
 
@@ -63,7 +63,7 @@ def signed_opening(task: Task, nonces: Sequence[bytes], key: Ed25519PrivateKey) 
     Args:
         task: whose. nonces: one for each epoch so far. key: the organiser's.
     """
-    return _signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [one.hex() for one in nonces]}, key)
+    return _signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [nonce.hex() for nonce in nonces]}, key)
 
 
 def _signed(name: str, purpose: bytes, value: Mapping[str, object], key: Ed25519PrivateKey) -> bytes:

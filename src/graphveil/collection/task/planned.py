@@ -39,12 +39,12 @@ def drafted(
         write_draft(partial, subject, typed, prices)
         # As it will be read: what cannot be signed is refused before the folder is there.
         draft = replace(read_draft(partial), subject=subject)
-        guarantee, size, made = draft.guarantee(), draft.report_bytes(), planned(draft)
-    told = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
+        guarantee, size, planned_method = draft.guarantee(), draft.report_bytes(), planned(draft)
+    facts = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
     # As devices send it, in whole bytes, and no method's own account of it.
-    made = None if made is None else replace(made, report_bytes=float(size))
-    plan = None if made is None else made.to_dict()
-    return {**told, "guarantee": guarantee, "report_bytes": size, "plan": plan}, made
+    planned_method = None if planned_method is None else replace(planned_method, report_bytes=float(size))
+    plan = None if planned_method is None else planned_method.to_dict()
+    return {**facts, "guarantee": guarantee, "report_bytes": size, "plan": plan}, planned_method
 
 
 def planned(draft: Draft) -> Plan | None:

@@ -30,14 +30,19 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
         mechanisms: that answer, one a field. epsilons: of the fields, as the decimals that the task states.
     """
     # At the epsilon that is stated: devices pay it, also where no threshold of 64 bits can lose as much.
-    asked = [_of_both_ends(one, float(epsilon)) for one, epsilon in zip(mechanisms, epsilons, strict=True)]
-    people = [permanent_guarantee(one) for one in asked if isinstance(one, MultiBit | RandomizedResponse)]
-    lists = [permanent_guarantee(one) for one in asked if isinstance(one, AdjacencyRR | NoisyDegree)]
+    stated = [_of_both_ends(mechanism, float(epsilon)) for mechanism, epsilon in zip(mechanisms, epsilons, strict=True)]
+    people = [
+        permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, MultiBit | RandomizedResponse)
+    ]
+    lists = [permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, AdjacencyRR | NoisyDegree)]
     of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
     each = [*people, *of_lists]
     # To replace a relationship by another would change two bits: what is replaced is whether one exists.
-    whole = [*people, *(replace(one, unit=one.unit.existence(), relation="replace") for one in of_lists)]
-    return each if len(each) == 1 else [*each, _added(whole, together(one.unit for one in whole))]
+    whole = [
+        *people,
+        *(replace(mechanism, unit=mechanism.unit.existence(), relation="replace") for mechanism in of_lists),
+    ]
+    return each if len(each) == 1 else [*each, _added(whole, together(mechanism.unit for mechanism in whole))]
 
 
 def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
@@ -50,5 +55,5 @@ def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
 
 def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
     # As the decimals that people read: 0.1 and 0.2 in binary are a little more than 0.3, and would be told as 0.300001.
-    exact = sum(Fraction(str(one.epsilon)) for one in parts)
+    exact = sum(Fraction(str(part.epsilon)) for part in parts)
     return replace(compose(parts, unit=unit), epsilon=float(exact))

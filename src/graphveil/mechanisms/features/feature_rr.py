@@ -21,9 +21,8 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
-from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
 from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.accounting.printed import rounded_up
@@ -35,6 +34,16 @@ if TYPE_CHECKING:
 
 # The largest tables of probabilities: one for each distinct share.
 _MOST_NUMBERS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class BinReports(NamedTensors):
+    """The bin of each sent feature, in the features' order: bins uint8 [n, a]."""
+
+    bins: Tensor
+
+    def __post_init__(self) -> None:
+        require_tensor("bins", self.bins, torch.uint8, 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,9 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
-from graphveil.mechanisms.features.codeword_reports import CodewordReports
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.runtime.late import torch
@@ -36,6 +35,20 @@ _MOST_CODEWORDS: Final = 2**16
 _BLOCK: Final = 1 << 16
 # Vectors normalised in 32-bit numbers are a little longer than 1.
 _SLACK: Final = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class CodewordReports(NamedTensors):
+    """The codeword that each user chose, int32 [n], and the number of its public codebook, int64 [n]."""
+
+    codewords: Tensor
+    codebooks: Tensor
+
+    def __post_init__(self) -> None:
+        require_tensor("codewords", self.codewords, torch.int32, 1)
+        require_tensor("codebooks", self.codebooks, torch.int64, 1)
+        if self.codewords.shape != self.codebooks.shape:
+            raise InputError(f"{len(self.codewords)} codewords of {len(self.codebooks)} codebooks", where="reports")
 
 
 @dataclass(frozen=True, kw_only=True)

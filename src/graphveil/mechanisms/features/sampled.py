@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
+from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import require_inside, require_pairs
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Values
-from graphveil.mechanisms.features.sampled_reports import SampledReports
 from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
@@ -28,6 +28,20 @@ from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class SampledReports(NamedTensors):
+    """indices int32 [n, k], ascending in every row, and the output level of each: levels int16 [n, k]."""
+
+    indices: Tensor
+    levels: Tensor
+
+    def __post_init__(self) -> None:
+        require_tensor("indices", self.indices, torch.int32, 2)
+        require_tensor("levels", self.levels, torch.int16, 2)
+        if self.indices.shape != self.levels.shape:
+            raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.levels.shape)} levels")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from graphveil.mechanisms.catalogue import feature_names
 from graphveil.methods.base.settings import LOSSES, SCALINGS
 from graphveil.models.names import BACKBONES
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
-from graphveil.training.names import SELECTIONS
+from graphveil.training.selection import SELECTIONS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from graphveil.errors import InputError
 from graphveil.models.names import BACKBONES
-from graphveil.training.names import SELECTIONS
+from graphveil.training.selection import SELECTIONS
 
 SCALINGS = ("standard", "published")
 LOSSES = ("drop", "cross-entropy")

@@ -14,8 +14,7 @@ from graphveil.mechanisms.question import Question
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.models.labels.answers import Matrix, fit_answers, with_answers
-from graphveil.models.labels.belief import edges_of
-from graphveil.models.labels.friends_answers import heard_of_friends
+from graphveil.models.labels.belief import edges_of, heard_of_friends
 from graphveil.models.labels.label_prior import class_shares, homophily
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
@@ -70,7 +69,7 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
 
 
 def _heard(before: Tensor, after: Tensor, released: LocalReports, topology: Topology) -> Tensor:
-    """Return what the answers of friends say of everybody, see `models.labels.friends_answers`."""
+    """Return what the answers of friends say of everybody, see `models.labels.belief`."""
     # Both directions even if edges have one: labels are alike on either end.
     edges = edges_of(topology.both_ways.normalised())
     classes, channel = before.shape[1], released.channel
