@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from graphveil.errors import InputError
-from graphveil.privacy.accounting.report_bound import best_accuracy, least_information, report_information
+from graphveil.privacy.accounting.report_bound import best_accuracy, report_information
 
 
 def information(prior: np.ndarray, channel: np.ndarray) -> float:
@@ -79,15 +79,6 @@ def test_best_accuracy_is_the_optimum_of_all_mechanisms(epsilon: float, classes:
         rows = np.kron(np.eye(classes), np.ones(classes))
         best = linprog(gain, np.array(ratios), np.zeros(len(ratios)), rows, np.ones(classes), bounds=(0, 1))
         assert best_accuracy(posterior[None], epsilon)[0] == pytest.approx(-best.fun, abs=1e-7)
-
-
-def test_what_an_accuracy_takes() -> None:
-    assert least_information(2, 0.5) == 0.0
-    assert least_information(4, 1.0) == pytest.approx(math.log(4))
-    keep = math.exp(2) / (1 + math.exp(2))
-    channel = np.array([[keep, 1 - keep], [1 - keep, keep]])
-    assert least_information(2, keep) == pytest.approx(information(np.full(2, 0.5), channel))
-    assert least_information(2, keep) <= report_information(2.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])

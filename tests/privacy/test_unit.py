@@ -37,7 +37,7 @@ TEXTS = {
 PERSONS = {"one-node", "one-node-without-edges", "one-node-declared-public"}
 BOTH = together([unit.USER_FEATURES, unit.USER_LABEL])
 WITH_LINK = together([BOTH, unit.RELATIONSHIP.existence()])
-RELEASED = together([unit.NODE_FEATURES, unit.NODE_LABEL, unit.PRIVATE_EDGE.existence()])
+RELEASED = together([unit.USER_FEATURES.of("node"), unit.USER_LABEL.of("node"), unit.PRIVATE_EDGE.existence()])
 MADE = (
     (BOTH, "one-user-features+one-user-label", "one user's whole feature vector and one user's label"),
     (
@@ -98,7 +98,7 @@ def test_a_text_of_any_length_is_read_in_no_time() -> None:
 def test_only_a_unit_that_covers_everything_is_a_person() -> None:
     assert {one.code for one in SIMPLE_UNITS if one.is_person} == PERSONS
     assert not any(made.is_person for made, _, _ in MADE)
-    assert together([unit.NODE, unit.NODE_LABEL]).is_person
+    assert together([unit.NODE, unit.USER_LABEL.of("node")]).is_person
     for one in SIMPLE_UNITS:
         assert (one.less == "") == one.is_person, one
 
@@ -127,7 +127,7 @@ def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) 
 
 
 def test_units_at_once_multiply_and_some_are_of_somebody_else() -> None:
-    assert unit.USER_FEATURES.of("node") == unit.NODE_FEATURES
+    assert unit.USER_FEATURES.of("node") == ProtectedUnit(kind="features", whose="node")
     with pytest.raises(InputError, match="is unknown"):
         unit.RELATIONSHIP.of("node")
     assert unit.RELATIONSHIP.times(1) == unit.RELATIONSHIP and unit.RELATIONSHIP.times(2).times(3).count == 6

@@ -84,11 +84,6 @@ class LapGraph:
         """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
-    @property
-    def count_variance(self) -> float:
-        """The variance of the number of released pairs, as long as the noise stays within what is possible."""
-        return self._count_noise.variance
-
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The synthetic private edges.
 

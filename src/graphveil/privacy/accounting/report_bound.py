@@ -75,19 +75,6 @@ def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
     return best
 
 
-def least_information(classes: int, right: float) -> float:
-    """Return the least information about an evenly spread class that lets anybody be right so often (Fano), in nats.
-
-    Args:
-        classes: how many there are, at least 2.
-        right: the probability of a right guess, at least 1 / classes.
-    """
-    # Fano: the entropy that is left is at most that of being wrong, and of which other class it is then.
-    wrong = 1 - right
-    entropy = -sum(share * math.log(share) for share in (right, wrong) if share > 0)
-    return max(0.0, math.log(classes) - entropy - wrong * math.log(classes - 1))
-
-
 def _require(epsilon: float) -> None:
     if not 0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")

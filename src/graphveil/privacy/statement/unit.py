@@ -473,9 +473,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
 )
 
 USER_FEATURES: Final = ProtectedUnit(kind="features", whose="user")
-NODE_FEATURES: Final = ProtectedUnit(kind="features", whose="node")
 USER_LABEL: Final = ProtectedUnit(kind="label", whose="user")
-NODE_LABEL: Final = ProtectedUnit(kind="label", whose="node")
 USER_FEATURES_AND_LABEL: Final = ProtectedUnit(kind="features and label", whose="user")
 LIST_ENTRY: Final = ProtectedUnit(kind="list entry", whose="list")
 RELATIONSHIP: Final = ProtectedUnit(kind="relationship", whose="pair")
