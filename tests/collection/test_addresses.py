@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphveil.collection.service.addresses import name_of
+from graphveil.collection.service.limits import Rate
 from graphveil.collection.service.service import Collector
-from graphveil.collection.task.limits import Rate
 from tests.collection.collections import PEOPLE, begun, url_of
 from tests.collection.listening import served
 from tests.collection.test_service import asked

@@ -19,9 +19,9 @@ import pytest
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.export.export import read_export
+from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector
 from graphveil.collection.store.store import hashed
-from graphveil.collection.task.limits import Buckets
 from graphveil.collection.task.organiser import new_key
 from graphveil.errors import InputError
 from tests.collection.collections import key

@@ -17,9 +17,8 @@ from sqlalchemy.exc import OperationalError
 
 from graphveil.collection.service.intake import Intake
 from graphveil.collection.service.metrics import exposition
-from graphveil.collection.service.service import Collector
+from graphveil.collection.service.service import Collector, Tally
 from graphveil.collection.service.standing import Standing
-from graphveil.collection.service.tally import Tally
 from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
 from tests.collection.collections import PEOPLE as MANY

@@ -17,10 +17,10 @@ from sqlalchemy import select
 
 from graphveil.collection.export.bodies import Bodies
 from graphveil.collection.service.intake import Intake, reports_in
+from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector
 from graphveil.collection.store.store import Sent, Store
 from graphveil.collection.store.tables import ENROLMENTS, PEOPLE, opened
-from graphveil.collection.task.limits import Buckets
 from graphveil.device import DeviceError, Report, answer, answers, read
 from graphveil.device.wire import report
 from graphveil.errors import InputError

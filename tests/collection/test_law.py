@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphveil.collection.task import law
+from graphveil.collection.export import law
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label

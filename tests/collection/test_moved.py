@@ -10,6 +10,7 @@ from scipy import stats
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.collection.export import moved
+from graphveil.collection.export.law import class_chances, flip_chance
 from graphveil.collection.export.moved import (
     Bound,
     bounds,
@@ -21,7 +22,6 @@ from graphveil.collection.export.moved import (
     worth,
 )
 from graphveil.collection.export.suspects import ALARM
-from graphveil.collection.task.law import class_chances, flip_chance
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label
 from graphveil.errors import InputError

@@ -17,10 +17,10 @@ import pytest
 import uvicorn
 
 from graphveil.collection.service.answers import STATUS
+from graphveil.collection.service.group import Group
+from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector, room_at
 from graphveil.collection.service.serving import Place, server_of
-from graphveil.collection.task.group import Group
-from graphveil.collection.task.limits import Buckets
 from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import ran, served

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.collection.service.limits import Rate
 from graphveil.collection.service.service import VISITS, Collector
 from graphveil.collection.store.store import hashed
-from graphveil.collection.task.limits import Rate
 from tests.collection.collections import begun, key, token, url_of
 from tests.collection.listening import served
 from tests.collection.test_service import asked, said

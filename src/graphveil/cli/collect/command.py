@@ -1,4 +1,4 @@
-"""``graphveil collect``: noisy reports of real devices, from a declaration to a folder to train on."""
+"""``graphveil collect``: collect noisy reports from devices, from the draft of a task to a folder to train on."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's 
 
 @dataclass(frozen=True)
 class Wording:
-    """What people read before they take part, and when."""
+    """What people read before they take part, and when they may."""
 
-    organiser: Annotated[str | None, typer.Option(help="Who asks.", rich_help_panel=_WORDS)] = None
-    purpose: Annotated[str | None, typer.Option(help="What for.", rich_help_panel=_WORDS)] = None
-    contact: Annotated[str | None, typer.Option(help="Where people can ask back.", rich_help_panel=_WORDS)] = None
+    organiser: Annotated[str | None, typer.Option(help="Who collects.", rich_help_panel=_WORDS)] = None
+    purpose: Annotated[str | None, typer.Option(help="What the reports are for.", rich_help_panel=_WORDS)] = None
+    contact: Annotated[str | None, typer.Option(help="Where people can ask questions.", rich_help_panel=_WORDS)] = None
     opens: Annotated[
-        str | None, typer.Option(metavar="DAY", help="First moment, UTC, as 2027-01-31.", rich_help_panel=_WORDS)
+        str | None, typer.Option(metavar="DAY", help="First moment, UTC, such as 2027-01-31.", rich_help_panel=_WORDS)
     ] = None
     closes: Annotated[str | None, typer.Option(metavar="DAY", help="Last moment.", rich_help_panel=_WORDS)] = None
     least: Annotated[
-        int | None, typer.Option(min=1, help="Reports below which nothing is exported.", rich_help_panel=_WORDS)
+        int | None,
+        typer.Option(min=1, help="Minimum number of reports: with fewer, nothing is exported.", rich_help_panel=_WORDS),
     ] = None
 
 
 @dataclass(frozen=True)
 class ReportPrices:
-    """What is asked, at which price."""
+    """The parts of a report, each with its epsilon."""
 
     epsilon_x: Annotated[
         str | None, typer.Option("--epsilon-x", metavar="E", help="A person's features.", rich_help_panel=_PRICES)
@@ -62,25 +63,25 @@ class ReportPrices:
 
 @dataclass(frozen=True)
 class Players:
-    """Made-up people: what they answer with, and who of them does not."""
+    """Simulated people: the programs they use, and how many drop out or send twice."""
 
     clients: Annotated[
-        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people answer with, in turn.")
+        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people use, in turn.")
     ] = "python"
     js: Annotated[
-        Path | None, typer.Option("--js", metavar="FILE", help="Another client in JavaScript than ours, for Node.js.")
+        Path | None, typer.Option("--js", metavar="FILE", help="A JavaScript client for Node.js in place of ours.")
     ] = None
     dropouts: Annotated[
-        float, typer.Option("--dropouts", min=0, max=1, help="Share of the enrolled who never answer.")
+        float, typer.Option("--dropouts", min=0, max=1, help="Share of enrolled people who never answer.")
     ] = 0.1
     retries: Annotated[float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")] = 0.1
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes who does what, never the noise.")] = 0
 
     def cast(self, people: int | None, epochs: int = 1, changed: float = 0.0, late: float = 0.0) -> Cast:
-        """Return who plays.
+        """Return the simulated people.
 
         Args:
-            people, epochs, changed, late: as of `Cast`.
+            people, epochs, changed, late: as in `Cast`.
         """
         from graphveil.collection.simulation.clients import commands_of
         from graphveil.collection.simulation.played import Cast
@@ -106,12 +107,12 @@ def init(
     report_prices: ReportPrices,
     ids: Annotated[
         Path | None,
-        typer.Option("--ids", metavar="FILE", help="Ids of the people, one a line, or a csv. Default: DATA's nodes."),
+        typer.Option("--ids", metavar="FILE", help="Ids of the people, one per line, or a csv. Default: DATA's nodes."),
     ] = None,
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write the draft of a task; print the guarantee and what plan says. A terminal is asked for what is missing."""
+    """Write the draft of a task; print its guarantee and plan. At a terminal, missing parts are asked for."""
     from graphveil.cli.collect import screens as screens
     from graphveil.cli.collect.dialogue import Dialogue
     from graphveil.collection.task.declare import Prices
@@ -128,7 +129,7 @@ def init(
         degree=report_prices.epsilon_d,
         mode=report_prices.mode,
     )
-    # Before anybody is asked, and before it is made: a used folder, or a graph that cannot be read, is told at once.
+    # First: a folder in use or an unreadable graph is refused before any question.
     with new_output(out, out, say=complain) as output:
         subject = subject_of(data, data_root, ids)
         require_possible(fields, len(subject.ids))
@@ -142,7 +143,7 @@ def init(
 def sign(
     folder: Folder,
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="The organiser's key. Default: one made here.")
+        Path | None, typer.Option("--key", metavar="FILE", help="The organiser's key. Default: a new one, made here.")
     ] = None,
     database: Annotated[
         str | None,
@@ -150,7 +151,7 @@ def sign(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Sign the task of the filled-in draft, for good, and begin its database."""
+    """Sign the task of the complete draft, for good, and create its database."""
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
@@ -165,12 +166,12 @@ def enrol(
         typer.Option("--out", "-o", metavar="FILE", help="Csv file to write tokens to. Default: tokens.csv in FOLDER."),
     ] = None,
     tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of ids and tokens that you made.")
+        Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of your own ids and tokens.")
     ] = None,
     url: Annotated[
         str | None,
         typer.Option(
-            "--url", metavar="URL", help="The collector as people reach it: adds a link to the page for each."
+            "--url", metavar="URL", help="The collector's address for people: adds a link to each person's page."
         ),
     ] = None,
     again: Annotated[
@@ -179,7 +180,7 @@ def enrol(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Give everybody a token that enrols them once; the database keeps its hash alone."""
+    """Create a token for everybody that enrols them once; the database stores only its hash."""
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
@@ -214,7 +215,7 @@ def open_(
 def serve(
     folder: Folder,
     host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any that is free.")] = 8700,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 8700,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", metavar="FILE", help="TLS certificate, PEM.")
     ] = None,
@@ -226,44 +227,50 @@ def serve(
         typer.Option(
             "--host-name",
             metavar="NAME",
-            help="Host name by which people reach it; may be repeated. Links and certificate add theirs.",
+            help="Host name by which people reach the collector; repeatable. Those of links and certificate are added.",
         ),
     ] = None,
     enrolments: Annotated[
-        float, typer.Option("--enrolments-per-second", min=0.001, help="Of one address, in the long run.")
+        float,
+        typer.Option(
+            "--enrolments-per-second", min=0.001, help="Enrolments per second from one address, in the long run."
+        ),
     ] = 1.0,
     burst: Annotated[
-        float, typer.Option("--enrolments-burst", min=1, help="Of one address, at once: people behind one router.")
+        float,
+        typer.Option(
+            "--enrolments-burst", min=1, help="Enrolments at once from one address: people behind one router."
+        ),
     ] = 30.0,
     as_json: options.Json = False,
 ) -> None:
-    """Run the collector until Ctrl-C; enrolment, opening and closing work while it runs."""
+    """Run the collector until Ctrl-C; collect enrol, open and close work while it runs."""
     import sys
 
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk, require_extra
+    from graphveil.collection.service.limits import Rate
     from graphveil.collection.service.serving import Place
     from graphveil.collection.service.serving import serve as serving
-    from graphveil.collection.task.limits import Rate
 
     require_extra()
     address = Place(host, port, certificate, certificate_key, tuple(names or ()))
-    # No refusal: behind a proxy that ends TLS this is how it should be.
+    # A warning only: behind a proxy that ends TLS this is right.
     if not address.here and certificate is None:
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
 
     def started(answer: dict[str, object]) -> None:
-        # A service's output goes to a log, where whoever reads it would be the organiser from then on.
+        # A service's output goes to a log, and whoever reads the admin token there could act as the organiser.
         output = answer if sys.stdout.isatty() else {**answer, "admin": None}
         emit(output, as_json=as_json, screen=lambda: screens.serving(output))
-        # Now and not at the end, which does not come: a script waits for the address.
+        # Now, because the command does not end and a script waits for the address.
         sys.stdout.flush()
 
     serving(Desk(folder), address, Rate(enrolments, burst), started)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
-    """Show how many have enrolled and answered, and what was refused."""
+    """Show how many people have enrolled and answered, and what was refused."""
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
@@ -272,7 +279,7 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
 
 
 def close(folder: Folder, as_json: options.Json = False) -> None:
-    """Freeze the open epoch: what comes later changes nothing of it."""
+    """Freeze the open epoch: later reports do not change it."""
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
@@ -286,11 +293,11 @@ def export(
     folder: Folder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
     most_links: Annotated[
-        int | None, typer.Option("--most-links", min=1, help="Links of a person that nobody exceeds, if it is known.")
+        int | None, typer.Option("--most-links", min=1, help="Known upper bound on the links of a person.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write everybody's last report of the closed epochs into a folder to train on; say which ones are suspect."""
+    """Write everybody's last report of the closed epochs into a folder to train on; name suspect reports."""
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
     from graphveil.files.outputs import new_output
@@ -302,12 +309,14 @@ def export(
 
 def scrub(
     folder: Folder,
-    exported: Annotated[Path, typer.Argument(metavar="EXPORT", help="The export that keeps what is forgotten here.")],
+    exported: Annotated[
+        Path, typer.Argument(metavar="EXPORT", help="The export that holds the reports to forget here.")
+    ],
     as_json: options.Json = False,
 ) -> None:
-    """Forget what exported reports say, for good, and end the collection: no epoch can be opened after it.
+    """Delete the content of exported reports, for good, and end the collection: no epoch can be opened after it.
 
-    Who has sent a report stays known, so that nobody counts twice.
+    The database still stores who has sent a report, so that nobody counts twice.
     """
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
@@ -328,13 +337,13 @@ def simulate(
     ] = 0.0,
     late: Annotated[float, typer.Option("--late", min=0, max=1, help="Share who enrol after the first epoch.")] = 0.0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for what was collected.")
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for the export.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Try a task out: play its collection over the network on this machine, from a graph's real values.
+    """Try out a task: simulate its collection over this machine's network, with a graph's real values.
 
-    Under a task of its own: nothing comes into FOLDER's database.
+    The simulation has a task of its own: nothing enters FOLDER's database.
     """
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import require_extra
@@ -358,16 +367,20 @@ def phones(
     folder: Folder,
     data: options.Data,
     players: Players,
-    url: Annotated[str, typer.Option("--url", help="Of a collector on this machine.")] = "http://127.0.0.1:8700",
+    url: Annotated[
+        str, typer.Option("--url", help="Address of a collector on this machine.")
+    ] = "http://127.0.0.1:8700",
     tokens: Annotated[
         Path | None,
-        typer.Option("--tokens", metavar="FILE", help="As collect enrol wrote or read it. Default: in FOLDER."),
+        typer.Option(
+            "--tokens", metavar="FILE", help="File of tokens that collect enrol wrote or read. Default: in FOLDER."
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Rehearse with made-up phones beside a device of yours: all whose tokens are left enrol, wait and answer.
+    """Rehearse with simulated phones beside your own device: one for each unused token enrols, waits and answers.
 
-    Their reports are stored in FOLDER's collection: begin another one for real people.
+    Their reports are stored in FOLDER's collection: start another collection for real people.
     """
     from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import require_extra

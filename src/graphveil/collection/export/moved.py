@@ -26,8 +26,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy import stats
 
+from graphveil.collection.export import law
 from graphveil.collection.export.suspects import ALARM
-from graphveil.collection.task import law
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label
 from graphveil.device.reports.links import Links

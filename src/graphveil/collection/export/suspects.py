@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from graphveil.collection.export import law
 from graphveil.collection.export.bodies import Bodies
 from graphveil.collection.export.export import Collected
-from graphveil.collection.task import law
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label

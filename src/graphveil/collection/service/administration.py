@@ -27,13 +27,13 @@ from graphveil.collection.desk import KEY, Desk
 from graphveil.collection.export.export import FILES, export
 from graphveil.collection.service.answers import problem
 from graphveil.collection.service.arrival import forget
+from graphveil.collection.service.limits import Buckets, Rate
 from graphveil.collection.service.models import Exporting, Losing
 from graphveil.collection.service.openapi import add
 from graphveil.collection.service.standing import Standing, training
 from graphveil.collection.service.tokens import replaced
 from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.task.expected import Surroundings, expected
-from graphveil.collection.task.limits import Buckets, Rate
 from graphveil.device.task import Task
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.files.writing import partial_folder

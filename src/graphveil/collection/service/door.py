@@ -12,10 +12,10 @@ from typing import Any
 
 from graphveil.collection.service.answers import problem, report_answers
 from graphveil.collection.service.connections import PROVEN
+from graphveil.collection.service.group import Group
 from graphveil.collection.service.intake import reports_in
+from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.troubles import code_of, write_down
-from graphveil.collection.task.group import Group
-from graphveil.collection.task.limits import Buckets
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

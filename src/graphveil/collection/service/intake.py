@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graphveil.collection.export.bodies import Bodies
+from graphveil.collection.service.limits import Buckets, Rate
 from graphveil.collection.store.store import Enrolment, Sent, Store
-from graphveil.collection.task.limits import Buckets, Rate
 from graphveil.device.errors import DeviceError
 from graphveil.device.task import Task
 from graphveil.device.wire import Report, read

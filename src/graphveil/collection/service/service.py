@@ -14,9 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -35,15 +38,14 @@ from graphveil.collection.service.addresses import host_of, is_host, name_of
 from graphveil.collection.service.administration import Administration, Refused
 from graphveil.collection.service.arrival import Arrival, forget
 from graphveil.collection.service.door import Door, Receive, Scope, Send, said_size
+from graphveil.collection.service.group import Group
 from graphveil.collection.service.intake import Intake
+from graphveil.collection.service.limits import Buckets, Rate
 from graphveil.collection.service.models import Enrolling, Round
 from graphveil.collection.service.openapi import add, completed
 from graphveil.collection.service.pages import page_routes
-from graphveil.collection.service.tally import Tally
 from graphveil.collection.service.troubles import code_of, write_down
 from graphveil.collection.store.store import Store
-from graphveil.collection.task.group import Group
-from graphveil.collection.task.limits import Buckets, Rate
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.links import Links
 from graphveil.device.task import VERSION
@@ -60,6 +62,48 @@ ENROLMENTS = Rate(1.0, 30.0)
 VISITS = Rate(100.0, 3_000.0)
 #: Ids that cost an address one more of these: to read and send as many takes as long as the counters do.
 IDS_A_VISIT = 500
+#: Seconds between two writings; what was counted since the last one is lost where the process is killed.
+_TALLIED_EVERY = 1.0
+
+
+@dataclass
+class Tally:
+    """Refusals by code, counted in memory and written together.
+
+    A refusal must cost less than what it refuses: none waits for the disk, and a full disk is not asked.
+
+    Args:
+        store: adds counts by code to those that are stored.
+    """
+
+    store: Callable[[Mapping[str, int]], None]
+    _counts: Counter[str] = field(default_factory=Counter, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, code: str) -> None:
+        """Count one refusal.
+
+        Args:
+            code: of `answers.STATUS`.
+        """
+        with self._lock:
+            self._counts[code] += 1
+
+    def write(self) -> None:
+        """Store what was counted; where the database cannot, it stays counted for the next time."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        try:
+            self.store(counts)
+        except SQLAlchemyError:
+            with self._lock:
+                self._counts.update(counts)
+
+    async def run(self) -> None:
+        """Store what is counted, again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(_TALLIED_EVERY)
+            await asyncio.to_thread(self.write)
 
 
 class Collector:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from graphveil.collection.desk import ADMIN, Desk
 from graphveil.collection.service.addresses import names_in
 from graphveil.collection.service.door import Receive, Scope, Send
+from graphveil.collection.service.limits import Rate
 from graphveil.collection.service.troubles import SELDOM
-from graphveil.collection.task.limits import Rate
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:

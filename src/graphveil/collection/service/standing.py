@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import distinct, func, select
+from sqlalchemy import distinct, exists, func, select
 
-from graphveil.collection.service.empty import empty_in
 from graphveil.collection.service.refusal_codes import ORGANISER, REFUSAL_CODES
 from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import COUNTS, EPOCHS, REPORTS
@@ -87,8 +86,20 @@ class Standing:
             epochs = range(1, closed + 1)
             # Most collections have none, and need not look for them.
             has_empty = any(self.store.empty(epoch) for epoch in epochs)
-            self._counted[closed] = people - (empty_in(self.store, self.task, epochs) if has_empty else 0)
+            self._counted[closed] = people - (_empty_in(self.store, self.task, epochs) if has_empty else 0)
         return self._counted[closed]
+
+
+def _empty_in(store: Store, task: Task, epochs: Sequence[int]) -> int:
+    """Return how many people's last report of some epochs is empty: all zeros, which no report with an answer is."""
+    later = REPORTS.alias()
+    follows = exists().where(
+        later.c.number == REPORTS.c.number, later.c.epoch.in_(epochs), later.c.epoch > REPORTS.c.epoch
+    )
+    is_empty = REPORTS.c.body == bytes(-(-task.bits // 8))
+    query = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch.in_(epochs), is_empty, ~follows)
+    with store.reader.connect() as connection:
+        return int(connection.execute(query).scalar_one())
 
 
 def training(task: Task, folder: Path) -> list[str]:

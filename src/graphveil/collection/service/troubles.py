@@ -12,7 +12,7 @@ import traceback
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionLeft
 
-from graphveil.collection.task.limits import Buckets
+from graphveil.collection.service.limits import Buckets
 
 #: What SQLite and PostgreSQL (class 53) call a disk without room; a file that may not grow is an error of writing.
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "53100")

@@ -110,12 +110,8 @@ class Phones:
                 counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
             self.tell(Progress(index + 1, len(devices), "answering"))
         elsewhere = task.people - len(devices)
-        return {
-            "phones": len(devices),
-            "elsewhere": elsewhere,
-            "answered": counts["accepted"],
-            "again": counts["again"],
-        }
+        totals = {"answered": counts["accepted"], "again": counts["again"]}
+        return {"phones": len(devices), "elsewhere": elsewhere, **totals}
 
     def _enrol(self, token: str, key: bytes) -> tuple[int, int] | None:
         """Number and first epoch, or None where somebody else has used the token."""

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from graphveil.collection.desk import TOKENS, Desk, require_extra
-from graphveil.collection.export.public_edges import FILE, write_edges
 from graphveil.collection.service.door import Receive, Scope, Send
 from graphveil.collection.service.service import Collector
 from graphveil.collection.service.serving import Place, address, listening, server_of
@@ -35,12 +34,15 @@ from graphveil.device.task import Task
 from graphveil.device.wire import read
 from graphveil.errors import InputError
 from graphveil.files.outputs import Output
+from graphveil.files.writing import whole_file
 from graphveil.graphs.load import load_parts
 from graphveil.graphs.value.parts import GraphParts, SparseRows
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 #: What stands in a task of a play for what its organiser has not written yet.
 _PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
+#: The file of public edges.
+_EDGES = "edges.parquet"
 
 
 @dataclass(frozen=True)
@@ -226,11 +228,22 @@ def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
 
 
 def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
-    """Write the graph's edges beside the export, where people are not asked for them and they are public."""
+    """Write the graph's edges by ids beside the export, where people are not asked for them and they are public.
+
+    The file, with columns source and target, is what `graphveil train METHOD FOLDER --edges FILE` reads.
+    """
+    import polars
+
     if draft.prices.links is not None or draft.prices.degree is not None or "edges" in graph.schema.private:
         return {}
-    write_edges(graph, draft.subject.ids, out / FILE)
-    return {"edges": str(out / FILE)}
+    source, target = graph.edge_index
+    # Both directions stand there; of an edge without a direction one row says enough.
+    listed = np.ones(len(source), np.bool_) if graph.schema.directed else source < target
+    names = np.array(draft.subject.ids, dtype=np.object_)
+    table = polars.DataFrame({"source": names[source[listed]].tolist(), "target": names[target[listed]].tolist()})
+    with whole_file(out / _EDGES) as file:
+        table.write_parquet(file)
+    return {"edges": str(out / _EDGES)}
 
 
 def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:

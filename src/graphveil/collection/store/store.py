@@ -438,14 +438,8 @@ class Store:
             mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
             received = int(connection.execute(mine).scalar() or 0)
             open = connection.execute(OPEN).scalar_one_or_none()
-        counts = {
-            "people": people,
-            "enrolled": enrolled,
-            "epoch": epoch,
-            "open": open is not None,
-            "received": received,
-        }
-        return {**counts, "refused": self.refusals()}
+        counts = {"people": people, "enrolled": enrolled, "epoch": epoch}
+        return {**counts, "open": open is not None, "received": received, "refused": self.refusals()}
 
     def empty(self, epoch: int) -> int:
         """Return how many reports of an epoch say nothing: everything was left out, so the body is all zeros.

@@ -4,6 +4,15 @@
 
 So devices and simulation share every integer, and what a device checks in whole numbers holds for the decimal that
 people read.
+
+A task promises of each unit one guarantee, which adds up all answers about it that a report carries:
+
+    one relationship            list + number of links, times two where both ends report or may do so
+    features, label             each by itself
+    all that a person reports   features + label + one relationship
+
+A list and a number of links leave together, so whoever reads the report divides by both: a guarantee of either alone
+would say of a report what holds of a part of it.
 """
 
 from __future__ import annotations
@@ -11,10 +20,10 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
-from graphveil.collection.task.promised import Mechanism, promises
 from graphveil.device.people.people import ids_hash
 from graphveil.device.reading import number
 from graphveil.device.reports.exact import LARGEST
@@ -24,7 +33,11 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
+from graphveil.mechanisms.permanent import permanent_guarantee
+from graphveil.privacy import Guarantee, ProtectedUnit, compose, together
 from graphveil.privacy.statement.guarantee import paragraph
+
+Mechanism: TypeAlias = MultiBit | RandomizedResponse | AdjacencyRR | NoisyDegree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,3 +176,39 @@ def _decimal(bound: float) -> str:
     mantissa, _, exponent = repr(float(bound)).partition("e")
     mantissa = mantissa.removesuffix(".0")
     return mantissa if not exponent else f"{mantissa}e{int(exponent)}"
+
+
+def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[Guarantee]:
+    """Return what is promised: of each unit, then of all of them together where there are several.
+
+    Args:
+        mechanisms: that answer, one a field. epsilons: of the fields, as the decimals that the task states.
+    """
+    # At the epsilon that is stated: devices pay it, also where no threshold of 64 bits can lose as much.
+    stated = [_of_both_ends(mechanism, float(epsilon)) for mechanism, epsilon in zip(mechanisms, epsilons, strict=True)]
+    people = [
+        permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, MultiBit | RandomizedResponse)
+    ]
+    lists = [permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, AdjacencyRR | NoisyDegree)]
+    of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
+    each = [*people, *of_lists]
+    # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+    whole = [
+        *people,
+        *(replace(mechanism, unit=mechanism.unit.existence(), relation="replace") for mechanism in of_lists),
+    ]
+    return each if len(each) == 1 else [*each, _added(whole, together(mechanism.unit for mechanism in whole))]
+
+
+def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
+    # Of friends each names the other, also where lists hold what begins at their person: whoever reads both divides
+    # twice, whatever a single link costs.
+    if isinstance(mechanism, AdjacencyRR | NoisyDegree) and mechanism.mode == "directed":
+        return replace(mechanism, epsilon=epsilon, mode="both")
+    return replace(mechanism, epsilon=epsilon)
+
+
+def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
+    # As the decimals that people read: 0.1 and 0.2 in binary are a little more than 0.3, and would be told as 0.300001.
+    exact = sum(Fraction(str(part.epsilon)) for part in parts)
+    return replace(compose(parts, unit=unit), epsilon=float(exact))
