@@ -59,7 +59,7 @@ class Counting(LocalEngine):
 def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
     name, settings = BY_BLOCKS[case]
     engine, graph = Counting(2), cm.graph()
-    method = METHODS[name](**settings)
+    method = METHODS[name].load_class()(**settings)
     method.fit(graph, split=cm.split_of(graph), randomness=SeededRandomness(1), engine=engine)
     assert METHODS[name].load_class().by_blocks
     assert len(engine.given) == len(method.published.noise.sigmas)
@@ -72,7 +72,8 @@ def test_the_engine_that_is_named_propagates_reports(name: str) -> None:
     """Nothing that comes out tells where it was done."""
     (settings, least), graph, engine = PUBLIC[name], social_graph(300, seed=1), Counting(2)
     fitted = [
-        METHODS[name](**settings).fit(graph, randomness=SeededRandomness(1), engine=place) for place in (LOCAL, engine)
+        METHODS[name].load_class()(**settings).fit(graph, randomness=SeededRandomness(1), engine=place)
+        for place in (LOCAL, engine)
     ]
     assert len(engine.given) >= least
     assert torch.equal(*(method.predict_proba() for method in fitted))
@@ -107,7 +108,7 @@ def test_the_engine_that_is_named_asks_everybody(name: str, people: tuple[Graph,
 
 def test_a_method_that_answers_from_its_training_refuses_an_engine() -> None:
     graph = cm.graph()
-    method: Any = METHODS["class-sums"](**_EPSILON, epochs=1).fit(graph, randomness=SeededRandomness(1))
+    method: Any = METHODS["class-sums"].load_class()(**_EPSILON, epochs=1).fit(graph, randomness=SeededRandomness(1))
     with pytest.raises(InputError, match="class-sums does not predict by blocks"):
         method.predict(graph, engine=LocalEngine(2))
 
@@ -118,7 +119,7 @@ def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_
     others = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
     assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "dp-mlp" in others
     for name in ("caribou", "dp-mlp"):
-        method: Any = METHODS[name](epsilon=4.0)
+        method: Any = METHODS[name].load_class()(epsilon=4.0)
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
             method.fit(cm.Unreadable(cm.graph()), engine=LocalEngine(2))
         assert not method.ledger.spends

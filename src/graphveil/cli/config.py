@@ -1,4 +1,4 @@
-"""``graphveil config``: what a file for ``--config`` may hold."""
+"""``graphveil config``: the schema of files for ``--config``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import typer
 
 from graphveil.cli.train.configured import DATA, METHOD, OF_SEARCH, OPTIONS, SETTINGS, SOURCE, choices
 from graphveil.files.serial import json_safe
-from graphveil.methods.base.method import AnyMethod, Option
+from graphveil.methods.base.method import Method as Entry
+from graphveil.methods.base.method import Option
 from graphveil.methods.base.ranges import NAMES, NUMBERS, OPEN_WORDS, Bounds
 from graphveil.methods.registry import METHODS
 
-# The JSON Schema of files that describe a run, made of the methods' entries and of the commands' options.
+# The JSON Schema of files that describe a run, from the methods' entries and the commands' options.
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -23,14 +24,14 @@ _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string"}
 Schema = dict[str, Any]
 
 
-def run_schema(method: AnyMethod | None = None) -> Schema:
+def run_schema(method: Entry | None = None) -> Schema:
     """The schema of the file of a run.
 
     Args:
-        method: whose settings the file holds; None: of the method that it names.
+        method: whose settings the file holds; None: those of the method that the file names.
 
     Returns:
-        JSON values. What depends on several settings at once, or on the data, is left to the commands.
+        JSON values. The commands check what depends on several settings, or on the data.
     """
     methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
     method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}
@@ -49,8 +50,8 @@ def run_schema(method: AnyMethod | None = None) -> Schema:
     }
 
 
-def _by_method(methods: Mapping[str, AnyMethod]) -> Schema:
-    """The settings of each method, which hold where the file names it."""
+def _by_method(methods: Mapping[str, Entry]) -> Schema:
+    """The settings of each method, under the condition that the file names it."""
     rules = [
         {
             "if": {"properties": {METHOD: {"const": name}}, "required": [METHOD]},
@@ -61,7 +62,7 @@ def _by_method(methods: Mapping[str, AnyMethod]) -> Schema:
     return {"allOf": rules, "$defs": {name: _settings(method) for name, method in methods.items()}}
 
 
-def _settings(method: AnyMethod) -> Schema:
+def _settings(method: Entry) -> Schema:
     properties = {key: _setting(key, option) for key, option in method.options.items()}
     return {
         "type": "object",
@@ -79,13 +80,13 @@ def _setting(key: str, option: Option) -> Schema:
     if option.type is str:
         names = option.within or NAMES.get(key)
         return property_schema | {"type": kind} | ({"enum": list(names)} if names else {})
-    # A name without a range has none here: an editor that refused what the program takes would soon be switched off.
+    # No range is invented: the schema must accept everything that the program accepts.
     bounds = NUMBERS.get(key, Bounds())
     number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
     open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
     if not bounds.infinite:
         return property_schema | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
-    # JSON has no infinity: editors hand on TOML's as a number beyond all others or as its name.
+    # JSON has no infinity: editors pass TOML's on as a number beyond all others, or by its name.
     words = ["inf", *open_word]
     return property_schema | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
 

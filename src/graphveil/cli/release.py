@@ -1,4 +1,4 @@
-"""``graphveil release``: publish one private graph, once, as a folder that anybody may train on."""
+"""``graphveil release``: publish a private graph, once, as a folder that anybody may train on."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
-    from graphveil.methods.base.estimator import Estimator
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method as Entry
     from graphveil.methods.release.privacy import ReleasePrivacy
 
 
-# The answer of ``graphveil release`` as people read it.
+# The screen.
 
 
 def release_screen(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
-    """What was published, what it promises, what it keeps, and what to do with it.
+    """What was published, its guarantee, how well it preserves the structure, and what to do next.
 
     Args:
         graph: the published graph.
-        out: the folder it was written to.
-        curator: figures computed from the truth, for the curator's screen alone; None where there are none.
+        out: its folder.
+        curator: figures computed from the truth, only for the curator's screen; None: none.
     """
 
     from graphveil.reports.base import words
@@ -104,7 +103,7 @@ NoiseSeed = Annotated[
 WithoutLift = Annotated[
     bool,
     typer.Option(
-        "--without-lift", help="Publish edges even where no lift is expected: to look at, not to learn classes from."
+        "--without-lift", help="Publish edges even if no lift is expected: for looking at, not for learning classes."
     ),
 ]
 DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes the draw of --private-share, never the noise.")]
@@ -148,11 +147,11 @@ def release(
     from graphveil.reports.base import card as cards
     from graphveil.reports.releases.card import release_card
 
-    # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
+    # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
     with working() as progress, new_output(out, out, say=complain) as folder, opened(engine_choice) as engine:
         graph = choices.drawn(load_plain(data, data_root, progress=progress, engine=engine), private_share, seed)
-        # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
+        # A release of released data would state its own epsilon and not mention the first.
         refuse_release(graph, method)
         choices.warn_of_size([(method, release_settings)], graph)
         estimator = build_method(method, release_settings, len(graph.schema.classes))
@@ -161,7 +160,7 @@ def release(
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
             complain(expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
-        # Space before noise: a release that was paid for and cannot be written is lost.
+        # Space before noise: a release that cannot be written would be paid for and lost.
         folder.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
         released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
@@ -169,7 +168,7 @@ def release(
         released = release_report.with_statistics(released, structure)
 
         def write(path: Path) -> None:
-            with suppress(OSError):  # an empty one, which was asked for
+            with suppress(OSError):  # an empty folder that the user named
                 path.rmdir()
             pages = cards.pages(release_card(released, path))
             write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
@@ -181,11 +180,11 @@ def release(
     emit(answer, as_json=as_json, screen=lambda: release_screen(released, folder.path, curator))
 
 
-def find_release(name: str) -> AnyMethod:
-    """The way to publish called ``name``, with the settings that publishing takes.
+def find_release(name: str) -> Entry:
+    """The release method called ``name``, with the settings that apply to publishing.
 
     Raises:
-        InputError: there is none.
+        InputError: no release method has this name.
     """
     from dataclasses import replace
 
@@ -207,11 +206,11 @@ def refuse_release(graph: Graph, method: str) -> None:
     """Refuse to publish a release again.
 
     Args:
-        graph: what is to be published.
-        method: the name of the method that would publish it.
+        graph: to be published.
+        method: name of the release method.
 
     Raises:
-        InputError: the graph is one.
+        InputError: the graph is a release.
     """
     if graph.get("release") is not None:
         raise InputError(
@@ -221,11 +220,11 @@ def refuse_release(graph: Graph, method: str) -> None:
         )
 
 
-def warn_of_open_parts(estimator: Estimator[Any], graph: Graph) -> None:
-    """Warn on stderr of parts that are published as they are although the owner declares them private.
+def warn_of_open_parts(estimator: Any, graph: Graph) -> None:
+    """Warn on stderr of parts that are published unprotected although the owner declares them private.
 
     Args:
-        estimator: the release method, not yet run; says what it protects.
+        estimator: the release method, not yet run.
         graph: its schema declares what is private.
     """
     exposed = [part for part in graph.schema.private if part not in estimator.privacy.protected]
@@ -235,17 +234,17 @@ def warn_of_open_parts(estimator: Estimator[Any], graph: Graph) -> None:
 
 
 def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
-    """What a release of private edges may be expected to buy, before anything is spent.
+    """The expected lift of a release of private edges, before anything is spent.
 
     Args:
-        method: the name of the method that would publish.
+        method: name of the release method.
         privacy: its budgets and mechanisms; edges are protected.
-        graph: of which schema, features, labels and public edges are looked at.
-        share: of the edges that are private, where that is declared.
-        without_lift: whether it is published whatever is expected: then a rule is enough.
+        graph: only its schema, features, labels and public edges are read.
+        share: of the edges that are private, if declared.
+        without_lift: publish whatever is expected; then a rule replaces the rehearsal.
 
     Raises:
-        InputError: less is expected than of the public part alone.
+        InputError: the interval of the expected lift lies below zero.
     """
     from graphveil.methods.release.controls import rival_name
     from graphveil.methods.release.heterorr import domain_of
@@ -276,11 +275,8 @@ def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict
 
     Args:
         released: the published graph.
-        out: the folder it was written to.
-        curator: figures computed from the truth; None where there are none. They must not be handed on.
-
-    Returns:
-        Fields with JSON values.
+        out: its folder.
+        curator: figures computed from the truth, which must not be passed on; None: none.
     """
     from graphveil.reports.releases.card import counts
 

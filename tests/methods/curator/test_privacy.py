@@ -190,7 +190,7 @@ def settings_of(name: str, **chosen: Any) -> dict[str, Any]:
 
 
 def fit(name: str, **settings: Any) -> Any:
-    start, method = cm.graph(), METHODS[name](**settings_of(name, **settings))
+    start, method = cm.graph(), METHODS[name].load_class()(**settings_of(name, **settings))
     return method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
 
 
@@ -228,7 +228,7 @@ def test_what_is_not_priced_is_refused(name: str, wrong: dict[str, Any]) -> None
 @pytest.mark.parametrize("name", ["gcon", "caribou"])
 def test_directed_graphs_are_refused_before_anything_is_read(name: str) -> None:
     """The bound on what an edge moves leans on every edge being there in both directions."""
-    start, method = cm.Unreadable(cm.graph()), METHODS[name](**settings_of(name))
+    start, method = cm.Unreadable(cm.graph()), METHODS[name].load_class()(**settings_of(name))
     start.schema = replace(start.schema, directed=True)
     with pytest.raises(InputError, match="for undirected graphs"):
         method.fit(start, split=cm.split_of(cm.graph()), randomness=SeededRandomness(1))

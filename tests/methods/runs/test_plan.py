@@ -68,7 +68,7 @@ def test_no_private_value_is_read(name: str) -> None:
 def test_the_guarantee_is_that_of_the_run_that_follows(epsilon_x: float | None, epsilon_y: float) -> None:
     graph = made.graph()
     found = planned(graph, epsilon_x=epsilon_x, epsilon_y=epsilon_y)
-    method = METHODS["lpgnn"](epsilon_x=epsilon_x, epsilon_y=epsilon_y, epochs=1)
+    method = METHODS["lpgnn"].load_class()(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epochs=1)
     assert found.guarantee == method.fit(graph, randomness=SecureRandomness()).guarantee
     assert found.epsilon == {"features": epsilon_x or 0.0, "labels": epsilon_y}
 
@@ -143,7 +143,7 @@ def test_the_guarantee_of_a_plan_of_lists_is_that_of_the_run(mode: str) -> None:
     # Of two friends each may name the other, also where a list is about what begins at its person.
     price = 3.0 if mode == "lower" else 6.0
     assert found.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
-    run = METHODS["link-beliefs"](**settings).fit(graph, randomness=SecureRandomness())
+    run = METHODS["link-beliefs"].load_class()(**settings).fit(graph, randomness=SecureRandomness())
     assert found.guarantee == run.guarantee
     assert found.guarantee.epsilon == pytest.approx(9.0 if mode == "both" else 6.0)
 

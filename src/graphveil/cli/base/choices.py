@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphveil.cli.base.groups import Source
     from graphveil.engine import Engine
     from graphveil.graphs.value.parts import GraphParts
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method
     from graphveil.privacy import Randomness
 
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
@@ -27,7 +27,7 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 """The settings that ``compare`` takes several values of."""
 
 
-def find_method(name: str, data: str | None = None) -> AnyMethod:
+def find_method(name: str, data: str | None = None) -> Method:
     """The method called ``name``.
 
     Args:
@@ -45,7 +45,7 @@ def find_method(name: str, data: str | None = None) -> AnyMethod:
     return METHODS[name]
 
 
-def collect(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
+def collect(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, Any]:
     """The settings given for ``method``, by an option of their own or by ``--set``.
 
     Args:
@@ -61,7 +61,7 @@ def collect(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str
     return settings
 
 
-def read_settings(method: str, info: AnyMethod, params: Mapping[str, Any]) -> dict[str, Any]:
+def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, Any]:
     """The typed settings, each of its own type; their ranges and combinations are not checked.
 
     Args:
@@ -101,7 +101,7 @@ def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     build_method(method, settings, classes=2)
 
 
-def _does_not_apply(method: str, info: AnyMethod, key: str) -> InputError:
+def _does_not_apply(method: str, info: Method, key: str) -> InputError:
     own = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
     return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
 
@@ -129,7 +129,7 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
     return key, value.strip()
 
 
-def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str = "--set") -> Any:
+def read_value(method: str, info: Method, key: str, text: str, *, where: str = "--set") -> Any:
     """The value of setting ``key`` written as ``text``.
 
     Args:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from graphveil.cli.base.groups import EngineChoice
     from graphveil.engine import Engine
     from graphveil.methods.base.estimator import Estimator
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method
 
 _NAMES = ("local", "ray")
 
 
-def require_engine(engine_choice: EngineChoice, info: AnyMethod) -> None:
+def require_engine(engine_choice: EngineChoice, info: Method) -> None:
     """Refuse an engine that a run cannot use, before any data is loaded.
 
     Args:

@@ -18,7 +18,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
 
 if TYPE_CHECKING:
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method
     from graphveil.reports.compare.cells import Comparison
 
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
@@ -134,7 +134,7 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
     return comparison
 
 
-def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:
+def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
     """The epsilons that apply to each method: those of its parts if given, else the total.
 
     If every method with a total also has parts, the total goes to all of them, and they refuse it.
@@ -147,14 +147,14 @@ def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str,
     return without_total if any("epsilon" in keys for keys in without_total.values()) else by_method
 
 
-def _takes_delta(info: AnyMethod, pairs: Mapping[str, str]) -> bool:
+def _takes_delta(info: Method, pairs: Mapping[str, str]) -> bool:
     """Whether a method has a delta, always or because its features get Gaussian noise."""
     optional = {"mechanism", "features"} & set(info.options)
     mechanisms = {pairs.get(key) for key in optional}
     return "delta" in info.options and (not optional or bool(mechanisms & set(feature_names_with("delta"))))
 
 
-def _refuse_useless(infos: Mapping[str, AnyMethod], params: Mapping[str, Any]) -> None:
+def _refuse_useless(infos: Mapping[str, Method], params: Mapping[str, Any]) -> None:
     """Refuse an option or ``--set`` key that none of the methods takes."""
     keys = set().union(*(info.options for info in infos.values()))
     for key in NAMED:

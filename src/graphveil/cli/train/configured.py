@@ -24,7 +24,7 @@ from graphveil.files.reading import read_toml
 from graphveil.methods.base.ranges import OPEN_WORDS
 
 if TYPE_CHECKING:
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
 #: Options of a run as its file names them -> parameters of the commands.
@@ -112,7 +112,7 @@ def _choice(parameter: str, hint: Any) -> Choice:
     return Choice(parameter, str if plain is Path else plain, text, option.min)
 
 
-def collect(context: typer.Context, method: str, info: AnyMethod, searched: Collection[str] = ()) -> dict[str, Any]:
+def collect(context: typer.Context, method: str, info: Method, searched: Collection[str] = ()) -> dict[str, Any]:
     """The method's settings: those of the file of ``--config``, overridden by the command line.
 
     Args:
@@ -135,7 +135,7 @@ def collect(context: typer.Context, method: str, info: AnyMethod, searched: Coll
     return settings
 
 
-def _file_settings(file: File, method: str, info: AnyMethod, command_settings: Set[str]) -> dict[str, Any]:
+def _file_settings(file: File, method: str, info: Method, command_settings: Set[str]) -> dict[str, Any]:
     """The settings of a file that the command line leaves in force."""
     values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
     # A run's file lists defaults too, and some of them conflict with other settings; left out they have the same value.
@@ -147,7 +147,7 @@ def _file_settings(file: File, method: str, info: AnyMethod, command_settings: S
     }
 
 
-def _replaced(info: AnyMethod, command_settings: Set[str]) -> set[str]:
+def _replaced(info: Method, command_settings: Set[str]) -> set[str]:
     """The settings of a file that typed ones replace: a total replaces its parts, and a part replaces the total."""
     parts = {"epsilon_x", "epsilon_y"}
     # A curator's epsilon is the price of one training, not the total of the parts.
@@ -235,7 +235,7 @@ def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> Any:
+def _setting(path: Path, method: str, info: Method, key: str, value: Any) -> Any:
     where = f"{path}, {SETTINGS}.{key}"
     if key not in info.options:
         names = info.options

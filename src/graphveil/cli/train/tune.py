@@ -22,7 +22,7 @@ from graphveil.methods.registry import METHODS, tagged
 from graphveil.methods.runs.proposals import GRID
 
 if TYPE_CHECKING:
-    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.base.method import Method
     from graphveil.methods.runs.search import Search
     from graphveil.reports.runs.trial_log import TrialLog
 
@@ -148,7 +148,7 @@ def tune(
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults_sentence)
 
 
-def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
+def _search(method: str, info: Method, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
     """The search that the options describe, checked; its proxy is still a name.
 
     Raises:
@@ -179,7 +179,7 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
     return search(grid)
 
 
-def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> Grid:
+def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Grid:
     """The settings that this method searches by default, and the values to try.
 
     Args:
@@ -250,7 +250,7 @@ def _search_options(search: Search, method: str, proxy: str | None) -> dict[str,
 
 
 def grid_of(
-    method: str, info: AnyMethod, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
+    method: str, info: Method, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
     """The settings to search and the values to try.
 
@@ -275,7 +275,7 @@ def grid_of(
     return values_of
 
 
-def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
+def _values(method: str, info: Method, key: str, text: str) -> Any:
     """The values after the "=" of ``--over``: V1,V2,... or, for a number, LOW:HIGH or LOW:HIGH:log."""
     from graphveil.methods.runs.proposals import Range
 
@@ -288,7 +288,7 @@ def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
     return Range(low, high, log=len(ends) == 3)
 
 
-def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
+def _listed(method: str, info: Method, key: str, text: str) -> tuple[Any, ...]:
     words = [word for word in text.split(",") if word.strip()]
     if not words:
         raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")

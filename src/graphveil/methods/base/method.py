@@ -162,6 +162,3 @@ def load_path(path: str) -> Any:
     """Return what "module:name" says."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
-
-
-AnyMethod = Method
