@@ -134,7 +134,6 @@ class ContractiveChain:
             rows: the edges, each in both directions, without self-loops.
             start: x_0, [n, c]; no edge is in it. Rows longer than 1 are shortened, NaN and infinite entries become 0.
             sigma: of the noise of each step; 0 adds none.
-            randomness: where the noise comes from.
 
         Raises:
             InputError: the state has more than MOST_NUMBERS numbers.
@@ -155,7 +154,6 @@ class ContractiveChain:
             exact: f of the state before; it must not leave.
             sigma: of the noise; 0 adds none.
             hop: 1..K; the states before K must not leave either.
-            randomness: where the noise comes from.
         """
         if sigma == 0.0:
             return exact

@@ -109,7 +109,6 @@ class CountedSum:
         Args:
             rows: the edges, without weights.
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
-            randomness: where the noise comes from.
             engine: where blocks of receivers are worked on; the result does not depend on it.
 
         Raises:
@@ -189,6 +188,6 @@ def on_l1_grid(x: Tensor, bits: int) -> Tensor:
     lengths = exact.sum(dim=1, keepdim=True)
     # Towards zero: no entry grows, so what is shortened to 1 stays at most 1.
     steps = (exact / lengths.clamp_min(1.0) * 2.0**bits).trunc()
-    # Asked of the whole numbers that are sent: rounding in the division may not lengthen a row, and NaN is not kept.
+    # Checked on the whole numbers that are sent: rounding in the division may not lengthen a row, and NaN is not kept.
     valid = steps.sum(dim=1, keepdim=True) <= 2.0**bits
     return torch.where(valid, steps, 0.0).float()

@@ -83,7 +83,7 @@ class Entries:
         return np.diff(self.starts)
 
     def equals(self, other: Entries) -> bool:
-        """Return whether the others are the same, weights included."""
+        """Return whether both hold the same entries, weights included."""
         if not (np.array_equal(self.starts, other.starts) and np.array_equal(self.columns, other.columns)):
             return False
         return self.weights is None or other.weights is None or np.array_equal(self.weights, other.weights)
@@ -101,14 +101,14 @@ class Entries:
         return turned
 
     def at_columns(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return of a table [n] what stands at each entry's column [E]."""
+        """Return the value of a table [n] at each entry's column [E]."""
         values = np.empty(len(self.columns), table.dtype)
         for part in Blocks(len(values), _PART):
             values[part.rows] = table[self.columns[part.rows]]
         return values
 
     def at_rows(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return of a table [n] what stands at each entry's row [E]."""
+        """Return the value of a table [n] at each entry's row [E]."""
         return np.repeat(table, self.counts)
 
 

@@ -122,7 +122,7 @@ class ReceiverRows:
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
     def sums(self, rows: GridRows, receivers: slice = slice(None)) -> _Sums:
-        """Return the exact sums; `_Sums` says where they are found.
+        """Return the exact sums; `_Sums` says where they stand.
 
         Args:
             rows: what every node sends.

@@ -110,7 +110,7 @@ def quantise(
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     """Return rows [n, c] scaled to so many steps, at least as if they were `shortest`, and truncated."""
     lengths = _lengths(block)
-    # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be told
+    # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be revealed
     # otherwise.
     usable = (lengths > 0) & (lengths < _LONGEST)
     scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST), 0.0).float()

@@ -182,7 +182,6 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
 
     Args:
         inputs: the operator M [n, d].
-        generator: draws g.
         probes: how many g.
         engine: where blocks of rows are worked on; no bit of the operator depends on it.
     """

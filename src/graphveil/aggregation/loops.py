@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from graphveil.runtime.compiled import compiled, prefetch, weighted_sum
 
-#: So many messages ahead, rows are asked for: memory answers as late as they are added up.
+#: Rows are prefetched so many messages ahead: memory answers about when they are added up.
 _AHEAD: Final = 8
 #: 16-bit numbers in a line of the cache.
 _LINE: Final = 32
@@ -176,7 +176,7 @@ def add_rows(
         first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
         for k in range(0, done, 32):
             weighted_sum(columns, weights, x, out, first, stop, u, k, 32)
-        # Columns that no register's length fits are taken by two that overlap: both find the same of what they share.
+        # Columns that fit no register's length are covered by two that overlap: both compute the same where they do.
         if rest > 16:
             weighted_sum(columns, weights, x, out, first, stop, u, done, 16)
         if rest > 8 and width >= 16:

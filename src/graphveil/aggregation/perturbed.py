@@ -75,8 +75,8 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
         return degree
     if relationships is not None:
         return relationships + 1
-    # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is told at
-    # 1.46.
+    # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is hidden at
+    # 1.46 only.
     return 1 if unit == "directed-edge" else 2
 
 
@@ -244,7 +244,6 @@ class PerturbedSum:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
                 Where it lies on another device than the CPU, all is done there, with the same bits.
             hop: 1..K.
-            randomness: where the noise comes from.
             engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
 

@@ -117,7 +117,7 @@ class Adjacency:
         return rows.starts, rows.backwards(rows.columns), values if rows.weights is None else rows.backwards(values)
 
     def _factors(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return by what is multiplied that a node receives [n], and what it sends [n]."""
+        """Return the factors of what a node receives [n], and of what it sends [n]."""
         # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
         # which sums.
         if self.received.weights is None:

@@ -66,7 +66,6 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
     """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
 
     Args:
-        rows: of the array.
         columns: of the array, from 1.
     """
     if rows * columns < _MUCH:

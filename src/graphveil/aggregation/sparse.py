@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: Products one after the other, from which on what is done once for all of them is repaid.
+#: From so many products in a row on, work that is done once for all of them pays off.
 _OFTEN: Final = 8
 #: Rows are numbered anew for dense matrices of at least so many numbers, about half of what a core holds near it, and
 #: for fewer than so many entries: with more, finding the numbers takes longer than one walk over them saves.
@@ -97,7 +97,7 @@ class Rows:
 
     @cached_property
     def _near(self) -> tuple[Tensor, Tensor, Rows]:
-        """Square rows numbered anew so that linked ones lie near each other: which is which, its inverse, and the rows.
+        """Square rows numbered anew so that linked ones lie near each other: their order, its inverse, and the rows.
 
         Every row keeps the order of its entries, and so every sum its bits.
         """
@@ -252,11 +252,7 @@ def _mixed(seeds: Tensor | None, product: Tensor, alpha: float) -> Tensor:
 
 
 def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
-    """Return the type of what tells where rows begin among so many entries.
-
-    Args:
-        entries: E.
-    """
+    """Return the integer type of row starts among so many entries."""
     return np.int32 if entries < 2**31 else np.int64
 
 

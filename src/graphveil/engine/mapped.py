@@ -41,8 +41,6 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
 
     Args:
         path: of the `.npy` file, which must not exist.
-        shape: of the array.
-        kind: of its entries.
 
     Raises:
         InputError: the file is there.
@@ -60,7 +58,6 @@ def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DType
 
     Args:
         array: the other one.
-        shape: of the new array.
         kind: of its entries, which have no values yet.
     """
     place = getattr(array, "filename", None)

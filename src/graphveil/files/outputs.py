@@ -106,7 +106,6 @@ class Output:
 
         Args:
             name: of the file by which the folder is known.
-            text: the whole file.
 
         Raises:
             UsedPathError, WriteError: no folder takes it.
@@ -120,7 +119,6 @@ class Output:
 
         Args:
             name: below the folder.
-            text: the whole file.
 
         Raises:
             UsedPathError, WriteError: no folder takes it.

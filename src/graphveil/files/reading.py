@@ -54,7 +54,6 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
 
     Args:
         largest: the most bytes it may have.
-        error: what to raise.
 
     Raises:
         FileNotFoundError: there is none.
@@ -80,7 +79,6 @@ def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
     Args:
         path: may be written by a stranger.
         largest: the most bytes it may have.
-        error: what to raise.
 
     Raises:
         FileNotFoundError: there is none.
@@ -99,7 +97,6 @@ def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
     Args:
         path: may be written by a stranger.
         largest: the most bytes it may have.
-        error: what to raise.
 
     Returns:
         Any JSON value: the caller checks its kind.
@@ -115,7 +112,6 @@ def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
     """The JSON object in a file that this program wrote and can make again.
 
     Args:
-        path: of the file.
         remedy: what makes it again.
 
     Raises:
@@ -137,7 +133,6 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     Args:
         text: UTF-8 where it is bytes.
         where: the file or line it is from, for the error.
-        error: what to raise.
 
     Returns:
         Any JSON value: the caller checks its kind.
@@ -161,7 +156,6 @@ def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind =
     Args:
         path: may be written by a stranger.
         largest: the most bytes it may have.
-        error: what to raise.
 
     Returns:
         One value for each line that is not empty, in order.
@@ -183,7 +177,6 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
     Args:
         count: lines it has.
         path: for the error.
-        error: what to raise.
 
     Raises:
         InputError: of kind `error`.
@@ -198,7 +191,6 @@ def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataErro
     Args:
         path: may be written by a stranger.
         largest: the most bytes it may have.
-        error: what to raise.
 
     Raises:
         FileNotFoundError: there is none.
@@ -213,7 +205,6 @@ def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, A
     Args:
         text: lines may end as on Windows.
         where: the file it is from, for the error.
-        error: what to raise.
 
     Raises:
         InputError: of kind `error`: it is not TOML, or nests too deeply.

@@ -51,7 +51,6 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 
     Args:
         path: its folder must exist.
-        content: the whole file.
         mode: who may read and write it, less what the umask takes away.
 
     Raises:

@@ -29,7 +29,6 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
     Args:
         features: numbers [n, d], dense or sparse.
         nodes: n.
-        rng: draws the directions.
 
     Returns:
         float64 [n, 16].

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.public import Public as Public
     from graphveil.mechanisms.public import PublicLabels as PublicLabels
 
-#: Modules of this package and the names that they are asked for here, beside those of the catalogue.
+#: Modules of this package and the names that they export here, beside those of the catalogue.
 _NAMES: Final = {
     "base.category": ("CategoryMechanism",),
     "base.values": ("Values",),

@@ -1,6 +1,6 @@
 """Reports of many people, block of people by block: the same bits whoever works on which block, and when.
 
-A mechanism is asked as ever, about the people of one block and under a key of noise of their own. Memory is that of the
+A mechanism randomizes the people of one block as ever, under a noise key of the block's own. Memory is that of the
 reports, and of the blocks under way.
 """
 
@@ -46,7 +46,6 @@ def randomize_by_blocks(
     Args:
         mechanism: of features or of one class a person; or what stands for data that are declared public.
         values: feature vectors [n, d], dense or sparse rows; or integer classes [n].
-        randomness: the source of the noise.
         engine: where blocks of people are worked on; no report depends on it.
 
     Raises:

@@ -469,7 +469,7 @@ def mechanism_named(name: str) -> MechanismInfo:
 
 
 def current_name(name: str) -> str:
-    """`name`, or what a mechanism is called now that an earlier version called so."""
+    """`name`, or the present name of a mechanism that an earlier version called so."""
     return next((info.name for info in _ENTRIES if name in info.old_names), name)
 
 

@@ -83,7 +83,7 @@ def _ranked(epsilon: float, answers: int) -> list[CategoryRow]:
         CategoryRow(name, epsilon, answers, built.law.total_variance, built.report_bytes, isinstance(built, best))
         for name, built in _built(epsilon, answers)
     ]
-    # The chosen one before those that are equal but for rounding.
+    # The chosen mechanism comes before those that are equal up to rounding.
     return sorted(rows, key=lambda row: (not row.best, row.total_variance))
 
 

@@ -18,7 +18,7 @@ from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
 from graphveil.runtime.progress import Progress, ProgressCallback
 
-# What a comparison takes on without being asked for: seconds, and tens of megabytes.
+# The work of a comparison by default: seconds, and tens of megabytes.
 _USERS: Final = 10_000
 _NUMBERS: Final = 5_000_000
 # Speed is that of the quickest of so many trials, as far as they fit into so many seconds.
@@ -114,7 +114,7 @@ class Question:
         return f"{self.count:,} users, {shape[0]} in [{self.low:g}, {self.high:g}], {shape[1]}"
 
     def values(self) -> FloatArray:
-        """The synthetic input [users, dimension], always the same; it is nobody's."""
+        """The synthetic input [users, dimension], always the same and nobody's data."""
         # Half of the range, shifted with the coordinate: at one value for all, mechanisms that favour the middle would
         # look best.
         place = np.linspace(0.0, 0.5, self.dimension)
@@ -130,7 +130,6 @@ def compare(
 
     Args:
         question: what to compare on.
-        randomness: the source of the noise.
         progress: hears of every measurement.
     """
     values, mechanisms = question.values(), list(_feature_mechanisms())

@@ -130,7 +130,6 @@ class Mixed:
 
         Args:
             values: encoded vectors [n, d].
-            randomness: the source of the noise.
 
         Raises:
             InputError: a block that encodes no answer; the row is named, and nothing is encoded.

@@ -124,7 +124,6 @@ class Question:
 
         Args:
             values: encoded vectors [n, d].
-            randomness: the source of the noise.
 
         Raises:
             InputError: as `truth`; nothing is encoded then.

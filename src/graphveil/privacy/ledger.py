@@ -57,7 +57,6 @@ class Spend:
         unit: the unit of the budget it is paid from.
         mechanism: the mechanism's name.
         parameters: its public parameters.
-        epsilon, delta: the price.
     """
 
     name: str

@@ -53,7 +53,6 @@ def measure(
 
     Args:
         rows: [b, d].
-        bias: whether there is one.
         scale, unit, squares, sound: of `Lengths`, each [b]; set.
     """
     width = rows.shape[1]

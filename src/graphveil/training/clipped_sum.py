@@ -134,8 +134,6 @@ def products(deltas: Tensor, inputs: WholeRows, bias: bool) -> list[Tensor]:
 
     Args:
         deltas: whole numbers [b, out].
-        inputs: of the layer.
-        bias: whether it has one.
     """
     # In float64: it holds every sum, and a device may be set to multiply float32 by eleven bits of each factor.
     sums = deltas.double().T @ inputs.whole

@@ -151,7 +151,6 @@ class ConvolvedRegression:
         Args:
             weights: the minimum.
             multiplier: standard deviation of the noise over half of `sensitivity`; 0 adds none.
-            randomness: where the noise comes from.
         """
         if multiplier == 0.0:
             return weights.float()

@@ -143,7 +143,6 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
 
     Args:
         number: of the epoch, from 1.
-        loss: of training.
         noisy: logits [n, c] with dropout, a constant.
         clean: logits [n, c] without, a constant.
         objective: judges them.
@@ -163,7 +162,6 @@ def require_number(loss: float, number: int) -> None:
     """Refuse a training loss that is not a number.
 
     Args:
-        loss: of training.
         number: of the epoch, for the message.
 
     Raises:

@@ -199,7 +199,6 @@ class NoisyUpdates:
 
         Args:
             totals: [P] sums in whole steps of the grid: float32 where they fit its 24 bits, else float64.
-            randomness: where the noise comes from.
         """
         self._noise.add_to(totals, randomness, steps=self.schedule.steps - self._released + 1)
 
@@ -215,7 +214,6 @@ class NoisyUpdates:
 
         Args:
             total: float64 [P] in whole steps of the grid; changed in place.
-            randomness: where the noise comes from.
             protect: False leaves the noise out.
         """
         # An empty batch gets noise too: a step without any would tell that nobody was in it.
@@ -240,7 +238,6 @@ class LaterMean:
 
     Args:
         parameters: what is trained.
-        updates: the training.
     """
 
     def __init__(self, parameters: Iterable[Tensor], updates: NoisyUpdates) -> None:

@@ -98,7 +98,6 @@ def one_of(allowed: Sequence[str], **named: str) -> None:
     """Refuse a choice that is none of `allowed` with InputError.
 
     Args:
-        allowed: the choices.
         named: what was chosen, by the names that users know.
     """
     for name, value in named.items():

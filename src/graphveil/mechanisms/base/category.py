@@ -47,7 +47,6 @@ class CategoryMechanism(Protocol):
 
         Args:
             labels: integer classes [n].
-            randomness: the source of the noise.
         """
         ...
 

@@ -52,7 +52,6 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
     Args:
         epsilon: of one list.
         mode: who reports a relationship: "lower", "both" or "directed".
-        nodes: number of users.
     """
     ids = assume("users-public", nodes=nodes)
     # What a relationship costs follows from in how many lists it stands, not from what papers state for one bit.

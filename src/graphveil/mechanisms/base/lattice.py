@@ -1,6 +1,6 @@
 """Values on a public integer grid and noise of whole grid steps: all of Laplace and Gaussian reports but the law.
 
-Floating-point noise on a floating-point value leaves marks by which the value can be told (Mironov, CCS
+Floating-point noise on a floating-point value leaves traces that reveal the value (Mironov, CCS
 2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise
 is added; the sum is clamped to a public range. All inputs have the same set of possible reports.
 """
@@ -101,7 +101,6 @@ class Lattice:
 
         Args:
             values: [n, d], dense or sparse rows, every entry in the range.
-            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN, infinite or out of range, or n d exceeds 2^30; nothing is drawn.

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 class LatticeMechanism(InRange, ABC):
-    """What Laplace and Gaussian reports have in common, which is all but how far apart the grid points and how large
-    the noise."""
+    """What Laplace and Gaussian reports have in common: all but the distance of the grid points and the noise."""
 
     @property
     @abstractmethod
@@ -52,7 +51,6 @@ class LatticeMechanism(InRange, ABC):
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d

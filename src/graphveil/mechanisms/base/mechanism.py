@@ -80,7 +80,6 @@ class FeatureMechanism(Protocol[R]):
 
         Args:
             values: dense or sparse rows, every entry in the declared range.
-            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN or out of range; it is named and nothing is encoded.

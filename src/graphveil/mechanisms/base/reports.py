@@ -116,7 +116,6 @@ def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: in
 
     Args:
         name: of the tensor, for the message.
-        tensor: what was given.
         dtype, dimensions: what it must be.
     """
     allowed = f"a {dtype} tensor with {dimensions} dimensions"

@@ -115,7 +115,6 @@ class AdjacencyRR(BitFlips):
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
                 relationship unless the mode is "directed"; what is listed twice counts once.
-            randomness: the source of the noise.
             engine: where blocks of places are worked on; the result does not depend on it.
 
         Raises:

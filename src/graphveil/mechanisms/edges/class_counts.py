@@ -88,7 +88,6 @@ class ClassCounts:
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            randomness: the source of the noise.
             engine: where blocks of nodes and of counts are worked on; the result does not depend on it.
 
         Raises:

@@ -96,7 +96,6 @@ class DegreePreservingRR:
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
                 relationship unless the mode is "directed"; what is listed twice counts once.
-            randomness: the source of the noise.
             engine: where blocks of places are worked on; the result does not depend on it.
 
         Raises:
@@ -111,7 +110,7 @@ class DegreePreservingRR:
         return DegreePreservingReports(degrees, edges)
 
     def thinned(self, degrees: DegreeReports, lists: EdgeReports, *, randomness: Randomness) -> DegreePreservingReports:
-        """What the devices would have sent of noisy lists that came whole, beside their noisy degrees.
+        """What the devices would have sent, made of their noisy degrees and of noisy lists that are not thinned.
 
         Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
 

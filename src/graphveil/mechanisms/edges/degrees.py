@@ -93,7 +93,6 @@ class NoisyDegree:
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
-            randomness: the source of the noise.
             engine: where blocks of users are worked on; no report depends on it.
 
         Raises:
@@ -149,7 +148,7 @@ class NoisyDegree:
         """The degrees as checked int64 numbers."""
         array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
         # Reports reach a fixed way beyond the possible degrees: a larger one would be clamped nearly always, and so be
-        # told.
+        # revealed.
         outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"

@@ -96,7 +96,6 @@ class EdgeRand(BitFlips):
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            randomness: the source of the noise.
             engine: where blocks of ranks are worked on; the result does not depend on it.
 
         Returns:

@@ -70,7 +70,6 @@ def sample_lists(
         lists: the public places.
         true: the places that hold a relationship, ascending.
         low: a bit is flipped with probability low / 2^64.
-        randomness: the source of the noise.
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
@@ -107,7 +106,7 @@ def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
         randomness: the source of this block's noise.
     """
     own = true[slice(*np.searchsorted(true, (block.start, block.stop)))]
-    # In the order of the places, or it would tell these, which survived, from the made ones.
+    # In the order of the places: any other order would tell surviving entries from made ones.
     parts = [own[survives(len(own), low, randomness)]]
     for *_, false in false_places(block.stop - block.start, low, randomness):
         false = false + block.start
@@ -123,7 +122,6 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
     Args:
         total: how many places there are.
         low: 2^64 times the probability.
-        randomness: the source of the noise.
 
     Yields:
         first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.
@@ -139,10 +137,8 @@ def bernoulli_places(
     Source: V. Batagelj, U. Brandes, "Efficient Generation of Large Random Networks", Physical Review E 71, 2005.
 
     Args:
-        total: number of trials.
         gaps: the law of the failures between two successes, drawn up to `total` at least.
         chance: about the probability of a success; it decides how many gaps are drawn at once, nothing else.
-        randomness: the source of the noise.
 
     Yields:
         As `false_places`.
@@ -170,9 +166,7 @@ def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.boo
     """For each bit that is 1 whether it still is after randomized response.
 
     Args:
-        count: how many bits.
         low: a bit is flipped with probability low / 2^64.
-        randomness: the source of the noise.
 
     Returns:
         bool [count].

@@ -89,7 +89,6 @@ class LapGraph:
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
-            randomness: the source of the noise.
             engine: where blocks of cells are worked on; the result does not depend on it.
 
         Returns:

@@ -87,7 +87,6 @@ class NoisyCounts:
 
         Args:
             counts: integers [k], each at least 0, of disjoint public sets of pairs.
-            randomness: the source of the noise.
             engine: where blocks of counts are worked on; the result does not depend on it.
 
         Raises:

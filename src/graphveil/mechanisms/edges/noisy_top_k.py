@@ -60,7 +60,6 @@ class Cells:
         Args:
             count: how many cells passed.
             threshold: which they passed.
-            randomness: the source of the noise.
 
         Returns:
             int64 [count].
@@ -131,7 +130,6 @@ def noisy_top_k(
         blocks: of all cells, those that hold 0 included; public.
         wanted: 0 to the number of cells; public.
         noise: what is added to each cell.
-        randomness: the source of the noise.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
@@ -232,7 +230,6 @@ def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
     Args:
         count: of how many.
         size: 1 to `count`.
-        randomness: what chooses.
 
     Returns:
         int64 [size], in no particular order.

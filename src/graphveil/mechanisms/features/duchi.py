@@ -60,7 +60,6 @@ class SignsLaw:
 
         Args:
             positions: int64 [n, k], 0 for minus and 1 for plus.
-            randomness: the source of the noise.
         """
         # The number of signs turned decides the probability, so the outcome is drawn first and then laid over the true
         # signs.

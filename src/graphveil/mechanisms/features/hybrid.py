@@ -62,7 +62,6 @@ class HybridLaw:
 
         Args:
             positions: int64 [n, k], 0 to steps.
-            randomness: the source of the noise.
         """
         # Both words are always drawn, so that how much noise is used says nothing.
         coin, word = randomness.uint64(2 * positions.size).reshape(2, *positions.shape)

@@ -113,7 +113,6 @@ class MultiBit(InRange):
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.

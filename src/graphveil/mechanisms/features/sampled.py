@@ -49,7 +49,6 @@ class SamplingKind:
     """What tells one mechanism on sampled coordinates from another; called with a budget and a range, it makes one.
 
     Args:
-        name: of the mechanism.
         law: of (epsilon, k) for k coordinates that share epsilon.
         best: of (epsilon, d): the number k of coordinates with the least worst variance.
         most: the largest k.
@@ -151,7 +150,6 @@ class SampledVectors(InRange):
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high].
-            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.

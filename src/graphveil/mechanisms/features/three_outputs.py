@@ -65,7 +65,6 @@ class ThreeOutputsLaw:
 
         Args:
             positions: int64 [n, k], 0 for the low end, 1 for the middle, 2 for the high end.
-            randomness: the source of the noise.
         """
         words = randomness.uint64(positions.size).reshape(positions.shape)
         first = np.array([minus for minus, _, _ in self.weights], np.uint64)

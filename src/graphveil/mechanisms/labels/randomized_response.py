@@ -97,7 +97,6 @@ class RandomizedResponse:
 
         Args:
             labels: integer classes [n], each in 0..classes-1.
-            randomness: the source of the noise.
 
         Raises:
             InputError: a label is not a declared class (the row is named), before any is encoded.

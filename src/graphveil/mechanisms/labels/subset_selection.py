@@ -88,7 +88,6 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
 
         Args:
             labels: integer classes [n], each in 0..classes-1.
-            randomness: the source of the noise.
 
         Raises:
             InputError: a label is not a declared class (the row is named), before any is encoded.

@@ -71,7 +71,6 @@ class UnaryEncoding(NamingMechanism[OneBitReports]):
 
         Args:
             labels: integer classes [n], each in 0..classes-1.
-            randomness: the source of the noise.
 
         Raises:
             InputError: a label is not a declared class (the row is named), before any is encoded.

@@ -57,7 +57,6 @@ class BinLaws:
         Args:
             laws: int64 [a], the law of each column.
             true: int64 [n, a], 0 to k - 1.
-            randomness: the source of the noise.
         """
         # One word for each bin whatever it is: how much randomness is used says nothing of the value.
         words = randomness.uint64(true.size).reshape(true.shape)

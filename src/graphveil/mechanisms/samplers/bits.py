@@ -57,7 +57,6 @@ class BitLaw:
 
         Args:
             fractions: any shape, in [0, 1]: where each value lies in its range.
-            randomness: the source of the noise.
         """
         uniform = randomness.uint64(fractions.size).reshape(fractions.shape)
         return (uniform < self.thresholds(fractions)).view(np.uint8)

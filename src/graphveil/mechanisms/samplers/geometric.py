@@ -101,8 +101,6 @@ def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.
 
     Args:
         first, rest: the threshold, as its first 64 bits and the other 192.
-        count: how many numbers.
-        randomness: the source of the noise.
 
     Returns:
         bool [count].

@@ -38,7 +38,6 @@ class Law(Protocol):
 
         Args:
             positions: int64 [n, k], 0 to steps.
-            randomness: the source of the noise.
         """
         ...
 

@@ -85,7 +85,6 @@ class RoundedNormal:
 
         Args:
             totals: float32, float64 or int64, what the noise is added to.
-            randomness: the source of the noise.
         """
         rest = KeyedStream(randomness.bytes(KEY_BYTES), randomness.void)
         # The compiler takes as long to load as a million draws take without it.

@@ -41,7 +41,6 @@ class NormalTensors:
 
         Args:
             noise: the law.
-            device: where draws are made.
         """
         ends = torch.tensor(noise.table.ends.view("int64")) ^ _LOWEST
         return NormalTensors(noise, torch.tensor(noise.table.strips).int().to(device), ends.to(device))
@@ -50,7 +49,6 @@ class NormalTensors:
         """Return row by row what `RoundedNormal.draw` gives from `key.stream()`, int32 [keys, count].
 
         Args:
-            count: how many draws a key.
             keys: of the rows.
         """
         table, device = self.noise.table, self.strips.device

@@ -22,7 +22,6 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
         rows: users.
         dimension: d.
         size: k, 1 to d.
-        randomness: what chooses.
     """
     # Everything is reported, so nothing is drawn and the positions say nothing.
     if size == dimension:

@@ -48,7 +48,6 @@ class WindowLaw:
 
         Args:
             positions: int64 [n, k], 0 to steps.
-            randomness: the source of the noise.
         """
         # The outcome is drawn before the position is looked at; the position only says which level it stands for.
         outcome = self.weights.draw(positions.size, randomness).reshape(positions.shape)

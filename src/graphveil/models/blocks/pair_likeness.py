@@ -49,7 +49,6 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
     Args:
         features: [n, d], public or released.
         pairs: the named pairs.
-        seed: draws the random pairs.
     """
     rows = weighted_rows(features)
     generator = torch.Generator().manual_seed(seed)

@@ -95,7 +95,6 @@ def edge_weights(edges: Edges, temper: float, discount: float) -> Tensor:
     """Return t_uv of every edge [E, 1].
 
     Args:
-        edges: of the graph.
         temper: t; discount: gamma.
     """
     weight = (edges.degree[edges.receiver] * edges.degree[edges.sender]).pow(-discount)
@@ -113,7 +112,6 @@ def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor,
     says again how alike their classes are.
 
     Args:
-        edges: of the public graph.
         before: [n, c], from labels alone.
         after: [n, c], with each one's own answer; as before for those who gave none.
         prior: pi [c]; homophily: h.

@@ -41,7 +41,6 @@ def build_backbone(
         hidden: columns of the hidden layer, of each head for "gat".
         classes: c.
         dropout: the rate before the second layer, 0 to 1.
-        generator: draws the weights.
 
     Raises:
         InputError: for an unknown name.

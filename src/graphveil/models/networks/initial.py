@@ -15,9 +15,7 @@ def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> 
     """Return a parameter drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as `torch.nn.Linear` does.
 
     Args:
-        shape: of the parameter.
         fan_in: how many inputs an output adds up.
-        generator: draws it.
     """
     bound = 1.0 / math.sqrt(fan_in)
     return torch.nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)
@@ -28,7 +26,6 @@ def glorot(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
 
     Args:
         shape: of the parameter, two axes or more.
-        generator: draws it.
     """
     bound = math.sqrt(6.0 / (shape[-1] + shape[-2]))
     return torch.nn.Parameter((torch.rand(shape, generator=generator) * 2 - 1) * bound)

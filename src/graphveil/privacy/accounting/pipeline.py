@@ -39,7 +39,6 @@ class Hops:
     """Noisy sums over neighbours, one after the other.
 
     Args:
-        count: how many.
         sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm
             (directed edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
         sizes: the relative standard deviations of the hops; empty: all equal.

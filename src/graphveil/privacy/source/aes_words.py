@@ -61,7 +61,6 @@ class KeyStreams:
         """Return the streams of keys, whose words are made on `device`: it is handed the keys.
 
         Args:
-            keys: of blocks.
             device: where the words are made.
         """
         expanded = torch.from_numpy(_expanded([key.key for key in keys]))
@@ -72,7 +71,6 @@ class KeyStreams:
 
         Args:
             first: which number they begin with, a multiple of 4: a block of the cipher holds so many.
-            count: how many.
         """
         places = torch.arange(first // _NUMBERS, -(-(first + count) // _NUMBERS), device=self.round_keys.device)
         return self._blocks(self.round_keys[:, :, :, None], places[None]).flatten(1)[:, :count]

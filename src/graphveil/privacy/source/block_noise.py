@@ -82,7 +82,6 @@ class BlockNoise:
         """Yield the key of each of so many blocks, in order.
 
         Args:
-            blocks: how many there are.
             context: what they are of, where a publication has several tables.
 
         Raises:

@@ -147,7 +147,6 @@ def draw_words(stream: CipherContext, count: int) -> UInt64Array:
 
     Args:
         stream: a keyed stream cipher; it moves on by 8 bytes a word.
-        count: how many.
 
     Returns:
         [count], each uniform over all 64-bit numbers.
