@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from graphveil.attacks import attribute, reconstruction
-from graphveil.attacks.feature_reconstruction import shows_features
+from graphveil.attacks.feature_reconstruction import likeness, shows_features
 from graphveil.attacks.inversion import Observed, inverted
-from graphveil.attacks.likeness import likeness
 from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import labels_alone, with_features_of_others
 from graphveil.errors import InputError

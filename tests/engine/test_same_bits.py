@@ -32,7 +32,7 @@ from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
 from graphveil.engine.blocks import VALUES
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, load_parts, make_graph, normalise_edges
-from graphveil.graphs.value.features import features_from_dense
+from graphveil.graphs.value.features import compact_dense, features_tensor
 from graphveil.mechanisms import (
     ClassCounts,
     DegreePreservingRR,
@@ -198,7 +198,7 @@ def graph(rows: ReceiverRows) -> Graph:
     """As many people with few features and many classes, and the same edges in both directions."""
     generator = torch.Generator().manual_seed(2)
     labels = torch.randint(0, COLUMNS, (NODES,), generator=generator)
-    features = features_from_dense(torch.rand(NODES, 8, generator=generator).numpy())
+    features = features_tensor(compact_dense(torch.rand(NODES, 8, generator=generator).numpy()))
     senders = rows.senders.long()
     receivers = torch.repeat_interleave(torch.arange(NODES), rows.starts.diff().long())
     edges, _ = normalise_edges(senders.numpy(), receivers.numpy(), NODES, directed=False)
@@ -232,7 +232,7 @@ def release(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
 def asked(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
     """A prediction for people who report for it, by a network of a few others."""
     few, _ = normalise_edges(np.arange(99), np.arange(1, 100), 100, directed=False)
-    x = features_from_dense(np.random.default_rng(0).random((100, 8), np.float32))
+    x = features_tensor(compact_dense(np.random.default_rng(0).random((100, 8), np.float32)))
     small = make_graph(x, few, graph.y[:100], graph.schema)
     method = LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=1).fit(small, randomness=SeededRandomness(1))
     return method.predict_proba(graph, people="other", randomness=randomness, engine=engine)

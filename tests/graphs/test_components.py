@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from graphveil.graphs.value.components import count_components
+from graphveil.graphs.value.description import count_components
 from graphveil.graphs.value.edges import merge_edges
 
 NODES = 3_000

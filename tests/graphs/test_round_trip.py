@@ -21,7 +21,7 @@ from graphveil.graphs import (
     validate,
     write_folder,
 )
-from graphveil.graphs.value.features import features_from_dense, to_rows
+from graphveil.graphs.value.features import compact_dense, features_tensor, to_rows
 from graphveil.graphs.value.schema import usable_range
 from tests.graphs.made import NODES, folder, tiny_graph
 
@@ -45,7 +45,7 @@ def graphs(draw):
     y = torch.tensor(draw(st.lists(st.integers(-1, c - 1), min_size=n, max_size=n)))
     ids = draw(st.lists(TEXT, min_size=n, max_size=n, unique_by=known_as))
     schema = GraphSchema("made", d, low, high, classes, directed=directed)
-    return make_graph(features_from_dense(x), edge_index, y, schema, ids=ids)
+    return make_graph(features_tensor(compact_dense(x)), edge_index, y, schema, ids=ids)
 
 
 def assert_same(one, other):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows
 from graphveil.graphs import Split, make_graph, normalise_edges, random_split
-from graphveil.graphs.value.features import features_from_dense
+from graphveil.graphs.value.features import compact_dense, features_tensor
 from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -60,7 +60,7 @@ def without_node(start: Any, node: int = 5) -> Any:
     x = made.dense(start.x)
     x[node] = 0.0
     y = start.y.clone()
-    changed = make_graph(features_from_dense(x), start.edge_index, y, start.schema)
+    changed = make_graph(features_tensor(compact_dense(x)), start.edge_index, y, start.schema)
     changed.edge_index = start.edge_index[:, keep]
     return changed
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Graph, Split, make_graph, random_split, social_graph
-from graphveil.graphs.value.features import features_from_dense
+from graphveil.graphs.value.features import compact_dense, features_tensor
 from graphveil.privacy import SeededRandomness
 
 NODES = 60
@@ -88,7 +88,7 @@ def dense(x: Tensor) -> np.ndarray:
 def changed(start: Any, *, x: np.ndarray | None = None, y: Tensor | None = None, **schema: Any) -> Any:
     """The same people and edges with other features, labels or schema fields."""
     return make_graph(
-        start.x if x is None else features_from_dense(x),
+        start.x if x is None else features_tensor(compact_dense(x)),
         start.edge_index,
         start.y if y is None else y,
         replace(start.schema, **schema),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.reports.compare.page import page_html as comparison_html
+from graphveil.reports.compare.folder import page_html as comparison_html
 from graphveil.reports.runs.against import against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html

@@ -11,13 +11,24 @@ from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_p
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.feature_cases import feature_cases, permanent_cases
-from graphveil.audit.federation.catalogue import program_audits, publication_audits
+from graphveil.audit.federation.cases import (
+    audit_noise_in_shares,
+    audit_published,
+    audit_published_exactly,
+    audit_shrunk,
+)
+from graphveil.audit.federation.dealer import audit_dealer
+from graphveil.audit.federation.holders import audit_holders
+from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
+from graphveil.audit.federation.replay import audit_features, audit_label, audit_shares
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
 from graphveil.audit.sums import audit_sums
 from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit_walks, block_case, tree_cases
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
+from graphveil.federation.core.setting import MODES
+from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.mechanisms.catalogue import current_name
 from graphveil.methods import METHODS as CATALOGUE
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -27,6 +38,8 @@ METHODS: Final = "methods"
 ALL: Final = "all"
 #: Groups of targets, which can be named like one.
 GROUPS: Final = (MECHANISMS, METHODS, ALL)
+#: Modes of a federation that train on shares.
+ON_SHARES: Final = ("paper", "shared-linear")
 Run = Callable[[int], Audit]
 
 
@@ -127,3 +140,34 @@ def _canaries(name: str) -> tuple[Run, ...]:
     if name in EDGE_CANARIES:
         return (lambda seed: timed(lambda: audit_edge_canaries(name, seed=seed)),)
     return ()
+
+
+def publication_audits() -> tuple[Run, ...]:
+    """Return the audits of what holders publish."""
+    return (
+        lambda _: audit_published_exactly(),
+        lambda seed: audit_published(seed=seed),
+        lambda seed: audit_shrunk(seed=seed),
+        lambda seed: audit_noise_in_shares(seed=seed),
+    )
+
+
+def program_audits() -> tuple[Run, ...]:
+    """Return the audits of the programs of each mode, and of what parties see who put together all they were dealt."""
+    replays = [partial(_timed, audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
+    shares = [partial(_timed, audit_shares, mode) for mode in ON_SHARES]
+    least, most = PARTIES
+    counts = range(least, most + 1)
+    dealers = [partial(_timed, partial(audit_dealer, holders=n), mode) for mode in MODES for n in counts]
+    together = [
+        partial(_timed, partial(audit_holders, holders=n, victim=victim), mode)
+        for mode in ON_SHARES
+        for n in counts[:2]
+        for victim in range(n)
+    ]
+    people = [partial(_timed, partial(audit_person, degree_bound=n), role) for n in (0, DEGREE) for role in ROLES]
+    return (*replays, *shares, *dealers, *together, *people)
+
+
+def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:
+    return timed(lambda: audit(mode, seed=seed))

@@ -11,7 +11,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal
 from graphveil.reports.compare import mechanisms as mechanism_comparison
-from graphveil.reports.compare.mechanism_figure import mechanism_figure
+from graphveil.reports.compare.mechanisms import mechanism_figure
 
 NAMES = ("multi-bit", "privunit", "analytic-gaussian")
 

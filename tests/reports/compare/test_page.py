@@ -10,8 +10,7 @@ import pytest
 
 from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
-from graphveil.reports.compare.folder import write
-from graphveil.reports.compare.page import accuracy_chart, page_html
+from graphveil.reports.compare.folder import accuracy_chart, page_html, write
 from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet

@@ -5,20 +5,26 @@ All of them are an experiment by somebody who holds the data of all holders, nev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from graphveil.attacks.federation.bare import bare
+import torch
+from torch import Tensor
+
 from graphveil.attacks.federation.features import feature_recovery, rows_alike
 from graphveil.attacks.federation.labels import label_inference
 from graphveil.attacks.federation.lattice import lattice, low_bits, require_shares
-from graphveil.attacks.federation.views import Recorded, View, agreed_rounds, naive, record
+from graphveil.attacks.federation.views import Message, Recorded, View, agreed_rounds, naive, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
+from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
 _EXPERIMENT = "an experiment on all holders' true data: not covered by any epsilon"
@@ -29,7 +35,7 @@ class FederationAttack:
     """One line about an attack on a federation, who looks, and the attack: (view, truth, victim, nodes, seed).
 
     Attributes:
-        bare: the naive design is the agreed one with bare shares, see `federation_bare`, and not the opened layer.
+        bare: the naive design is the agreed one with bare shares, see `bare`, and not the opened layer.
     """
 
     summary: str
@@ -130,3 +136,46 @@ def attack_federation(
     spy = {SERVER: setting.server, LABELS: setting.label_holder, OTHER: other}[chosen.spy]
     result = chosen.run(recorded.view(spy, naive=unprotected), recorded, other, nodes, seed)
     return replace(result, name=name, notes=(*result.notes, _EXPERIMENT))
+
+
+def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
+    """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use.
+
+    shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
+              without masks between holders
+    noise     whole steps, nothing below a step
+
+    P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
+
+    Args:
+        randomness: of the noise.
+    """
+    dealt = recorded.view(recorded.setting.server).dealt()
+    shares = _dealt_shares(dealt, recorded.secrets()[0])
+
+    def instead(message: Message) -> Message:
+        if message.kind != "noisy-share":
+            return message
+        noise = _noise(recorded.setting.publication, message.body, recorded.setting.protocol.bits, randomness)
+        share = dealt.share_of_z(message.sender, shares, recorded.weight_shares(message.round), message.round)
+        return replace(message, body=share + noise)
+
+    return replace(recorded, messages=tuple(map(instead, recorded.messages)))
+
+
+def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
+    """Return shares of P of which all but the first were dealt."""
+    first, *dealt_holders = dealt.setting.names
+    shares = {name: dealt.share(name) for name in dealt_holders}
+    # The first holder's share is what makes the sum right, as in the protocol: the others' are expanded from dealt
+    # keys.
+    return {first: p - torch.stack(list(shares.values())).sum(dim=0), **shares}
+
+
+def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:
+    """Return one holder's noise in whole steps."""
+    if to.public:
+        return torch.zeros_like(like)
+    sigma = to.sigma * 2.0**to.bits
+    steps = RoundedNormal(sigma, math.ceil(to.cut * sigma)).draw(like.numel(), randomness)
+    return torch.round(torch.from_numpy(steps).double() * (to.clip * 2.0 ** (2 * bits - to.bits))).long().view_as(like)

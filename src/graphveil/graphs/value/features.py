@@ -45,11 +45,6 @@ def features_from_rows(rows: csr_matrix) -> Tensor:
     return features_tensor(compact_rows(rows))
 
 
-def features_from_dense(values: np.ndarray) -> Tensor:
-    """Return `compact_dense` as a float32 [n, d] tensor."""
-    return features_tensor(compact_dense(values))
-
-
 def features_tensor(features: Features) -> Tensor:
     """Return features as a tensor that shares their memory."""
     import torch

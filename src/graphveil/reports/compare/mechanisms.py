@@ -1,16 +1,23 @@
-"""What ``graphveil mechanisms compare`` leaves behind: its answer as JSON and its picture."""
+"""What ``graphveil mechanisms compare`` leaves behind: its answer as JSON, and its picture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import figures
+from graphveil.reports.base.figures import BLUE, GREY, INK, clean
 from graphveil.reports.base.files import new_folder, to_json, write_bytes, write_text
-from graphveil.reports.compare.mechanism_figure import mechanism_figure
 
 
 def write(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> dict[str, Any]:
@@ -44,3 +51,129 @@ def write(question: Question, results: Sequence[Measurement | Refusal], folder: 
             write_bytes(place / "figure.png", figures.png(picture))
             write_text(place / "figure.svg", figures.svg(picture))
     return content
+
+
+_SHADES: Final = ("#9ecae1", "#4a98c9", BLUE, "#08519c", "#08306b")
+_MARKERS: Final = ("o", "s", "^", "D", "v")
+_MOST: Final = len(_SHADES)
+_TICKS: Final = 5
+_Read = Callable[[Measurement], float]
+
+
+def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figure:
+    """Three panels with one row for each mechanism, the least error at the middle epsilon on top.
+
+    Args:
+        question: what was compared on; up to five of its epsilons are drawn, evenly picked.
+        results: the measurements; a mechanism that refused an epsilon has no mark there.
+    """
+    epsilons = _picked(sorted(question.epsilons))
+    middle = epsilons[len(epsilons) // 2]
+    ranked = sorted(results, key=lambda result: (abs(result.epsilon - middle), result.worst_mse))
+    names = list(dict.fromkeys(result.mechanism for result in ranked))
+    figure = Figure(figsize=(9.6, 1.6 + (0.26 + 0.06 * len(epsilons)) * len(names)), layout="constrained")
+    panels = figure.subplots(1, 3, sharey=True, width_ratios=(2.2, 1, 1))
+    _errors(panels[0], epsilons, names, results)
+    _marks(panels[1], epsilons, names, results, lambda result: result.report_bytes)
+    _marks(panels[2], epsilons, names, results, lambda result: result.users_per_second)
+    titles = ("mean squared error of one coordinate, measured", "bytes of one report", "users a second")
+    for axes, title in zip(panels, titles, strict=True):
+        axes.set_title(title, loc="left", color=INK, fontsize=10)
+        _log(axes)
+        clean(axes, grid="x")
+        axes.spines["left"].set_visible(False)
+        for row in range(0, len(names), 2):
+            axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    figure.suptitle(
+        f"{question.dimension:,} coordinate{'s' * (question.dimension > 1)} in [{question.low:g}, {question.high:g}], "
+        f"{question.count:,} synthetic users",
+        x=0.01,
+        ha="left",
+        color=INK,
+        fontsize=11,
+    )
+    figure.legend(
+        handles=_legend(epsilons), loc="outside lower center", ncols=6, frameon=False, labelcolor=INK, fontsize=9
+    )
+    return figure
+
+
+def _picked(epsilons: Sequence[float]) -> list[float]:
+    """At most five of them, with the first and the last."""
+    if len(epsilons) <= _MOST:
+        return list(epsilons)
+    return [epsilons[round(place * (len(epsilons) - 1) / (_MOST - 1))] for place in range(_MOST)]
+
+
+def _style(place: int, count: int) -> dict[str, Any]:
+    """Darker for larger epsilons, and another shape for each."""
+    first = (_MOST - count) // 2
+    return {
+        "color": _SHADES[first + place],
+        "marker": _MARKERS[place],
+        "linestyle": "none",
+        "markersize": 7 - count / 2,
+    }
+
+
+def _rows(place: int, count: int) -> float:
+    """How far the marks of one epsilon lie from the middle of a row."""
+    return 0.68 / count * (place - (count - 1) / 2)
+
+
+def _marks(
+    axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement], read: _Read
+) -> None:
+    for place, epsilon in enumerate(epsilons):
+        marked = [result for result in results if result.epsilon == epsilon]
+        heights = [names.index(result.mechanism) + _rows(place, len(epsilons)) for result in marked]
+        axes.plot([read(result) for result in marked], heights, **_style(place, len(epsilons)))
+
+
+def _errors(axes: Axes, epsilons: Sequence[float], names: Sequence[str], results: Sequence[Measurement]) -> None:
+    """A mark where the error was measured, and an upright stroke where it is promised to end."""
+    for place, epsilon in enumerate(epsilons):
+        for result in results:
+            if result.epsilon == epsilon:
+                height = names.index(result.mechanism) + _rows(place, len(epsilons))
+                axes.plot([result.mse, result.worst_mse], [height, height], color=GREY, linewidth=1.2, zorder=1)
+                axes.plot([result.worst_mse], [height], marker="|", markersize=9, markeredgewidth=1.6, color=INK)
+    _marks(axes, epsilons, names, results, lambda result: result.mse)
+
+
+def _log(axes: Axes) -> None:
+    """A logarithmic axis with a handful of plain numbers and room at both ends."""
+    axes.set_xscale("log")
+    low, high = axes.dataLim.intervalx[0] / 1.6, axes.dataLim.intervalx[1] * 1.6
+    axes.set_xlim(low, high)
+    ticks = _ticks(low, high)
+    axes.set_xticks(ticks, [_plain(tick) for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between two numbers: at most five, and 2 and 5 between them where there are fewer than two."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    tens = [10.0**power for power in powers if low <= 10.0**power <= high]
+    if len(tens) < 2:
+        tens = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+    return tens[:: -(-len(tens) // _TICKS)]
+
+
+def _plain(value: float) -> str:
+    """``0.01``, ``100``, ``10k``, ``10M``."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def _legend(epsilons: Sequence[float]) -> list[Line2D]:
+    handles = [
+        Line2D([], [], label=f"epsilon {rounded_up(epsilon)}", **_style(place, len(epsilons)))
+        for place, epsilon in enumerate(epsilons)
+    ]
+    worst: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6, "color": INK, "linestyle": "none"}
+    return [*handles, Line2D([], [], label="at the worst input (closed form)", **worst)]

@@ -74,11 +74,6 @@ class Sheet:
         return " or ".join(dict.fromkeys(row.score for row in self.rows))
 
     @property
-    def has_attacks(self) -> bool:
-        """Whether an attack was measured on any row."""
-        return any(row.attacks for row in self.rows)
-
-    @property
     def comparable(self) -> list[str]:
         """Which epsilons may be compared, in sentences."""
         groups = self.groups
