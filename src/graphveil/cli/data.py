@@ -1,4 +1,4 @@
-"""``graphveil data``: what a data set holds."""
+"""``graphveil data``: describe, store and declare data sets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(
     engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
-    """Counts, degrees, density, homophily, declared ranges and memory of a data set."""
+    """Show counts, degrees, density, homophily, declared ranges and memory of a data set."""
     require_engine_choice(engine_choice)
     from graphveil import graphs
     from graphveil.cli.base import tables
@@ -52,7 +52,7 @@ def describe(
 
 
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
-    """Keep a data set as arrays in a new folder, which every command takes as DATA and maps instead of loading."""
+    """Write a data set as arrays into a new folder, which every command accepts as DATA and maps, not loads."""
     from graphveil import graphs
     from graphveil.files.outputs import new_output
 
@@ -72,9 +72,9 @@ def croissant(
     published: Published = None,
     out: Out = None,
 ) -> None:
-    """Croissant 1.1 metadata (JSON-LD) of a data set or a release, for hubs and loaders.
+    """Print Croissant 1.1 metadata (JSON-LD) of a data set or a release, for hubs and loaders.
 
-    Of data that is not released, only what graph.toml declares is said: no value, no count, no hash.
+    For data that is not a release, it states only what graph.toml declares: no value, no count, no hash.
     """
     from graphveil.files.serial import to_json
     from graphveil.files.writing import write_text

@@ -1,4 +1,4 @@
-"""``graphveil demo``: one private graph, three ways to trust, and a counterexample, in under a minute."""
+"""``graphveil demo``: one private graph under three kinds of trust, and a counterexample, in under a minute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphveil.reports.demo.story import Story, Way
 
 
-# What ``graphveil demo`` shows: one table, how to read it, the counterexample in words, and what to type next.
+# The screen: one table, how to read it, the counterexample in words, and what to type next.
 
 
 _ATTACKS = {"linkteller": "LinkTeller", "feature-recovery": "recovery", "reconstruction": "rebuilding"}
@@ -56,7 +56,7 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
     """The whole screen, at 80 columns.
 
     Args:
-        story: as it was told. folder: where it was written.
+        story: the results of the demo. folder: with the picture.
     """
     size = f"{story.nodes:,} people, {story.connections:,} connections, {story.columns:,} columns"
     facts = [
@@ -89,7 +89,7 @@ def table(story: Story) -> Table:
 
     from graphveil.reports.demo.story import COUNTEREXAMPLE
 
-    # Not `tables.columns`: its room between columns would break words at 80.
+    # Not `tables.columns`: its padding would break words at 80 columns.
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for head, width in _COLUMNS.items():
         grid.add_column(head, max_width=width)
@@ -114,7 +114,7 @@ def _cells(way: Way) -> tuple[str, ...]:
 
 
 def counterexample(way: Way) -> str:
-    """What the private features of the counterexample bought, claiming no more than its interval does.
+    """What the private features of the counterexample bought; no more than its interval supports.
 
     Args:
         way: the last of a story.
@@ -134,10 +134,10 @@ def counterexample(way: Way) -> str:
 
 
 def similar(story: Story) -> str:
-    """What stays visible however relationships are hidden: friends are alike.
+    """What hidden relationships still reveal, because friends are alike.
 
     Args:
-        story: of which the curator's model was attacked.
+        story: with an attack on the curator's model.
     """
     anyway = (
         ""
@@ -166,7 +166,7 @@ def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False)
 
 def _run(folder: Output, seed: int, *, as_json: bool) -> None:
 
-    # After the refusals, which need none of what trains, attacks and draws.
+    # Late: refusals need nothing that trains, attacks or draws.
     from graphveil.graphs import load_plain
     from graphveil.reports.demo import folder as demo_folder
     from graphveil.reports.demo.story import tell

@@ -1,4 +1,4 @@
-"""``graphveil explain``: what a code in a guarantee or of a refusal says, what it does not, and what backs it."""
+"""``graphveil explain``: what the code of a guarantee or a refusal means, what it does not mean, and its backing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LIMITS = {"assumption": "Breaks when", "answer": "To do"}
 
 
 def explain(code: Code = None, as_json: options.Json = False) -> None:
-    """Explain a code in a guarantee or of a refusal: what it means, what it does not mean, and what supports it."""
+    """Explain the code of a guarantee or a refusal: what it means, what it does not mean, and what supports it."""
     from graphveil.collection.service.refusal_codes import REFUSAL_CODES
     from graphveil.privacy.statement.codes import table_of
     from graphveil.privacy.statement.registry import CODES, explained
@@ -45,7 +45,7 @@ def explain(code: Code = None, as_json: options.Json = False) -> None:
 
 
 def _listed(entries: Sequence[Entry]) -> RenderableType:
-    """All codes with their sentences, by groups."""
+    """All codes with their sentences, in groups."""
     from rich.console import Group
     from rich.text import Text
 
@@ -62,7 +62,7 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
 
 
 def _whole(entries: Sequence[Entry]) -> RenderableType:
-    """Everything about a few codes."""
+    """All facts about a few codes."""
     from rich.console import Group
     from rich.text import Text
 

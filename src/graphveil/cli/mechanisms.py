@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.comparison import Measurement, Question, Refusal
 
 
-# The answers of ``graphveil mechanisms compare`` and ``categories`` as people read them, at 80 columns.
+# The screens of ``compare`` and ``categories``, at 80 columns.
 
 
 def compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
-    """One table for each epsilon, best first, what its columns mean, and where the picture lies.
+    """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture.
 
     Args:
-        question: which epsilons, vectors and range were asked for.
+        question: epsilons, vectors and range.
         results: one for each mechanism and epsilon.
-        folder: where the picture was written.
+        folder: with the picture.
     """
 
     from graphveil.mechanisms.comparison import measured, refused
@@ -48,11 +48,11 @@ def compared(question: Question, results: Sequence[Measurement | Refusal], folde
 
 
 def categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
-    """One table of mechanisms, best first at each epsilon and number of answers, and one of all questions together.
+    """A table of mechanisms, best first at each epsilon and number of answers, and one of all questions together.
 
     Args:
         rows: of the mechanisms.
-        together: of the questions under one budget; may be empty.
+        together: of all questions under one budget; may be empty.
     """
     heads = ("epsilon", "answers", "mechanism", "error", "bytes")
     content = [
@@ -124,7 +124,10 @@ Low = Annotated[float, typer.Option("--low", help="Lowest value of a coordinate.
 High = Annotated[float, typer.Option("--high", help="Highest value of a coordinate.")]
 Delta = Annotated[float, typer.Option("--delta", help="Delta of the mechanisms that need one.")]
 Answers = Annotated[
-    str, typer.Option("--answers", metavar="K,K,...", help="How many answers each question has, separated by commas.")
+    str,
+    typer.Option(
+        "--answers", metavar="K,K,...", help="Number of possible answers of each question, separated by commas."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/mechanisms-<D>-<time>.")]
 Sensitive = Annotated[
@@ -140,7 +143,7 @@ PublicShare = Annotated[
         "--public-share",
         metavar="RHO",
         help="For experiments: declare a random share of the nodes (drawn by --seed) public. "
-        "Without it all of DATA must be.",
+        "Without it all of DATA must be public.",
     ),
 ]
 ScoresOut = Annotated[Path, typer.Option("--out", help="File to write: one number a line, for --set scores=FILE.")]
@@ -158,7 +161,7 @@ def group() -> typer.Typer:
 
 
 def list_mechanisms(as_json: options.Json = False) -> None:
-    """All mechanisms: what they protect, how large a report is, where they come from."""
+    """List all mechanisms: what each protects, the size of a report, its source."""
     from graphveil.cli.base import tables
     from graphveil.mechanisms import catalogue
 
@@ -178,7 +181,7 @@ def compare_mechanisms(
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
-    """All feature mechanisms on synthetic vectors: error, report size, speed; tables and a picture."""
+    """Compare all feature mechanisms on synthetic vectors: error, report size and speed, in tables and a picture."""
 
     from graphveil.files.outputs import new_output
     from graphveil.graphs.value.schema import RANGES, usable_range
@@ -201,7 +204,7 @@ def compare_mechanisms(
 def compare_category_mechanisms(
     epsilon: Epsilons = "0.5,1,2", answers: Answers = "2,8,256", as_json: options.Json = False
 ) -> None:
-    """All mechanisms for one answer out of several: error and report size; all the questions under one budget."""
+    """Compare all mechanisms for one answer out of several: error, report size, and all questions under one budget."""
     from graphveil.mechanisms.category_comparison import compare_categories, compare_together
 
     with working():
@@ -221,7 +224,7 @@ def scores(
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Budget shares of feature-rr from public rows: how much each feature matters, and tells of a sensitive input."""
+    """Compute budget shares for feature-rr from public rows: how important and how sensitive each feature is."""
     columns = () if sensitive is None else _columns(sensitive)
     if out.exists():
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
@@ -242,7 +245,7 @@ def scores(
         part = public_part(graph, public_share_of(graph, public_share, seed))
         masked = masked_columns(part, columns) if columns else None
         result = public_scores(part, masked=masked, gamma=gamma, seed=seed)
-        # The stamp first: whoever collects states it beforehand, and can show later that nothing was changed.
+        # The stamp first: the collector states it beforehand, to show later that nothing was changed.
         lines = [f"# {result.note}; stamp {result.stamp}", *(repr(share) for share in result.shares)]
         write_text(out, "\n".join(lines) + "\n")
     answer = {"file": str(out), "note": result.note, "stamp": result.stamp, "shares": list(result.shares)}

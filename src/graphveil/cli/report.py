@@ -1,4 +1,4 @@
-"""``graphveil report``: the pages of a run, a release or a party of a federation, written anew."""
+"""``graphveil report``: write the pages of a run, a release or a party of a federation anew."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def report(
             release_lift.measure_lift(run, progress=progress)
         answer = rewrite(run)
         if against is not None:
-            # Late, with all of the pages' room: most calls ask for one run.
+            # Late: most calls are about one run.
             from graphveil.reports.runs.against import write_against
 
             answer["against"] = str(write_against(run, against))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphveil.reproduction.runner import Outcome
 
 
-# What ``graphveil reproduce`` shows: every table and figure with its state, or one beside what was published.
+# The screens: all tables and figures with their state, or one beside the published figures.
 
 
 def list_screen() -> RenderableType:
@@ -35,14 +35,14 @@ def list_screen() -> RenderableType:
             ("name", "shows", "can be run", "10 splits"),
             [(exhibit.id, exhibit.caption, exhibit.status, long(exhibit)) for exhibit in own],
         )
-        # A name that is broken over two lines cannot be copied.
+        # A name broken over two lines cannot be copied.
         table.columns[0].no_wrap = table.columns[3].no_wrap = True
         parts += [Text(title, style="bold"), table, Text()]
     return Group(*parts[:-1])
 
 
 def reproduced(exhibit: Exhibit, outcome: Outcome, folder: Path) -> RenderableType:
-    """One exhibit: the paper's figures beside ours, and what to mind."""
+    """One exhibit: the paper's figures beside ours, with remarks."""
 
     from graphveil.reproduction.table import HEADS, by_data, cells, remarks
 
@@ -74,7 +74,7 @@ Name = Annotated[
 Splits = Annotated[int, typer.Option("--splits", min=1, help="Random splits, each with fresh noise.")]
 Only = Annotated[
     str | None,
-    typer.Option("--only", metavar="WORD,...", help="Data sets, or beginnings of rows, separated by commas."),
+    typer.Option("--only", metavar="WORD,...", help="Data sets or beginnings of row names, separated by commas."),
 ]
 Out = Annotated[
     Path | None,
@@ -100,11 +100,11 @@ def reproduce(
         exhibits = [entry.to_dict() for entry in EXHIBITS.values()]
         emit({"exhibits": exhibits}, as_json=as_json, screen=list_screen)
         return
-    # Before anything heavy is loaded: a name mistyped is told at once.
+    # Before anything heavy loads: a mistyped name is refused at once.
     exhibit = find_exhibit(table)
     from graphveil.reproduction import runner
 
-    # What is asked for is settled before a folder is made.
+    # Before the folder is made: `--only` may name nothing.
     entries = runner.chosen(exhibit, () if only is None else [word.strip() for word in only.split(",")])
     choices.prepare(speed.device, speed.threads)
 
@@ -122,13 +122,13 @@ def reproduce(
 
         def load(name: str) -> Graph:
             graph = load_plain(name, data_root, progress=progress)
-            # Once for each graph, as the fastest number depends on its edges.
+            # Once per graph: the fastest number of threads depends on its edges.
             choices.settle_threads(speed.threads, graph)
-            # Only now: where no data are at hand there is nothing to resume.
+            # Only now: without data there is nothing to resume.
             runner.open_folder(exhibit, folder, run_options)
             return graph
 
-        # Each split has noise of its own, as each run of a comparison has.
+        # Each split has its own noise, like each run of a comparison.
         noise = partial(choices.noise_of_cell, reproducible_noise)
         train = runner.trainer(noise=noise, device=speed.device, progress=progress)
         outcome = runner.run_missing(entries, splits, folder, load=load, train=train)

@@ -1,4 +1,4 @@
-"""``graphveil device``: a person's device, as ``python -m graphveil.device`` is it without the rest of the program."""
+"""``graphveil device``: a person's device; ``python -m graphveil.device`` runs it without the rest of the program."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ import typer
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--folder", metavar="FOLDER", help="Where secret and ledger are. Default: ~/.graphveil-device."),
+    typer.Option("--folder", metavar="FOLDER", help="Folder of secret and ledger. Default: ~/.graphveil-device."),
 ]
-Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. One word alone is DATA.")]
+Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. A single argument is DATA.")]
 Data = Annotated[
     str | None, typer.Argument(metavar="DATA", help='A file: {"features": [...], "label": "...", "links": [...]}.')
 ]
 Named = Annotated[
-    str | None, typer.Option("--task", metavar="HASH", help="Or the beginning of it, where there are several tasks.")
+    str | None,
+    typer.Option(
+        "--task", metavar="HASH", help="Hash of the task, or its beginning; needed if there are several tasks."
+    ),
 ]
 As = Annotated[
     str | None,
-    typer.Option("--as", metavar="ID", help="Your id. Where links are asked, you are not enrolled as another person."),
+    typer.Option(
+        "--as", metavar="ID", help="Your id. Where links are asked, it keeps you from being enrolled as another person."
+    ),
 ]
 
 
@@ -35,37 +40,39 @@ def group() -> typer.Typer:
 
 
 def enrol(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Of the collector.")],
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="That you were given; - reads it from stdin.")],
-    task: Annotated[str, typer.Option("--task", metavar="HASH", help="Of the task, as you were told it.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address of the collector.")],
+    token: Annotated[
+        str, typer.Argument(metavar="TOKEN", help="The token that you were given; - reads it from stdin.")
+    ],
+    task: Annotated[str, typer.Option("--task", metavar="HASH", help="Hash of the task, as you were told it.")],
     id: As = None,
     limit: Annotated[
         str | None,
-        typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, none or default."),
+        typer.Option("--limit", metavar="E", help="Total epsilon that all your reports may cost; or none, or default."),
     ] = None,
     folder: Folder = None,
 ) -> None:
-    """Take part in a task; nothing of yours is sent yet."""
+    """Take part in a task; none of your data is sent yet."""
     _run(folder, "enrol", url, token, "--task", task, *_given("--as", id), *_given("--limit", limit))
 
 
 def show(task: Task = None, own: Data = None, named: Named = None, folder: Folder = None) -> None:
-    """Show what is asked, and with DATA the report that would leave; nothing is booked or sent."""
+    """Show what is asked, and with DATA the report that would be sent; nothing is booked or sent."""
     _run(folder, "show", *_given("--task", named), *_words(task, own))
 
 
 def answer(task: Task = None, own: Data = None, named: Named = None, id: As = None, folder: Folder = None) -> None:
-    """Book and send one report; again: the same one, at no price."""
+    """Book and send one report; repeated, send the same one at no further price."""
     _run(folder, "answer", *_given("--task", named), *_given("--as", id), *_words(task, own))
 
 
 def spent(folder: Folder = None) -> None:
-    """Show what was sent, spent, left."""
+    """Show what was sent, what it cost and what is left."""
     _run(folder, "spent")
 
 
 def _before(context: typer.Context, folder: Folder = None) -> None:
-    """Take the folder before the command as well."""
+    """Accept ``--folder`` before the command too."""
     if folder is not None:
         context.default_map = {name: {"folder": folder} for name in _COMMANDS}
 

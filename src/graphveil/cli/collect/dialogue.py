@@ -1,6 +1,6 @@
-"""What `graphveil collect init` asks a person at a terminal for, as nobody else can know it: words, window, prices.
+"""The questions of `graphveil collect init` at a terminal, about what only a person knows: words, window, prices.
 
-Nothing is asked that the data's declaration says: ranges and classes are never a person's guess.
+Ranges and classes come from the data's declaration and are never asked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MODE = (
 
 
 class _Over(Exception):
-    """Nobody answers any more."""
+    """The person has ended the input."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Dialogue:
     """A person at a terminal.
 
     Args:
-        hear: the next line that they type, None where there is no more. say: shows a line. show: shows a question.
+        hear: returns the next line typed; None: the input has ended. say: prints a line. show: prints a question.
     """
 
     hear: Callable[[], str | None]
@@ -60,7 +60,7 @@ class Dialogue:
 
     @classmethod
     def here(cls) -> Dialogue | None:
-        """Return the dialogue with whoever started the program; None where nobody sits there."""
+        """Return a dialogue on this terminal; None: there is no terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
         return cls(lambda: sys.stdin.readline() or None, complain, _show)
@@ -68,10 +68,10 @@ class Dialogue:
     def completed(
         self, subject: Subject, typed: Mapping[str, object], prices: Prices
     ) -> tuple[dict[str, object], Prices]:
-        """Return words, window, least number and prices with what the person adds to them.
+        """Return words, window, least number and prices, completed by the person.
 
         Args:
-            subject: what may be asked, and of whom. typed: what is known. prices: what is known of them.
+            subject: what may be asked, and of whom. typed: fields given as options. prices: given as options.
         """
         fields = dict(typed)
         asks_nothing = all(getattr(prices, name) is None for name in PRICES)
@@ -84,7 +84,7 @@ class Dialogue:
             if "least" not in fields:
                 self._least(fields, len(subject.ids))
             return fields, self._prices(subject, prices) if asks_nothing else prices
-        # The rest is for the file: what was said is kept.
+        # The rest can be filled in later; what was typed counts.
         except _Over:
             self.say("")
             return fields, prices
@@ -127,7 +127,7 @@ class Dialogue:
     def _ask(
         self, fields: dict[str, object], name: str, question: str, check: Callable[[str], object], default: str = ""
     ) -> None:
-        """Ask until the answer is one, or nothing."""
+        """Ask until the answer passes ``check`` or is empty."""
         while True:
             self.show(f"{question}{f' [{default}]' if default else ''}: ")
             line = self.hear()

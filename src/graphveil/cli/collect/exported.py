@@ -1,4 +1,4 @@
-"""A training on an exported collection, as `train` asks for it."""
+"""Training on an exported collection, for `train`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from graphveil.methods.runs.result import Result
     from graphveil.runtime.progress import ProgressCallback
 
-#: By which a folder is known as an export, see `collection.export.export`.
+#: The file that marks a folder as an export, see `collection.export.export`.
 _FILE = "collection.json"
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A result, what its folder keeps of where it is from, and what is known of the people: no truth."""
+    """A result, the options that its folder records, and the graph of the people, without their true values."""
 
     result: Result
     options: Mapping[str, Any]
@@ -31,12 +31,12 @@ class Learned:
 
 
 def is_export(data: str, edges: Path | None) -> bool:
-    """Whether a folder is an exported collection.
+    """Whether ``data`` is the folder of an exported collection.
 
     Raises:
-        InputError: it is none, and edges are named.
+        InputError: it is not, and edges are given.
     """
-    # By its own file: as a folder of tables it would be read for true values.
+    # By its own file: read as a folder of tables, its reports would pass for true values.
     exported = (Path(data) / _FILE).is_file()
     if edges is not None and not exported:
         raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
@@ -44,11 +44,11 @@ def is_export(data: str, edges: Path | None) -> bool:
 
 
 def people_of(run: Path) -> Graph | None:
-    """Return what the export that a run was trained on says of its people; None for a run on a graph.
+    """Return the people of the export that a run was trained on; None for a run on a graph.
 
     Raises:
-        ModelFileError: there is no run there.
-        DataError: the export is not there any more, or is damaged.
+        ModelFileError: the folder holds no run.
+        DataError: the export is missing or damaged.
     """
     from graphveil.collection.export import learning
     from graphveil.reports.runs.folder import read_run
@@ -65,7 +65,7 @@ def people_of(run: Path) -> Graph | None:
 
 
 def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
-    """Return in a sentence how far forged reports could have moved what a run has read.
+    """Return a sentence on how far forged reports could have moved what a run has read.
 
     Args:
         result: of the run. collected: the export. graph: its people, with the edges that the method read.
@@ -84,7 +84,7 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
 
 
 def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
-    """Say why no label is left to train on."""
+    """Refuse to train without labels, with the reason."""
     sent = len(collected.bodies.bits)
     if len(left_out):
         raise InputError(
@@ -110,14 +110,14 @@ def train_collected(
     """Return what a method learned from an exported collection.
 
     Args:
-        method: its name. data: the folder. export: file of public edges, where the method reads them, and whether
-        reports that no device draws are read all the same.
-        settings: the settings that were typed.
-        repetition: how often, on which nodes, with which controls. speed: where to compute.
-        progress: hears of progress. engine: where blocks of people are worked on.
+        method: its name. data: the folder. export: file of public edges, for methods that read them, and whether
+            suspect reports, which no device draws, are read too.
+        settings: those that were given.
+        repetition: number of repeats, split and controls. speed: device and threads.
+        progress: receives progress. engine: processes blocks of people.
 
     Raises:
-        InputError: noise was asked for, which devices have drawn already; and as `collection.export.learning.learn`.
+        InputError: reproducible noise is given, but devices have drawn the noise; or from `learning.learn`.
     """
     from graphveil.collection.export import learning
 
@@ -136,11 +136,19 @@ def train_collected(
     listed = None if edges is None else learning.read_edges(edges, received.collected.ids)
     graph = learning.collected_graph(received, listed)
     choices.settle_threads(speed.threads, graph)
-    how = learning.Repetition(
+    learning_repetition = learning.Repetition(
         repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
     )
-    heard: dict[str, Any] = {"notes": (note,), "progress": progress, "engine": engine}
-    result = learning.learn(method, received, graph, settings=settings, repetition=how, **heard)
+    result = learning.learn(
+        method,
+        received,
+        graph,
+        settings=settings,
+        repetition=learning_repetition,
+        notes=(note,),
+        progress=progress,
+        engine=engine,
+    )
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
     options = {"task": collected.task.hash.hex(), "people": received.people, **answered}
     options |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}

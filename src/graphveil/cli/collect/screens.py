@@ -1,4 +1,4 @@
-"""The answers of ``graphveil collect`` as people read them."""
+"""The screens of ``graphveil collect``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
-    """The draft, what it promises and what a method would make of it."""
+    """The draft, its guarantee and the plan of a method on it."""
     head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
     missing = ", ".join(answer["missing"])
     after = f"graphveil collect sign {answer['folder']}"
@@ -36,7 +36,7 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
-    """The task that was signed."""
+    """The signed task."""
     folder = answer["folder"]
     facts = [
         ("Task", answer["task"]),
@@ -82,7 +82,7 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
-    """How far a collection has come."""
+    """The state of a collection."""
     epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
     if answer["scrubbed"]:
         epoch += "; scrubbed, so that none can be opened any more"
@@ -102,19 +102,19 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def played(answer: Mapping[str, object]) -> RenderableType:
-    """How a simulated collection went."""
+    """The results of a simulated collection."""
     head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
     facts = {name: value for name, value in answer.items() if name != "simulation"}
     return Group(head, Text(), described({**facts, "refused": answer["refused"] or "none"}))
 
 
 def exported(answer: Mapping[str, Any]) -> RenderableType:
-    """What was exported, and what the checks against the law have found."""
+    """What was exported, with the findings of the checks for forged reports."""
     return described({**answer, "findings": answer["findings"]["sentence"]})
 
 
 def plain(answer: Mapping[str, object]) -> RenderableType:
-    """An answer, a fact a line."""
+    """An answer, one fact per line."""
     return described(answer)
 
 

@@ -1,4 +1,4 @@
-"""``graphveil federation``: organisations that hold different things about the same people train together."""
+"""``graphveil federation``: organisations with different data about the same people train together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from graphveil.graphs import Graph
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
 Training = Annotated[
-    int | None, typer.Option("--training", min=1, help="Labelled training nodes among them. Default: a tenth.")
+    int | None,
+    typer.Option("--training", min=1, help="Labelled training nodes among them. Default: a tenth of --nodes."),
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
 _MODES = ("shared-linear", "individual", "paper", "guesses")
@@ -42,7 +43,7 @@ Certificates = Annotated[
     typer.Option(
         "--certificate",
         metavar="NAME=FILE",
-        help="Certificate of a party that keeps its own key; repeatable. Other parties get a key here.",
+        help="Certificate of a party that keeps its own key; repeatable. For the other parties a key is created.",
     ),
 ]
 
@@ -95,7 +96,7 @@ def key(
     out: New,
     as_json: options.Json = False,
 ) -> None:
-    """Create a party's key and certificate: send the certificate to whoever runs init, keep the key."""
+    """Create a party's key and certificate. Send the certificate to whoever runs init; keep the key."""
     from graphveil.cli.federation import screens as screens
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation.folders import make_key
@@ -171,7 +172,7 @@ def sign(
 
 
 def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
-    """Show what a run would send, cost and reveal; works before all parties have signed."""
+    """Show what a run would send, cost and reveal; works even before all parties have signed."""
     from graphveil.cli.federation import screens as screens
     from graphveil.reports.federation.plan import draft, planned
 

@@ -1,4 +1,4 @@
-"""The answers of ``graphveil federation`` as people read them."""
+"""The screens of ``graphveil federation``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with 
 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
-    """The folders that were made."""
+    """The new folders of the holders."""
     head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
     lines = (
         (holder["name"], _columns(holder), f"{holder['edges']:,}", "yes" if holder["labels"] else "")
@@ -38,13 +38,13 @@ def split(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def _columns(holder: Mapping[str, Any]) -> str:
-    """How many features a holder has, and of which columns, where those are declared."""
+    """How many features a holder has, and the names of their columns if declared."""
     names = ", ".join(printable(name) for name in holder.get("names", ()))
     return f"{holder['columns']:,}{f' ({names})' if names else ''}"
 
 
 def created(answer: Mapping[str, Any]) -> RenderableType:
-    """The parties' folders."""
+    """The parties' new folders."""
     head = Text(
         f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
     )
@@ -89,7 +89,7 @@ def keyed(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
-    """Who has signed."""
+    """Which parties have signed."""
     facts = [
         ("Party", answer["party"]),
         ("Agreement", answer["agreement"][:16]),
@@ -101,7 +101,7 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def planned(answer: Mapping[str, Any]) -> RenderableType:
-    """Threat model, price, noise, bytes, and what every message reveals."""
+    """Threat model, epsilon, noise, bytes, and what every message reveals."""
     head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
     parties = ", ".join(
         f"{party['name']} ({party['role']}, {party['address']}"
@@ -132,13 +132,13 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
-    """What the guarantee leans on, less what the mode opens, which stands above."""
+    """What the guarantee assumes, without what the mode opens, which stands above."""
     facts = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
     return [sentence for sentence, code in facts if code != OPENS[mode].code]
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
-    """Where a party stands."""
+    """The state of a party."""
     return pairs(
         [
             ("Party", answer["party"]),
@@ -151,7 +151,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def finished(answer: Mapping[str, Any]) -> RenderableType:
-    """A finished party: accuracy at the label holder, promise, messages, files."""
+    """A finished party: accuracy at the label holder, guarantee, messages, files."""
     from graphveil.reports.federation.card import open_lines
 
     parts: list[RenderableType] = []
@@ -187,11 +187,11 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:
-    """The epsilon paid so far, in words.
+    """The epsilon spent so far, in words.
 
     Args:
-        epsilon: paid so far.
-        total: epsilon that may be paid; inf: no privacy was agreed.
+        epsilon: spent so far.
+        total: epsilon that may be spent; inf: no privacy was agreed.
         reader: against whom it protects.
     """
     if math.isinf(float(total)):
@@ -209,7 +209,7 @@ def size(count: float) -> str:
 
 
 def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a person pays, and beside it the weaker unit with its warning."""
+    """The unit of epsilon, and the weaker unit with its warning."""
     return _led("Unit", map(unit_line, answer["units"]))
 
 
