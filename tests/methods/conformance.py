@@ -243,7 +243,7 @@ class MethodSuite:
         for name, secret in secrets(case.graph(), case.tensors(fitted.released), fitted).items():
             assert secret not in content, name
         for loaded in (load_method(tmp_path), load_like(fitted, tmp_path)):
-            assert type(loaded) is type(fitted)
+            assert isinstance(loaded, type(fitted))
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
             assert torch.equal(loaded.predict(case.seal(case.graph())), fitted.predict())
             for part in ("guarantee", "ledger", "history", "privacy", "links", "epsilon_relationship"):

@@ -206,7 +206,7 @@ def load_method(path: str | Path) -> Any:
         >>> again.kind, again.guarantee == model.guarantee
         ('label-propagation', True)
     """
-    from graphveil.methods.base.estimator import load_estimator
+    from graphveil.methods.base.estimator import class_of, load_estimator
     from graphveil.methods.base.storage import ledger_of, read_method
 
     kind, facts, _ = read_method(path)
@@ -219,6 +219,7 @@ def load_method(path: str | Path) -> Any:
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
     loaded = load_estimator(stored[kind].load_class(), path)
+    loaded.__class__ = class_of(loaded)
     # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)
     return loaded

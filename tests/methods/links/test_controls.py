@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.methods import LinkBeliefs, Solitude
+from graphveil.methods import LinkBeliefs, ListSums, Solitude
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.controls import (
     expected_links,
@@ -127,7 +127,7 @@ def test_a_method_is_no_rival_of_its_own(method: Any, expected: set[str]) -> Non
 def test_a_run_says_how_to_see_the_published_methods(x: float | None) -> None:
     """The methods that its command names take the settings that it names, and all cost what the run did."""
     graph = links_made.graph()
-    method = fitted(LinkBeliefs(epsilon_x=x, epsilon_a=4.0, mode="both", reading="sums"), graph)
+    method = fitted(ListSums(epsilon_x=x, epsilon_a=4.0, mode="both"), graph)
     *_, said = LINKS.notes(method, graph, {}, controlled=True)
     _, _, command = said.partition("graphveil compare ")
     names, data, *words = command.split()

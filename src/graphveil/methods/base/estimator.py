@@ -465,11 +465,14 @@ class Estimator:
 
 
 def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator:
-    """Return the saved method of a file, of whichever class it is; see `Estimator.load`.
+    """Return the saved method of a file, see `Estimator.load`.
 
     Args:
         kind: a class that saves files of this kind.
         path, backbone: see `Estimator.load`.
+
+    Returns:
+        A `kind`, if that one takes all settings, else what `class_of` gives.
 
     Raises:
         ModelFileError: for a file of another kind, and what `Estimator.load` refuses.
@@ -488,14 +491,18 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
     build = restore if backbone is None else partial(restore, backbone=backbone)
     with restoring(path):
         restored: Estimator = build(Stored(facts, tensors))
-    named = _class_of(restored)
-    restored.__class__ = kind if issubclass(kind, named) else named
+    if kind is not base:
+        named = class_of(restored)
+        restored.__class__ = kind if issubclass(kind, named) else named
     restored.recall(Path(path))
     return restored
 
 
-def _class_of(model: Estimator) -> type[Estimator]:
-    """Return the class whose fixed settings are those of a model: the one that fixes, then the one that has, most."""
+def class_of(model: Estimator) -> type[Estimator]:
+    """Return the class whose fixed settings are those of a model: the one that fixes, then the one that has, most.
+
+    Files hold all settings and no name of a class: several classes fix settings of one.
+    """
     base, used = type(model), model.parameters()
 
     def fit(kind: type[Estimator]) -> tuple[int, int]:

@@ -262,6 +262,14 @@ class ListSums(LinkBeliefs):
 
     Raises:
         InputError: for budgets and settings outside their range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import ListSums
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = ListSums(epsilon_a=4.0).fit(graph)
+        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
+        (4.0, (200, 3))
     """
 
     entry = entry_of("list-sums", LINK_METHODS)
@@ -277,6 +285,14 @@ class Links(LinkBeliefs):
 
     Raises:
         InputError: for budgets and settings outside their range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import Links
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = Links(epsilon_a=4.0, rounds=2).fit(graph)
+        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
+        (4.0, (200, 3))
     """
 
     entry = entry_of("links", LINK_METHODS)

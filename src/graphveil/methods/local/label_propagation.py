@@ -366,6 +366,14 @@ class LabelPool(LabelPropagation):
 
     Raises:
         InputError: for a budget outside its range or a device that is not there.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import LabelPool
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = LabelPool(epsilon_y=2.0).fit(graph)
+        >>> model.guarantee.epsilon, str(model.guarantee.unit)
+        (2.0, "one user's label")
     """
 
     entry = entry_of("label-pool", LOCAL_METHODS)
@@ -382,6 +390,14 @@ class AnswerPool(LabelPropagation):
 
     Raises:
         InputError: for a budget outside its range or a device that is not there.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import AnswerPool
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = AnswerPool(epsilon_x=1.0, epsilon_y=1.0, question="0>=0.5").fit(graph)
+        >>> tuple(model.predict_proba().shape)
+        (200, 3)
     """
 
     entry = entry_of("answer-pool", LOCAL_METHODS)
