@@ -97,11 +97,11 @@ class ContractiveChain:
         Args:
             multiplier: standard deviation over sensitivity of that one release; 0 gives 0.
         """
-        wanted = multiplier * math.sqrt(self.growth)
+        target = multiplier * math.sqrt(self.growth)
         rounding = 2 * math.sqrt(MOST_NUMBERS) / _STEPS
-        if wanted * rounding >= 0.5:
+        if target * rounding >= 0.5:
             raise NoiseError(f"noise of {multiplier:g} sensitivities")
-        return self.sensitivity * wanted / (1 - wanted * rounding)
+        return self.sensitivity * target / (1 - target * rounding)
 
     def operator(self, rows: ReceiverRows) -> sp.csr_matrix:
         """Return P, float64 [n, n]; it holds the edges and must not leave.

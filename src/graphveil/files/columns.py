@@ -200,11 +200,11 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _require_names(what: str, names: object, least: int) -> None:
+def _require_names(kind: str, names: object, least: int) -> None:
     listed = names if isinstance(names, tuple) else ()
-    words = all(isinstance(name, str) and name for name in listed)
-    if not (words and least <= len(listed) <= MOST_VALUES and len(set(listed)) == len(listed)):
-        raise _refuse(what, names, f"{least} to {MOST_VALUES} different names")
+    valid = all(isinstance(name, str) and name for name in listed)
+    if not (valid and least <= len(listed) <= MOST_VALUES and len(set(listed)) == len(listed)):
+        raise _refuse(kind, names, f"{least} to {MOST_VALUES} different names")
 
 
 def _finite(value: object) -> bool:
@@ -216,6 +216,6 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**24
 
 
-def _refuse(what: str, value: object, allowed: str) -> InputError:
+def _refuse(kind: str, value: object, allowed: str) -> InputError:
     text = repr(value)
-    return InputError(f"{what} is {text[:60]}{'...' if len(text) > 60 else ''}", where="columns", allowed=allowed)
+    return InputError(f"{kind} is {text[:60]}{'...' if len(text) > 60 else ''}", where="columns", allowed=allowed)

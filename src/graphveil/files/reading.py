@@ -249,8 +249,8 @@ def _open(path: Path, error: Kind) -> int:
     mode = os.fstat(number).st_mode
     if not stat.S_ISREG(mode):
         os.close(number)
-        what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
-        raise error(f"is {what}, not a file", where=str(path))
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+        raise error(f"is {kind}, not a file", where=str(path))
     return number
 
 

@@ -235,12 +235,12 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
         raise WriteError(f"cannot write in {near}", where=where, remedy="name another folder")
     if there and not empty:
-        what = "is not empty" if path.is_dir() else "is not a folder"
-        raise UsedPathError(f"{path} {what}", where=where, remedy="name a new folder; files are never overwritten")
+        problem = "is not empty" if path.is_dir() else "is not a folder"
+        raise UsedPathError(f"{path} {problem}", where=where, remedy="name a new folder; files are never overwritten")
     # A finished folder is renamed to its place, which replaces an empty one, but none of these.
     if path.name in ("", "..") or path.is_symlink() or path.resolve() == Path.cwd() or path.is_mount():
-        what = "is a link, a disk or the working folder, which a new folder cannot replace"
-        raise UsedPathError(f"{path} {what}", where=where, remedy="name a new folder in it")
+        problem = "is a link, a disk or the working folder, which a new folder cannot replace"
+        raise UsedPathError(f"{path} {problem}", where=where, remedy="name a new folder in it")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:

@@ -120,19 +120,19 @@ def fit_markov(
     # Public pairs are counted among nodes with a public edge: all others would only dilute the densities, and they are
     # known.
     public_layer = Layer(public_pairs, _touched(public_pairs, nodes))
-    tell = progress if progress is not None else _tell_nobody
+    notify = progress if progress is not None else _ignored
     first = _first_tree(start, nodes, randomness)
     # One chain alone may see private edges: the better of two such chains is a choice by private likelihood, and costs
     # again.
     chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
     # A fixed number of steps: to stop when the trace settles would let private edges decide how long it takes.
-    _advance(chain, 0, steps, randomness, lambda done: tell(_stage("tree", done, steps)))
+    _advance(chain, 0, steps, randomness, lambda done: notify(_stage("tree", done, steps)))
     # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.
     traces = np.empty((chains - 1, POINTS))
     for number in range(chains - 1):
         first = _first_tree(start if number == 0 else None, nodes, randomness)
         stage = f"public chain {number + 1} of {chains - 1}"
-        traces[number] = _trace(open_chain(first, public_layer, none, 0.0), stage, steps, randomness, tell)
+        traces[number] = _trace(open_chain(first, public_layer, none, 0.0), stage, steps, randomness, notify)
     return MarkovFit(chain.dendrogram(), weight, steps, traces)
 
 
@@ -153,21 +153,21 @@ def private_weight(epsilon: float, members: int) -> float:
     return epsilon / (2 * delta) if delta > 0.0 else 0.0
 
 
-def _advance(chain: Chain, begin: int, end: int, randomness: Randomness, tell: Callable[[int], None]) -> None:
+def _advance(chain: Chain, begin: int, end: int, randomness: Randomness, notify: Callable[[int], None]) -> None:
     """Walk from step `begin` to step `end` in blocks."""
     for done in range(begin, end, BLOCK):
         chain.walk(min(BLOCK, end - done), randomness)
-        tell(min(done + BLOCK, end))
+        notify(min(done + BLOCK, end))
 
 
 def _trace(
-    chain: Chain, stage: str, steps: int, randomness: Randomness, tell: ProgressCallback
+    chain: Chain, stage: str, steps: int, randomness: Randomness, notify: ProgressCallback
 ) -> npt.NDArray[np.float64]:
     """The public log-likelihood at POINTS moments of a whole walk, the last one its end."""
     trace, done = np.empty(POINTS), 0
     for point in range(POINTS):
         until = steps * (point + 1) // POINTS
-        _advance(chain, done, until, randomness, lambda at: tell(_stage(stage, at, steps)))
+        _advance(chain, done, until, randomness, lambda at: notify(_stage(stage, at, steps)))
         trace[point], done = chain.scores()[0], until
     return trace
 
@@ -181,7 +181,7 @@ def _stage(name: str, done: int, total: int) -> Progress:
     return Progress(done, total, f"Markov chain: {name}")
 
 
-def _tell_nobody(_: Progress) -> None:
+def _ignored(_: Progress) -> None:
     pass
 
 
@@ -201,8 +201,8 @@ def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntAr
             remedy="declare more private nodes (default: all), or declare the edge public",
         )
     # An edge that stood twice would move a count by two, and the sensitivity is that of one.
-    both = np.concatenate([public, private], axis=1)
-    if len(distinct(both.min(0) * nodes + both.max(0))) != both.shape[1]:
+    edges = np.concatenate([public, private], axis=1)
+    if len(distinct(edges.min(0) * nodes + edges.max(0))) != edges.shape[1]:
         raise InputError("an edge is listed twice", where="fit_markov", allowed="each edge once, public or private")
 
 

@@ -125,9 +125,9 @@ def _subsets(sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> Int
     return np.sort(np.concatenate([chosen, full[~contains(left_out, full)]]))
 
 
-def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """`wanted` different numbers of each interval, at most half of it: draw again what came twice; ascending."""
-    drawn, lacking = np.zeros(0, np.int64), wanted
+def _distinct(firsts: IntArray, sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> IntArray:
+    """`counts` different numbers of each interval, at most half of it: draw again what came twice; ascending."""
+    drawn, lacking = np.zeros(0, np.int64), counts
     while lacking.any():
         owner = np.repeat(np.arange(len(sizes)), lacking)
         drawn = np.concatenate([drawn, firsts[owner] + rng.integers(0, sizes[owner])])
@@ -135,7 +135,7 @@ def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.rando
         # A repetition is dropped and drawn again from the whole interval: what is kept stays a uniform subset.
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
         ends = np.searchsorted(drawn, firsts + sizes)
-        lacking = wanted - np.diff(ends, prepend=0)
+        lacking = counts - np.diff(ends, prepend=0)
     return drawn
 
 

@@ -74,8 +74,8 @@ class Question:
             )
         unknown = [value for value in self.values if value not in self._names]
         if unknown or (isinstance(kind, Tags) and not self.values):
-            what = f"the column {name!r} has no value {unknown[0]!r}" if unknown else f"{name!r} holds several tags"
-            raise InputError(what, where="question", allowed=", ".join(self._names[:8]))
+            problem = f"the column {name!r} has no value {unknown[0]!r}" if unknown else f"{name!r} holds several tags"
+            raise InputError(problem, where="question", allowed=", ".join(self._names[:8]))
         # Built now, so that a budget that no mechanism takes is refused before anybody is asked.
         _ = self.mechanism
 
@@ -164,12 +164,12 @@ class Question:
             # Compared as the 32-bit numbers that features are kept in: the bound itself is at least the bound.
             edge = np.full(len(block), (self.least - low) / (high - low), np.float32)
             return (block[:, 0].astype(np.float32) >= edge).astype(np.int64)
-        wanted = [self._names.index(value) for value in self.values]
+        indices = [self._names.index(value) for value in self.values]
         if isinstance(self.column.kind, Tags):
-            return np.asarray((block[:, wanted] > 0.5).any(axis=1), np.int64)
+            return np.asarray((block[:, indices] > 0.5).any(axis=1), np.int64)
         answer: Answers = self._place(block, first)
-        if wanted:
-            answer = np.isin(answer, wanted).astype(np.int64)
+        if indices:
+            answer = np.isin(answer, indices).astype(np.int64)
         return answer
 
     def _place(self, block: FloatArray, first: int) -> Answers:
@@ -228,7 +228,7 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
             allowed=f"one about a declared column: {some}" if columns else f"features 0 to {domain.dimension - 1}",
             remedy=f"set one, such as question={example_question(columns, domain)}, of the forms {_FORMS}",
         )
-    name, least, wanted = _read(text)
+    name, least, values = _read(text)
     if columns:
         places = {column.name: place for place, column in enumerate(columns)}
         if name not in places:
@@ -240,7 +240,7 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
             allowed = f"0 to {domain.dimension - 1}: no columns are declared"
             raise InputError(f"no column {name!r}", where="question", allowed=allowed)
         column, start = Column(name, Number(domain.low, domain.high)), int(name)
-    return Question(epsilon=epsilon, domain=domain, column=column, place=start, values=wanted, least=least)
+    return Question(epsilon=epsilon, domain=domain, column=column, place=start, values=values, least=least)
 
 
 def _read(text: str) -> tuple[str, float | None, tuple[str, ...]]:
@@ -250,7 +250,7 @@ def _read(text: str) -> tuple[str, float | None, tuple[str, ...]]:
             return name.strip(), float(least), ()
         except ValueError:
             raise InputError(f"{text!r} is no question", where="question", allowed=_FORMS) from None
-    name, sign, wanted = text.partition("=")
+    name, sign, listed = text.partition("=")
     if not name.strip():
         raise InputError(f"{text!r} is no question", where="question", allowed=_FORMS)
-    return name.strip(), None, tuple(value.strip() for value in wanted.split("|")) if sign else ()
+    return name.strip(), None, tuple(value.strip() for value in listed.split("|")) if sign else ()

@@ -29,8 +29,8 @@ def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
     """
     # No stable sort, as equal numbers cannot be told apart: the default one is several times quicker.
     ordered = np.sort(numbers)
-    again = ordered[1:] == ordered[:-1]
-    return ordered[np.concatenate([[True], ~again])] if again.any() else ordered
+    repeated = ordered[1:] == ordered[:-1]
+    return ordered[np.concatenate([[True], ~repeated])] if repeated.any() else ordered
 
 
 def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

@@ -219,8 +219,8 @@ def complement_of(support: Support, count: int, symmetric: bool, generator: torc
     added = np.stack([codes % n, codes // n])
     if symmetric:
         added = np.concatenate([added, added[::-1]], axis=1)
-    both = Support.of(torch.cat([support.edge_index.cpu(), torch.from_numpy(added)], dim=1), n)
-    return both.to(support.source.device), torch.from_numpy(contains(_codes(support), _codes(both)))
+    joined = Support.of(torch.cat([support.edge_index.cpu(), torch.from_numpy(added)], dim=1), n)
+    return joined.to(support.source.device), torch.from_numpy(contains(_codes(support), _codes(joined)))
 
 
 def _codes(support: Support) -> np.ndarray:

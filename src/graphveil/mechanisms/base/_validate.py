@@ -116,18 +116,18 @@ def declared_range(*, low: float, high: float) -> None:
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
 
-def fits_in_memory(rows: int, columns: int, what: str, *, most: int = DENSE_LIMIT) -> None:
+def fits_in_memory(rows: int, columns: int, name: str, *, most: int = DENSE_LIMIT) -> None:
     """Refuse to make a dense matrix [rows, columns] of too many numbers with InputError.
 
     Args:
         rows, columns: its shape: users and coordinates.
-        what: the matrix in a word or two.
+        name: the matrix in a word or two.
         most: numbers that it may have.
     """
     # Refused before anything is drawn: to run out of memory half-way would spend budget for nothing.
     if rows * columns > most:
         raise InputError(
-            f"{what} of {rows} users x {columns} coordinates would be {rows * columns:,} dense numbers",
+            f"{name} of {rows} users x {columns} coordinates would be {rows * columns:,} dense numbers",
             allowed=f"at most {most:,}",
             remedy="use MultiBit, whose reports and centred estimates stay sparse",
         )
@@ -141,7 +141,7 @@ def enumerable(reports: int) -> None:
 
 def integers(
     values: Tensor | npt.ArrayLike,
-    what: str,
+    name: str,
     allowed: str,
     *,
     rows: int | None = None,
@@ -152,7 +152,7 @@ def integers(
 
     Args:
         values: a tensor on any device, or what numpy takes.
-        what: the array as the refusal calls it, with its verb: "labels are".
+        name: the array as the refusal calls it, with its verb: "labels are".
         allowed: what is taken, in words.
         rows: how many rows a matrix must have; None: a vector is wanted.
         count: how many numbers a vector must have; None: any number.
@@ -166,7 +166,7 @@ def integers(
     shaped &= count is None or array.shape == (count,)
     # Ids in floating point are refused: above 2^53 two people would share one.
     if not shaped or array.dtype.kind not in "iu":
-        raise InputError(f"{what} {array.dtype} with shape {array.shape}", where=where, allowed=allowed)
+        raise InputError(f"{name} {array.dtype} with shape {array.shape}", where=where, allowed=allowed)
     return array
 
 

@@ -59,9 +59,9 @@ def list_guarantee(epsilon: float, mode: str, nodes: int) -> Guarantee:
         return _local(DIRECTED_LINK, epsilon, 0.0, ids, relation="add/remove")
     if mode == "lower":
         return _local(RELATIONSHIP, epsilon, 0.0, ids, assume("lower-id-reports"), relation="add/remove")
-    who = assume("both-ends-report", epsilon=rounded_up(epsilon))
+    reporting = assume("both-ends-report", epsilon=rounded_up(epsilon))
     # AND, OR or mean of the two bits cost 2 epsilon alike: each end draws its own noise, and the log-ratios add up.
-    return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, who, relation="add/remove")
+    return _local(RELATIONSHIP, 2 * epsilon, 0.0, ids, reporting, relation="add/remove")
 
 
 def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:

@@ -88,17 +88,17 @@ class SubsetReports(NamedTensors):
         require_tensor("members", self.members, torch.int32, 2)
 
 
-def require_inside(reports: Tensor, low: int, high: int, what: str) -> None:
+def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
     """Refuse reports that no device can have made: a number outside low..high.
 
     Args:
         reports: integers of any shape.
         low, high: the ends, which belong to the allowed numbers.
-        what: one of the numbers, for the message: "a bit".
+        name: one of the numbers, for the message: "a bit".
     """
     # Forged numbers would index tables out of range, or count for more than one report does.
     if reports.numel() and not (int(reports.min()) >= low and int(reports.max()) <= high):
-        raise InputError(f"a report holds {what} that no device can send", allowed=f"{low} to {high}")
+        raise InputError(f"a report holds {name} that no device can send", allowed=f"{low} to {high}")
 
 
 def require_pairs(reports: int, values: int) -> None:
@@ -122,8 +122,8 @@ def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: in
     if not torch.is_tensor(tensor):
         raise InputError(f"{name} is {type(tensor).__name__}", where="reports", allowed=allowed)
     if tensor.dtype != dtype or tensor.ndim != dimensions:
-        given = f"{tensor.dtype} with shape {tuple(tensor.shape)}"
-        raise InputError(f"{name} is {given}", where="reports", allowed=allowed)
+        actual = f"{tensor.dtype} with shape {tuple(tensor.shape)}"
+        raise InputError(f"{name} is {actual}", where="reports", allowed=allowed)
 
 
 def require_names(tensors: Mapping[str, Tensor], *names: str) -> None:

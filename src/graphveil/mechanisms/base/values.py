@@ -129,12 +129,12 @@ class SparseRows:
 
     def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
         keys, entries = self._keys(start, stop)
-        wanted = np.arange(stop - start)[:, None] * self.width + columns
+        positions = np.arange(stop - start)[:, None] * self.width + columns
         if not keys.size:
-            return np.zeros(wanted.shape)
+            return np.zeros(positions.shape)
         # Stored keys ascend, so that one search tells both whether an entry is stored and where.
-        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        return np.where(keys[place] == wanted, entries[place], 0.0)
+        place = np.minimum(np.searchsorted(keys, positions), keys.size - 1)
+        return np.where(keys[place] == positions, entries[place], 0.0)
 
     def refuse_outside(self, low: float, high: float) -> None:
         # All entries are looked at before any is encoded: a refusal then says nothing of the rows before it.
@@ -281,9 +281,11 @@ def _require_real(values: npt.NDArray[np.generic]) -> None:
 def _outside(value: float, row: int, column: int, low: float, high: float) -> InputError:
     """The refusal of one entry: where, not what, since messages end in logs and the value is private."""
     if np.isnan(value):
-        what, remedy = "the value is NaN", "fill in missing values before they are encoded"
+        problem, remedy = "the value is NaN", "fill in missing values before they are encoded"
     else:
         side = "below" if value < low else "above"
-        what = f"the value lies {side} the declared range"
+        problem = f"the value lies {side} the declared range"
         remedy = "declare the range that is publicly known to hold, or clip with clip_to_range"
-    return InputError(what, where=f"values, row {row}, column {column}", allowed=f"[{low:g}, {high:g}]", remedy=remedy)
+    return InputError(
+        problem, where=f"values, row {row}, column {column}", allowed=f"[{low:g}, {high:g}]", remedy=remedy
+    )

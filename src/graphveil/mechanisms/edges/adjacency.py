@@ -158,11 +158,11 @@ class AdjacencyRR(BitFlips):
             edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists = self._lists
-        sent, true, both = lists.overlap(reports, lists.open(edge_index))
+        reported, actual, common = lists.overlap(reports, lists.open(edge_index))
         # All bits that are wrong were flipped, all others not, independently of each other.
         # Counted and not looked at bit by bit: n bits a user would be n squared in all, and entries that agree on 0 are
         # nearly all.
-        wrong = sent + true - 2 * both
+        wrong = reported + actual - 2 * common
         right = lists.lengths - wrong
         return torch.from_numpy(wrong * math.log(self.flip) + right * math.log1p(-self.flip))
 

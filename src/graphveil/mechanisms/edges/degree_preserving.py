@@ -170,9 +170,9 @@ class DegreePreservingRR:
         flip = self._flips.threshold / WORD
         # Clamped before it is divided: a very negative degree flips the sign of the denominator too, and would keep
         # everything.
-        wanted = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
-        expected = wanted * (1 - 2 * flip) + self._lists.lengths * flip
-        share = np.divide(wanted, expected, out=np.zeros_like(wanted), where=expected > 0)
+        target = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
+        expected = target * (1 - 2 * flip) + self._lists.lengths * flip
+        share = np.divide(target, expected, out=np.zeros_like(target), where=expected > 0)
         below_one = math.nextafter(1.0, 0.0)
         thinning: Thresholds = (np.minimum(share, below_one) * 2.0**64).astype(np.uint64)
         return thinning

@@ -145,7 +145,7 @@ def bernoulli_places(
     """
     first = 0
     while first < total:
-        drawn = gaps.draw(_wanted(total - first, chance), randomness)
+        drawn = gaps.draw(_gap_count(total - first, chance), randomness)
         # A gap reaches at most to the end, so the first place behind it cannot overflow; those after it may.
         places = first + np.cumsum(drawn + 1) - 1
         behind = int(np.argmax(places >= total))
@@ -156,7 +156,7 @@ def bernoulli_places(
         first = int(places[-1]) + 1
 
 
-def _wanted(places: int, chance: float) -> int:
+def _gap_count(places: int, chance: float) -> int:
     """How many gaps to draw at once: nearly always all that are needed, at most a block."""
     expected = places * chance
     return min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)

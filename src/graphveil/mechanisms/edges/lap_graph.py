@@ -101,9 +101,9 @@ class LapGraph:
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
         # The cells have noise of their own, so that number and cells compose by adding up: one edge moves each by 1.
-        wanted = min(max(noisy, 0), size)
-        blocks = place_blocks(size, wanted, people=1)
-        chosen = noisy_top_k(true, blocks, wanted, self._cell_noise, randomness, engine=engine)
+        released = min(max(noisy, 0), size)
+        blocks = place_blocks(size, released, people=1)
+        chosen = noisy_top_k(true, blocks, released, self._cell_noise, randomness, engine=engine)
         return torch.from_numpy(pairs_of(chosen, *self.domain.arrays))
 
     def estimate(self, released: Pairs) -> PairEstimate:

@@ -140,6 +140,6 @@ def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:
     array = _validate.integers(counts, "counts are", "integers, one row")
     outside = np.flatnonzero((array < least) | (array > _LARGEST))
     if outside.size:
-        what = "the count is negative or too large" if not least else "the number is no noisy count"
-        raise InputError(what, where=f"counts, row {int(outside[0])}", allowed=f"{least} to 2^62")
+        problem = "the count is negative or too large" if not least else "the number is no noisy count"
+        raise InputError(problem, where=f"counts, row {int(outside[0])}", allowed=f"{least} to 2^62")
     return array.astype(np.int64)

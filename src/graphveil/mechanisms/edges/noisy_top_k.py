@@ -121,22 +121,22 @@ class Cells:
 
 
 def noisy_top_k(
-    true: Ids, blocks: Blocks, wanted: int, noise: TwoSided, randomness: Randomness, *, engine: Engine = LOCAL
+    true: Ids, blocks: Blocks, count: int, noise: TwoSided, randomness: Randomness, *, engine: Engine = LOCAL
 ) -> Ids:
-    """The places of the `wanted` largest of all cells, ascending; equal cells are ranked uniformly at random.
+    """The places of the `count` largest of all cells, ascending; equal cells are ranked uniformly at random.
 
     Args:
         true: the places of the cells that hold 1, ascending.
         blocks: of all cells, those that hold 0 included; public.
-        wanted: 0 to the number of cells; public.
+        count: 0 to the number of cells; public.
         noise: what is added to each cell.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
-    cells, target, assumed = Cells(noise, None), float(wanted), wanted
+    cells, target, assumed = Cells(noise, None), float(count), count
     keys, shared = BlockNoise(randomness), engine.put(true)
     selected, rests, number = [np.zeros(0, np.int64)], list[_Rest | None]([None] * len(blocks)), 0
-    while wanted:
+    while count:
         # Five deviations more than wanted: a second round, which costs another search below, is then rare.
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
         threshold, number = threshold_for(target, blocks.rows, assumed, noise), number + 1
@@ -145,9 +145,9 @@ def noisy_top_k(
         above, heights, rests = map(list, zip(*results, strict=True))
         places = np.concatenate(above)
         # Enough passed: the largest are among them. Too few: all of them are, and the rest lies below the threshold.
-        chosen = places[top_k(np.concatenate(heights), min(wanted, len(places)), randomness)]
+        chosen = places[top_k(np.concatenate(heights), min(count, len(places)), randomness)]
         selected.append(chosen)
-        wanted -= len(chosen)
+        count -= len(chosen)
         cells = Cells(noise, threshold)
     return np.sort(np.concatenate(selected))
 
@@ -205,23 +205,23 @@ def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Thre
     return Threshold(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
 
 
-def top_k(levels: Levels, wanted: int, randomness: Randomness) -> Ids:
-    """The places of the `wanted` largest levels; among equal ones each choice is equally likely.
+def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
+    """The places of the `count` largest levels; among equal ones each choice is equally likely.
 
     Args:
         levels: int64 [m].
-        wanted: 0 to m.
+        count: 0 to m.
         randomness: decides among equal levels.
 
     Returns:
-        int64 [wanted], places in `levels`.
+        int64 [count], places in `levels`.
     """
-    if wanted in (0, len(levels)):
-        return np.arange(wanted)
-    cut = np.partition(levels, len(levels) - wanted)[len(levels) - wanted]
+    if count in (0, len(levels)):
+        return np.arange(count)
+    cut = np.partition(levels, len(levels) - count)[len(levels) - count]
     # Only ties at the cut need a lot: all that lie higher are in, whatever order they have among themselves.
     above, tied = np.flatnonzero(levels > cut), np.flatnonzero(levels == cut)
-    return np.concatenate([above, tied[uniform_subset(len(tied), wanted - len(above), randomness)]])
+    return np.concatenate([above, tied[uniform_subset(len(tied), count - len(above), randomness)]])
 
 
 def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:

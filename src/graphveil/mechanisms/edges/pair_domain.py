@@ -265,9 +265,9 @@ def _read(pairs: Pairs, nodes: int, where: str) -> Ids:
     return array.astype(np.int64, copy=False)
 
 
-def _numbers(numbers: Pairs, end: int, what: str) -> Ids:
+def _numbers(numbers: Pairs, end: int, name: str) -> Ids:
     """Checked int64 numbers of 0..end-1."""
-    array = _validate.integers(numbers, f"{what}s are", "integers, one row")
+    array = _validate.integers(numbers, f"{name}s are", "integers, one row")
     if array.size and not (array.min() >= 0 and array.max() < end):
-        raise InputError(f"a {what} is outside the domain", allowed=f"0 to {end - 1}")
+        raise InputError(f"a {name} is outside the domain", allowed=f"0 to {end - 1}")
     return array.astype(np.int64, copy=False)

@@ -42,8 +42,8 @@ class PairEvidence:
     @property
     def pairs(self) -> int:
         """The number of all pairs, named or not."""
-        both = self.nodes * (self.nodes - 1)
-        return both if self.directed else both // 2
+        ordered = self.nodes * (self.nodes - 1)
+        return ordered if self.directed else ordered // 2
 
     def to_edge_index(self) -> Tensor:
         """The named pairs as int64 [2, S], or [2, 2S] when undirected: columns e and S + e are one pair."""
@@ -119,7 +119,7 @@ def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
     if lists.mode == "directed":
         return torch.stack([source, target])
     places = NeighbourLists(lists.nodes, "both")
-    both = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
+    links = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
     # In the order of places: the column of an edge must not tell which end named it.
-    order = np.argsort(places.places(both[0], both[1]), kind="stable")
-    return torch.from_numpy(both[:, order])
+    order = np.argsort(places.places(links[0], links[1]), kind="stable")
+    return torch.from_numpy(links[:, order])

@@ -164,13 +164,13 @@ class FeatureRR(InRange):
                 exceeds 2^30.
         """
         rows = self.open(values)
-        laws, which, sent = self._laws, self._which, self.sent
+        laws, law_index, sent = self._laws, self._law_index, self.sent
         result = np.empty((rows.shape[0], len(sent)), np.uint8)
         for start, stop in blocks(*rows.shape):
             true, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
             # Rounding at random keeps estimates unbiased; the paper rounds up.
             true += randomness.uint64(true.size).reshape(true.shape) < carry
-            result[start:stop] = laws.draw(which, true, randomness)
+            result[start:stop] = laws.draw(law_index, true, randomness)
         return BinReports(torch.from_numpy(result))
 
     def centred(self, reports: BinReports) -> npt.NDArray[np.float32]:
@@ -203,13 +203,13 @@ class FeatureRR(InRange):
         bins = self._bins(reports)
         rows = self.domain.open(values)
         require_pairs(len(reports), rows.shape[0])
-        chances, which, sent = self._laws.chances, self._which, self.sent
+        chances, law_index, sent = self._laws.chances, self._law_index, self.sent
         result = np.empty(rows.shape[0])
         for start, stop in blocks(*rows.shape):
             below, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
             up, reported = carry.astype(np.float64) / WORDS, bins[start:stop]
             above = np.minimum(below + 1, self.bins - 1)
-            chance = (1 - up) * chances[which, below, reported] + up * chances[which, above, reported]
+            chance = (1 - up) * chances[law_index, below, reported] + up * chances[law_index, above, reported]
             result[start:stop] = np.log(chance).sum(axis=1)
         return torch.from_numpy(result)
 
@@ -226,7 +226,7 @@ class FeatureRR(InRange):
         below, carry = self.domain.split(dense[:, self.sent], self.bins - 1)
         up, squares = carry.astype(np.float64) / WORDS, self._laws.second_moments()
         above = np.minimum(below + 1, self.bins - 1)
-        mean = (1 - up) * squares[self._which, below] + up * squares[self._which, above]
+        mean = (1 - up) * squares[self._law_index, below] + up * squares[self._law_index, above]
         result = np.full(dense.shape, np.inf)
         result[:, self.sent] = (mean - ((below + up) / (self.bins - 1)) ** 2) * (self.high - self.low) ** 2
         return result
@@ -249,7 +249,7 @@ class FeatureRR(InRange):
         return tuple(float(share) * self.epsilon for share in np.unique(self.theta[self.sent]))
 
     @property
-    def _which(self) -> Bins:
+    def _law_index(self) -> Bins:
         """The law of each feature that is sent, int64 [a]."""
         return np.unique(self.theta[self.sent], return_inverse=True)[1].astype(np.int64)
 
@@ -262,7 +262,7 @@ class FeatureRR(InRange):
         bins = self._bins(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         result = np.zeros((len(reports), self.dimension), np.float32)
-        result[:, self.sent] = worth.astype(np.float32)[self._which, bins]
+        result[:, self.sent] = worth.astype(np.float32)[self._law_index, bins]
         return result
 
     def _bins(self, reports: BinReports) -> Bins:

@@ -43,20 +43,20 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
     return dense.scatter_add_(1, indices.long(), torch.from_numpy(worth))
 
 
-def require_subsets(indices: Tensor, size: int, dimension: int, what: str) -> None:
+def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
     """Refuse what no device samples.
 
     Args:
         indices: int32 [n, k], the coordinates that were named.
         size: how many there must be.
         dimension: d.
-        what: a report holds one of for each, for the message: "bits".
+        name: a report holds one of for each, for the message: "bits".
 
     Raises:
         InputError: another number of coordinates, one that there is not, or a row that is not ascending.
     """
     if indices.shape[1] != size:
-        raise InputError(f"reports hold {indices.shape[1]} {what}", allowed=f"{size}")
+        raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
     require_inside(indices, 0, dimension - 1, "a coordinate")
     # A forged report that names one coordinate k times would push it k times as far as an honest one can.
     if not bool((indices[:, 1:] > indices[:, :-1]).all()):

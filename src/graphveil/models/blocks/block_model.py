@@ -80,8 +80,8 @@ class NamedPairs:
     @property
     def pairs(self) -> float:
         """The number of all pairs."""
-        both = float(self.nodes) * (self.nodes - 1)
-        return both if self.directed else both / 2
+        ordered = float(self.nodes) * (self.nodes - 1)
+        return ordered if self.directed else ordered / 2
 
     @property
     def estimate(self) -> tuple[Tensor, float]:

@@ -134,13 +134,13 @@ class LinkPosterior:
         logits = torch.repeat_interleave(self._block_logit[blocks], self._unnamed[blocks])
         return pairs, torch.cat([self.logit[named], logits])
 
-    def _tied(self, threshold: float, wanted: int, seed: int) -> Tensor:
-        """Return that many pairs [2, wanted] of just this logit, drawn uniformly from all of them."""
+    def _tied(self, threshold: float, count: int, seed: int) -> Tensor:
+        """Return that many pairs [2, count] of just this logit, drawn uniformly from all of them."""
         named = torch.nonzero(self.logit == threshold)[:, 0]
         blocks = torch.nonzero((self._block_logit == threshold) & (self._unnamed > 0))[:, 0]
         before = torch.cumsum(self._unnamed[blocks], 0)
         total = len(named) + (int(before[-1]) if len(blocks) else 0)
-        drawn = draw_distinct(total, wanted, torch.Generator().manual_seed(seed))
+        drawn = draw_distinct(total, count, torch.Generator().manual_seed(seed))
         from_named, rank = named[drawn[drawn < len(named)]], drawn[drawn >= len(named)] - len(named)
         block = torch.searchsorted(before, rank, right=True)
         within = rank - (before - self._unnamed[blocks])[block]

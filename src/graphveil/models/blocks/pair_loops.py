@@ -74,12 +74,12 @@ def heard_of(classes: int) -> Callable[..., None]:
         # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
         unit, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
         source, target = np.empty(width, weights.dtype), np.empty(width, weights.dtype)
-        heard = np.empty(width, weights.dtype)
+        replies = np.empty(width, weights.dtype)
         for place in range(weights.shape[1]):
             at = cell[start + place]
             of_source, of_target = none, none
             for k in range(width):
-                source[k], target[k], heard[k] = weights[0, place, k], weights[1, place, k], none
+                source[k], target[k], replies[k] = weights[0, place, k], weights[1, place, k], none
                 of_source += source[k]
                 of_target += target[k]
             of_source, of_target = unit / of_source, unit / of_target
@@ -88,10 +88,10 @@ def heard_of(classes: int) -> Callable[..., None]:
                 for b in range(width):
                     ratio = ratios[at, a, b]
                     total += ratio * target[b]
-                    heard[b] += ratio * source[a]
+                    replies[b] += ratio * source[a]
                 weights[0, place, a] = max(total * of_target, floor)
             for b in range(width):
-                weights[1, place, b] = max(heard[b] * of_source, floor)
+                weights[1, place, b] = max(replies[b] * of_source, floor)
 
     return loop
 

@@ -72,8 +72,8 @@ def propagate_beliefs(
     messages = torch.zeros(len(edges.sender), len(prior), device=evidence.device)
     for _ in range(ROUNDS):
         belief = own + edges.into.times(messages)
-        heard = belief.index_select(0, edges.sender).sub_(messages.index_select(0, edges.reverse))
-        cavity = class_softmax(heard)
+        incoming = belief.index_select(0, edges.sender).sub_(messages.index_select(0, edges.reverse))
+        cavity = class_softmax(incoming)
         messages = (cavity @ coupling).clamp_min_(1e-9).log_().mul_(weight)
         # A constant over the classes means nothing; taken off, it cannot grow with every round.
         messages -= messages.mean(dim=1, keepdim=True)

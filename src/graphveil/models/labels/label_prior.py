@@ -72,10 +72,10 @@ def homophily(
         flip: the probability of each other one.
         least: the lower end of the range, from 0.
     """
-    both = (labels[source] >= 0) & (labels[target] >= 0)
-    if not bool(both.any()):
+    labelled = (labels[source] >= 0) & (labels[target] >= 0)
+    if not bool(labelled.any()):
         return sum(HOMOPHILY) / 2
-    pairs = labels[source[both]] * classes + labels[target[both]]
+    pairs = labels[source[labelled]] * classes + labels[target[labelled]]
     counts = torch.bincount(pairs, minlength=classes**2).view(classes, classes).double()
     # In float64: at small epsilon T is nearly singular, and its inverse enlarges every rounding error.
     inverse = torch.linalg.inv(channel(classes, keep, flip).double()).to(counts.device)

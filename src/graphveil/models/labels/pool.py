@@ -28,12 +28,12 @@ ITERATIONS = 100
 ERRORS = 2.0
 
 
-def pool_weights(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
+def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the weights [k] of some opinions.
 
     Args:
         opinions: [k, m, c].
-        heard: [m, c].
+        likelihood: [m, c].
         first: w0 [k].
     """
     weights = first.clone().requires_grad_()
@@ -41,8 +41,8 @@ def pool_weights(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
 
     def step() -> Tensor:
         search.zero_grad()
-        pull = PULL * heard.shape[0] * (weights - first).square().sum()
-        loss = pull - likelihoods(pooled(opinions, weights), heard).sum()
+        pull = PULL * likelihood.shape[0] * (weights - first).square().sum()
+        loss = pull - likelihoods(pooled(opinions, weights), likelihood).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
@@ -50,30 +50,30 @@ def pool_weights(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
     return weights.detach()
 
 
-def held_out(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
+def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each validation label under weights that the other folds chose.
 
     Args:
         opinions: [k, m, c].
-        heard: [m, c].
+        likelihood: [m, c].
         first: w0 [k].
     """
-    return likelihoods(held_out_scores(opinions, heard, first), heard)
+    return likelihoods(held_out_scores(opinions, likelihood, first), likelihood)
 
 
-def held_out_scores(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
+def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose.
 
     Args:
         opinions: [k, m, c].
-        heard: [m, c].
+        likelihood: [m, c].
         first: w0 [k].
     """
-    nodes = torch.arange(heard.shape[0], device=heard.device) % FOLDS
-    scores = torch.zeros_like(heard)
-    for fold in range(min(FOLDS, heard.shape[0])):
+    nodes = torch.arange(likelihood.shape[0], device=likelihood.device) % FOLDS
+    scores = torch.zeros_like(likelihood)
+    for fold in range(min(FOLDS, likelihood.shape[0])):
         rest, here = nodes != fold, nodes == fold
-        scores[here] = pooled(opinions[:, here], pool_weights(opinions[:, rest], heard[rest], first))
+        scores[here] = pooled(opinions[:, here], pool_weights(opinions[:, rest], likelihood[rest], first))
     return scores
 
 
@@ -95,6 +95,6 @@ def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
     return log_shares_of(torch.tensordot(weights, opinions, dims=1))
 
 
-def likelihoods(scores: Tensor, heard: Tensor) -> Tensor:
+def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each label, from log-probabilities [m, c] of its node's classes."""
-    return torch.logsumexp(scores + heard, dim=1)
+    return torch.logsumexp(scores + likelihood, dim=1)

@@ -111,10 +111,10 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise InputError("it has no weights to train", where="backbone")
     own = OwnBackbone(module).eval()
-    both = Links(torch.tensor([[0, 1], [1, 0]]))
+    links = Links(torch.tensor([[0, 1], [1, 0]]))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
-            scores = own.rest(torch.zeros(2, dimension), both)
+            scores = own.rest(torch.zeros(2, dimension), links)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise InputError(
                 f"it cannot read rows of {dimension} numbers ({error})", where="backbone", allowed=f"[n, {dimension}]"

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 def encoder_size(dimension: int, hidden: int, classes: int) -> int:
     """Return the numbers of an `Encoder` of these widths."""
-    return sum(_layer(read, given) for read, given in pairwise((dimension, hidden, hidden, classes)))
+    return sum(_layer(inputs, outputs) for inputs, outputs in pairwise((dimension, hidden, hidden, classes)))
 
 
 def hop_classifier_size(widths: Sequence[int], hidden: int, classes: int) -> int:
@@ -36,5 +36,5 @@ def vote_head_size(classes: int) -> int:
     return _layer(2 * classes, classes)
 
 
-def _layer(read: int, given: int) -> int:
-    return (read + 1) * given
+def _layer(inputs: int, outputs: int) -> int:
+    return (inputs + 1) * outputs

@@ -41,9 +41,9 @@ class Assumption:
         names = names_in(ASSUMPTION_CODES[self.code].sentence)
         # A sentence that is short of a fact would print a gap, and one fact too many would be stored and never be read.
         if tuple(name for name, _ in self.facts) != names:
-            given = ", ".join(name for name, _ in self.facts) or "nothing"
+            listed = ", ".join(name for name, _ in self.facts) or "nothing"
             allowed = ", ".join(names) or "nothing"
-            raise InputError(f"{self.code} is said with {given}", where="assumes", allowed=allowed)
+            raise InputError(f"{self.code} is said with {listed}", where="assumes", allowed=allowed)
 
     def __str__(self) -> str:
         return self.sentence

@@ -186,11 +186,11 @@ def number_from_json(name: str, value: object) -> float:
     raise _bad(name, value, 'a number or "inf"')
 
 
-def require_fields(what: str, fields: Mapping[str, object], names: set[str]) -> None:
+def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> None:
     """Refuse a mapping whose keys are not exactly `names`, naming the difference.
 
     Args:
-        what: the value that is read, for the error.
+        kind: the value that is read, for the error.
         fields: as found in a file.
         names: exactly the keys that it must have.
 
@@ -198,12 +198,12 @@ def require_fields(what: str, fields: Mapping[str, object], names: set[str]) -> 
         InputError: it is no mapping, or a key is missing or unknown.
     """
     if not isinstance(fields, Mapping):
-        raise InputError(f"{what} is {type(fields).__name__}, not a mapping of fields")
+        raise InputError(f"{kind} is {type(fields).__name__}, not a mapping of fields")
     missing, unknown = sorted(names - set(fields)), sorted(set(fields) - names)
     if missing or unknown:
         problem = "fields missing: " if missing else "unknown fields: "
         problem += ", ".join(missing or unknown)
-        raise InputError(problem, where=what, allowed=", ".join(sorted(names)))
+        raise InputError(problem, where=kind, allowed=", ".join(sorted(names)))
 
 
 def _bad(name: str, value: object, allowed: str) -> InputError:
