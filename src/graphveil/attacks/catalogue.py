@@ -69,17 +69,17 @@ class Attack:
 
 
 def _influence(target: Target) -> AttackResult:
-    how: dict[str, Any] = {"targets": target.nodes, "seed": target.seed}
-    return linkteller(target.method, target.graph, served=target.served, **how)
+    options: dict[str, Any] = {"targets": target.nodes, "seed": target.seed}
+    return linkteller(target.method, target.graph, served=target.served, **options)
 
 
-def _stealing(target: Target, **how: Any) -> AttackResult:
+def _stealing(target: Target, **options: Any) -> AttackResult:
     if target.served.get("release") is not None:
         # What the public edges show anyway is no leak of the release.
-        how["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
-        how["without"] = "a plain network on the public edges of the release alone"
-    how |= {"targets": target.nodes, "seed": target.seed, "split": target.split}
-    return link_stealing(target.method, target.graph, **how)
+        options["without_edges"] = public_network(target.served, split=target.split, seed=target.seed)
+        options["without"] = "a plain network on the public edges of the release alone"
+    options |= {"targets": target.nodes, "seed": target.seed, "split": target.split}
+    return link_stealing(target.method, target.graph, **options)
 
 
 def _stealing_by_shadow(target: Target) -> AttackResult:
@@ -102,12 +102,12 @@ def _membership(target: Target) -> AttackResult:
 def _lira(target: Target) -> AttackResult:
     if target.train is None:
         raise InputError("this method cannot be trained again on other nodes", where="lira")
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "train": partial(target.train, target.served),
         "shadows": target.shadows,
         "seed": target.seed,
     }
-    return lira(target.method, target.graph, split=target.split, **how)
+    return lira(target.method, target.graph, split=target.split, **options)
 
 
 def _attribute(target: Target) -> AttackResult:
@@ -121,8 +121,8 @@ def _attribute(target: Target) -> AttackResult:
 
 
 def _reconstruction(target: Target) -> AttackResult:
-    how: dict[str, Any] = {"split": target.split, "randomness": target.randomness, "seed": target.seed}
-    return reconstruction(target.method, target.graph, served=target.served, noiseless=target.noiseless, **how)
+    options: dict[str, Any] = {"split": target.split, "randomness": target.randomness, "seed": target.seed}
+    return reconstruction(target.method, target.graph, served=target.served, noiseless=target.noiseless, **options)
 
 
 def _averaging(kind: str) -> Callable[[Target], AttackResult]:
@@ -133,10 +133,10 @@ def _averaging(kind: str) -> Callable[[Target], AttackResult]:
             mechanism = privacy.labels(len(schema.classes)) if kind == "labels" else privacy.features(schema)
         if isinstance(mechanism, NotCollected | Public | PublicLabels):
             raise InputError(f"this method collects no {kind} with noise", where="averaging")
-        how: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
-        result = averaging(mechanism, **how)
+        options: dict[str, Any] = {"randomness": target.randomness, "seed": target.seed}
+        result = averaging(mechanism, **options)
         # Fewer people: permanent reports are made one device at a time.
-        permanent_result = averaging(mechanism, people=100, permanent=True, **how)
+        permanent_result = averaging(mechanism, people=100, permanent=True, **options)
         permanent = {f"permanent reports, {name}": value for name, value in permanent_result.figures.items()}
         return replace(result, figures={**result.figures, **permanent})
 

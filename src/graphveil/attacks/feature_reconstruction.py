@@ -111,7 +111,7 @@ def reconstruction(
     people = _people(graph, auxiliary, rng)
     served = graph if served is None else served
     if observed is not None:
-        view = _given(method, graph, people, observed)
+        view = _observed_view(method, graph, people, observed)
     elif noiseless or shows_features(method, served):
         view = _copied(method, graph, served, people, noiseless, randomness)
     else:
@@ -201,7 +201,7 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
     return _People(nodes, np.isin(nodes, learned), features, truth, columns, groups)
 
 
-def _given(method: object, graph: Graph, people: _People, observed: np.ndarray) -> _View:
+def _observed_view(method: object, graph: Graph, people: _People, observed: np.ndarray) -> _View:
     if observed.shape[:1] != (int(graph.num_nodes),):
         raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
     return _View(

@@ -70,13 +70,13 @@ def some_of(people: int, share: float, seed: int) -> Tensor:
     """
     if not 0 <= share < 1:
         raise InputError(f"share = {share!r}", where="forged reports", allowed="a number in [0, 1)")
-    who = torch.zeros(people, dtype=torch.bool)
+    is_forger = torch.zeros(people, dtype=torch.bool)
     order = np.random.default_rng([seed, 0xF0]).permutation(people)
-    who[torch.from_numpy(order[: round(share * people)])] = True
-    return who
+    is_forger[torch.from_numpy(order[: round(share * people)])] = True
+    return is_forger
 
 
-def forge(reports: LocalReports, who: Tensor, kind: str, truth: Truth, seed: int) -> LocalReports:
+def forge(reports: LocalReports, is_forger: Tensor, kind: str, truth: Truth, seed: int) -> LocalReports:
     """Return reports of which some are forged.
 
     Args:
@@ -90,15 +90,15 @@ def forge(reports: LocalReports, who: Tensor, kind: str, truth: Truth, seed: int
         raise InputError(f"kind {kind!r} is not known", where="forged reports", allowed=", ".join(KINDS[:3]))
     count = len(truth.centres)
     if kind == "coordinate":
-        return _with_bits(reports, who, _on_one(reports.features, truth))
+        return _with_bits(reports, is_forger, _on_one(reports.features, truth))
     classes = torch.full_like(truth.classes, truth.commonest)
     if kind == "random":
         draws = np.random.default_rng([seed, 0xF1])
         classes = torch.from_numpy(draws.integers(0, count, len(classes)))
         coins = draws.integers(0, 2, tuple(reports.features.bits.shape), np.uint8)
-        return _with_bits(_with_labels(reports, who, classes), who, torch.from_numpy(coins))
+        return _with_bits(_with_labels(reports, is_forger, classes), is_forger, torch.from_numpy(coins))
     bits = speaking_for(reports.features.indices, classes, truth.classes, truth)
-    return _with_bits(_with_labels(reports, who, classes), who, bits)
+    return _with_bits(_with_labels(reports, is_forger, classes), is_forger, bits)
 
 
 def speaking_for(indices: Tensor, classes: Tensor, against: Tensor, truth: Truth) -> Tensor:
@@ -149,7 +149,7 @@ def victims(people: int, fakes: int, links: int, draws: np.random.Generator) -> 
     return order[np.arange(fakes * links) % people].reshape(fakes, links)
 
 
-def forge_lists(sent: EdgeReports, who: Tensor, mode: str, flip: float, seed: int) -> EdgeReports:
+def forge_lists(sent: EdgeReports, is_forger: Tensor, mode: str, flip: float, seed: int) -> EdgeReports:
     """Return lists of which those of forgers name people of their choice, in turn, behind the noise of an honest list.
 
     Args:
@@ -157,7 +157,7 @@ def forge_lists(sent: EdgeReports, who: Tensor, mode: str, flip: float, seed: in
         seed: of whom they name, and of the noise.
     """
     draws, n = np.random.default_rng([seed, 0xF3]), len(sent)
-    lengths, forgers = sent.starts.diff().numpy(), who.nonzero().flatten().numpy()
+    lengths, forgers = sent.starts.diff().numpy(), is_forger.nonzero().flatten().numpy()
     possible = n - 1 - np.arange(n) if mode == "lower" else np.full(n, n - 1)
     # As many as an honest list holds on average: what is not named by chance.
     usual = max(1, round(float((lengths - possible * flip).sum() / (1 - 2 * flip) / n)))
@@ -178,11 +178,11 @@ def _on_one(features: MultiBitReports, truth: Truth) -> Tensor:
     return torch.where(features.indices == aimed, torch.ones_like(features.bits), features.bits)
 
 
-def _with_labels(reports: LocalReports, who: Tensor, classes: Tensor) -> LocalReports:
+def _with_labels(reports: LocalReports, is_forger: Tensor, classes: Tensor) -> LocalReports:
     # Who was not asked for a label sends none: it would be refused.
-    return replace(reports, labels=torch.where(who & (reports.labels >= 0), classes, reports.labels))
+    return replace(reports, labels=torch.where(is_forger & (reports.labels >= 0), classes, reports.labels))
 
 
-def _with_bits(reports: LocalReports, who: Tensor, bits: Tensor) -> LocalReports:
-    forged = torch.where(who[:, None], bits, reports.features.bits)
+def _with_bits(reports: LocalReports, is_forger: Tensor, bits: Tensor) -> LocalReports:
+    forged = torch.where(is_forger[:, None], bits, reports.features.bits)
     return replace(reports, features=MultiBitReports(reports.features.indices, forged))

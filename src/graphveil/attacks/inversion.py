@@ -58,8 +58,8 @@ def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, se
         return start
     rows = _scaled(observed.rows, observed.rows[auxiliary])
     network = _network(rows.shape[1], truth.shape[1], seed)
-    wanted = torch.from_numpy(left / scale).float()
-    _learn(network, rows[torch.from_numpy(auxiliary)], wanted, learn, aside, seed)
+    targets = torch.from_numpy(left / scale).float()
+    _learn(network, rows[torch.from_numpy(auxiliary)], targets, learn, aside, seed)
     with torch.no_grad():
         residual: np.ndarray = network(rows).double().numpy()
     return start + scale * residual
@@ -102,21 +102,21 @@ def _network(inputs: int, outputs: int, seed: int) -> nn.Sequential:
     return nn.Sequential(first, nn.ReLU(), middle, nn.ReLU(), last)
 
 
-def _learn(network: nn.Module, rows: Tensor, wanted: Tensor, learn: Tensor, aside: Tensor, seed: int) -> None:
+def _learn(network: nn.Module, rows: Tensor, targets: Tensor, learn: Tensor, aside: Tensor, seed: int) -> None:
     """Fit the network in place; the weights that do best on the people kept aside remain."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(network.parameters(), lr=_RATE)
     # The error before the first step counts too: the best network may be the one that says nothing.
-    best, weights, since = _error(network, rows[aside], wanted[aside]), _copy(network), 0
+    best, weights, since = _error(network, rows[aside], targets[aside]), _copy(network), 0
     for _ in range(_EPOCHS):
         mixed = learn[torch.randperm(len(learn), generator=generator)]
         for start in range(0, len(mixed), _BATCH):
             batch = mixed[start : start + _BATCH]
             optimiser.zero_grad()
-            loss: Any = nn.functional.mse_loss(network(rows[batch]), wanted[batch])
+            loss: Any = nn.functional.mse_loss(network(rows[batch]), targets[batch])
             loss.backward()
             optimiser.step()
-        error, since = _error(network, rows[aside], wanted[aside]), since + 1
+        error, since = _error(network, rows[aside], targets[aside]), since + 1
         if error < best:
             best, weights, since = error, _copy(network), 0
         elif since >= _PATIENCE:
@@ -124,9 +124,9 @@ def _learn(network: nn.Module, rows: Tensor, wanted: Tensor, learn: Tensor, asid
     network.load_state_dict(weights)
 
 
-def _error(network: nn.Module, rows: Tensor, wanted: Tensor) -> float:
+def _error(network: nn.Module, rows: Tensor, targets: Tensor) -> float:
     with torch.no_grad():
-        return float(nn.functional.mse_loss(network(rows), wanted))
+        return float(nn.functional.mse_loss(network(rows), targets))
 
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:

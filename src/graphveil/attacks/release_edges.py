@@ -25,12 +25,12 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
 
-def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
+def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
     """Return how well what a release lists tells its private edges from other protected pairs.
 
     Args:
         graph: the truth, with the same nodes in the same order.
-        served: the released graph; or the truth once more, for what publishing it as it is would show.
+        released: the released graph; or the truth once more, for what publishing it as it is would show.
         targets: among how many random nodes, out of those that may have private edges, pairs are judged.
 
     Raises:
@@ -38,8 +38,10 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
     """
     # Drawn among the nodes that the release declares: pairs elsewhere are no secret, and easy ones would flatter the
     # attack.
-    pairs = pairs_of(with_public_edges(graph, served), targets=targets, seed=seed, among=served.get("private_nodes"))
-    adjacency = true_adjacency(served)
+    pairs = pairs_of(
+        with_public_edges(graph, released), targets=targets, seed=seed, among=released.get("private_nodes")
+    )
+    adjacency = true_adjacency(released)
     listed = entries_of(adjacency, pairs)
     members, non_members = pairs.split(listed)
     return judge(
@@ -47,7 +49,7 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
         f"which of {len(listed):,} protected pairs of {len(pairs.nodes):,} nodes are an edge, by what is listed",
         members,
         non_members,
-        limit=limit_of(served.get("release"), "edge"),
+        limit=limit_of(released.get("release"), "edge"),
         seed=seed,
         baseline=auc_of(*pairs.split(common_neighbours(adjacency, pairs, listed))),
         baseline_note="common neighbours and degrees in the release, the pair itself left out",
@@ -55,12 +57,12 @@ def published_edges(graph: Graph, served: Graph, *, targets: int = 500, seed: in
     )
 
 
-def with_public_edges(graph: Graph, served: Graph) -> Graph:
+def with_public_edges(graph: Graph, released: Graph) -> Graph:
     """Return the truth with those edges marked public that a release of it marks: they are no secret.
 
     Args:
         graph: the truth.
-        served: the release made of it, with the same nodes in the same order.
+        released: the release made of it, with the same nodes in the same order.
 
     Returns:
         A copy of the truth with a `public_edges` mask [e]; the truth itself where the release marks no edge.
@@ -69,31 +71,31 @@ def with_public_edges(graph: Graph, served: Graph) -> Graph:
         InputError: the nodes differ in number or id.
     """
     n = int(graph.num_nodes)
-    if n != int(served.num_nodes):
-        raise InputError(f"the truth has {n} nodes", allowed=f"the {int(served.num_nodes)} of what was published")
-    names = [[str(node_id) for node_id in ids] for ids in (graph.get("ids"), served.get("ids")) if ids is not None]
+    if n != int(released.num_nodes):
+        raise InputError(f"the truth has {n} nodes", allowed=f"the {int(released.num_nodes)} of what was published")
+    names = [[str(node_id) for node_id in ids] for ids in (graph.get("ids"), released.get("ids")) if ids is not None]
     # In another order the attack would score pairs of strangers, find nothing, and seem to prove the release safe.
     if len(names) == 2 and names[0] != names[1]:
         raise InputError("the truth has other node ids, or another order", where=graph.schema.name)
-    public = served.get("public_edges")
+    public = released.get("public_edges")
     if public is None:
         return graph
     # One number for each directed edge, so that two lists can be compared at once.
-    keys = [edges[0].long() * n + edges[1] for edges in (graph.edge_index, served.edge_index[:, public])]
+    keys = [edges[0].long() * n + edges[1] for edges in (graph.edge_index, released.edge_index[:, public])]
     marked = copy.copy(graph)
     marked.public_edges = torch.isin(*keys)
     return marked
 
 
-def as_it_is(graph: Graph, served: Graph) -> Graph:
+def as_it_is(graph: Graph, released: Graph) -> Graph:
     """Return the truth as if it had been published without noise, with the same public edges and private nodes.
 
     Args:
         graph: the truth.
-        served: the release made of it: says which edges are public and which nodes may have private ones.
+        released: the release made of it: says which edges are public and which nodes may have private ones.
     """
-    view = copy.copy(with_public_edges(graph, served))
-    view["private_nodes"] = served.get("private_nodes")
+    view = copy.copy(with_public_edges(graph, released))
+    view["private_nodes"] = released.get("private_nodes")
     return view
 
 
@@ -117,7 +119,7 @@ def common_neighbours(adjacency: sp.csr_matrix, pairs: Pairs, listed: np.ndarray
     Args:
         adjacency: the published adjacency matrix [n, n].
         pairs: p pairs among the nodes under attack.
-        listed: whether the pair itself is in `shown` [p], 0 or 1; it is taken off both degrees.
+        listed: whether the pair itself is in `adjacency` [p], 0 or 1; it is taken off both degrees.
 
     Returns:
         [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.

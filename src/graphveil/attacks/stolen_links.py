@@ -83,14 +83,14 @@ def link_stealing(
     pairs = pairs_of(graph, targets=targets, seed=seed)
     # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
     lesson, exam = _parts(pairs, known_share, int(graph.num_nodes), seed)
-    how = f"{similarity} of answers"
+    basis = f"{similarity} of answers"
     if lesson is not None:
-        how = f"learned from the links of {known_share:.0%} of the nodes"
+        basis = f"learned from the links of {known_share:.0%} of the nodes"
         scores, plain = (
             _learned(_table(observed, lesson), _table(observed, exam), seed) for observed in (answers, control)
         )
     elif shadow is not None:
-        how = f"learned on {shadow[1].schema.name}"
+        basis = f"learned on {shadow[1].schema.name}"
         own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
         taught = [_table(shown_answers(teacher, shadow[1], edges=False), own) for teacher in lessons]
         both = zip(taught, (answers, control), strict=True)
@@ -108,7 +108,7 @@ def link_stealing(
     figures["auc above no edges"] = auc_of(members, non_members) - anyway
     return judge(
         "link-stealing",
-        f"which of {len(scores):,} pairs of {len(exam.nodes):,} nodes are an edge, {how}",
+        f"which of {len(scores):,} pairs of {len(exam.nodes):,} nodes are an edge, {basis}",
         members,
         non_members,
         limit=limit_of(method, "edge"),

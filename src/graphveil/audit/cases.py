@@ -72,9 +72,9 @@ def audit_samples(
     def run() -> Audit:
         claimed = case.large(case.epsilon).guarantee
         draw = case.draw(case.large(case.epsilon if actual is None else actual))
-        how: dict[str, Any] = {"samples": case.samples, "false_alarm": false_alarm, "seed": seed}
+        options: dict[str, Any] = {"samples": case.samples, "false_alarm": false_alarm, "seed": seed}
         if case.normal:
-            return sampled.audit_mu(case.name, claimed.epsilon, claimed.delta, draw, **how)
-        return sampled.audit_events(case.name, claimed, draw, **how)
+            return sampled.audit_mu(case.name, claimed.epsilon, claimed.delta, draw, **options)
+        return sampled.audit_events(case.name, claimed, draw, **options)
 
     return timed(run)

@@ -128,8 +128,8 @@ def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
         return _with_contacts(graph, train, count)
     if unit == "private edge":
         public = graph.public_edges[graph.edge_index[0] < graph.edge_index[1]]
-        gone = int((~public).nonzero()[0])
-        return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == gone)
+        removed = int((~public).nonzero()[0])
+        return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == removed)
     if unit not in ("label", "feature vector", "person", "node"):
         raise InputError(
             f"unit {unit!r} is not known",
@@ -172,11 +172,11 @@ def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
     return make_graph(graph["x"], edge_index, graph["y"], graph.schema)
 
 
-def _without(graph: Graph, gone: Callable[[Tensor], Tensor]) -> Graph:
+def _without(graph: Graph, removed: Callable[[Tensor], Tensor]) -> Graph:
     """The graph without some of its undirected edges; what is public of the others stays so."""
     up = graph.edge_index[0] < graph.edge_index[1]
     pairs = graph.edge_index[:, up]
-    keep = ~gone(pairs)
+    keep = ~removed(pairs)
     left = pairs[:, keep]
     edges, _ = normalise_edges(left[0].numpy(), left[1].numpy(), int(graph.num_nodes), directed=False)
     public = graph.get("public_edges")

@@ -61,5 +61,5 @@ def audit_sums(
         return scores
 
     target = f"noisy sums, {privacy.unit_name(schema)}"
-    how = {"samples": samples, "seed": seed}
-    return timed(lambda: sampled.audit_mu(target, epsilon, delta, draw, false_alarm=false_alarm, **how))
+    options = {"samples": samples, "seed": seed}
+    return timed(lambda: sampled.audit_mu(target, epsilon, delta, draw, false_alarm=false_alarm, **options))

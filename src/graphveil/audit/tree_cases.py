@@ -158,8 +158,8 @@ class TreeCase:
         """
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
-        how: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
-        fitted = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **how)
+        options: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
+        fitted = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **options)
         return Trees(self.nodes).number(fitted.dendrogram)
 
 
@@ -267,8 +267,8 @@ def audit_walks(
             scores: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
             return scores
 
-        how: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
-        return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **how)
+        options: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
+        return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **options)
 
     return timed(run)
 
@@ -286,8 +286,8 @@ def _distance(law: Table, limit: Table) -> float:
     return max(float(np.abs(law - limit).sum(axis=1).max()) / 2, _ROUNDING)
 
 
-def _listed(numbers: Iterable[float], how: str) -> str:
-    return "; ".join(format(number, how) for number in numbers)
+def _listed(numbers: Iterable[float], spec: str) -> str:
+    return "; ".join(format(number, spec) for number in numbers)
 
 
 def _worst(case: TreeCase, table: Table) -> float:

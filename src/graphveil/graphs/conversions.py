@@ -283,15 +283,15 @@ def object_graph(value: object, schema: GraphSchema | None = None) -> Graph:
         InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
         DataError: its content cannot be used.
     """
-    given: Any = value
+    untyped: Any = value
     if isinstance(value, GraphParts):
-        given = graph_of(value)
-    if hasattr(given, "edge_index"):
-        own = isinstance(getattr(given, "schema", None), GraphSchema) and schema is None
-        whole: Graph = given if own else from_pyg(given, schema=schema)
+        untyped = graph_of(value)
+    if hasattr(untyped, "edge_index"):
+        own = isinstance(getattr(untyped, "schema", None), GraphSchema) and schema is None
+        whole: Graph = untyped if own else from_pyg(untyped, schema=schema)
         return whole
-    if hasattr(given, "nodes") and hasattr(given, "is_multigraph"):
-        return from_networkx(given, schema=schema)
+    if hasattr(untyped, "nodes") and hasattr(untyped, "is_multigraph"):
+        return from_networkx(untyped, schema=schema)
     raise InputError(
         f"a {type(value).__name__} is not a graph",
         allowed="a graph of load_graph, a PyG Data, a NetworkX graph, the name of a data set or a folder",
@@ -367,25 +367,25 @@ def _node_table(
     from graphveil.graphs.value.checks import names_of
 
     names = names_of(list(graph.nodes), graph.number_of_nodes()) or ()
-    given = [values for _, values in graph.nodes(data=True)]
+    node_values = [values for _, values in graph.nodes(data=True)]
     columns: dict[str, object] = {"(node)": list(names)}
     for name in dict.fromkeys(("label", *attributes)):
-        if any(name in values for values in given):
-            columns[name] = [values.get(name) for values in given]
+        if any(name in values for values in node_values):
+            columns[name] = [values.get(name) for values in node_values]
     if isinstance(features, str):
-        matrix = _vectors(features, given, names)
+        matrix = _vectors(features, node_values, names)
         wide = [f"{features}[{place}]" for place in range(matrix.shape[1])]
         columns.update({name: matrix[:, place] for place, name in enumerate(wide)})
     else:
         wide = list(features)
-        columns.update({name: [values.get(name) for values in given] for name in wide})
+        columns.update({name: [values.get(name) for values in node_values] for name in wide})
     return columns_table(columns, "nodes", [f"node {name!r}" for name in names]), wide
 
 
-def _vectors(features: str, given: Sequence[Mapping[str, object]], names: Sequence[str]) -> np.ndarray:
+def _vectors(features: str, node_values: Sequence[Mapping[str, object]], names: Sequence[str]) -> np.ndarray:
     """The lists of numbers that the nodes hold under one name, as a matrix."""
     rows: list[np.ndarray] = []
-    for name, values in zip(names, given, strict=True):
+    for name, values in zip(names, node_values, strict=True):
         row = array_of(values[features]) if values.get(features) is not None else np.empty((0, 0))
         if row.ndim != 1 or row.dtype.kind not in "biuf" or (rows and len(row) != len(rows[0])):
             allowed = "a list of numbers, equally long for every node"

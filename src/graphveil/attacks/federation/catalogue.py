@@ -113,8 +113,8 @@ def simulated(
     if name is not None and FEDERATION_ATTACKS[name].bare:
         require_shares(setting, name)
         if unprotected:
-            how: dict[str, Any] = {"seed": seed, "rounds": agreed_rounds(setting), "states": True}
-            return bare(record(setting, holdings, randomness=randomness, **how), randomness=randomness)
+            options: dict[str, Any] = {"seed": seed, "rounds": agreed_rounds(setting), "states": True}
+            return bare(record(setting, holdings, randomness=randomness, **options), randomness=randomness)
     setting, rounds = (naive(setting), None) if unprotected else (setting, agreed_rounds(setting))
     return record(setting, holdings, randomness=randomness, seed=seed, rounds=rounds, states=unprotected)
 

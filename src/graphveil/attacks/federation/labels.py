@@ -51,8 +51,8 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     places = np.sort(rng.permutation(len(train))[:nodes])
     labels = recorded.labels[train[places]].numpy()
     if len(places) < 4 or len(set(labels.tolist())) in (1, len(places)):
-        who = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
-        raise InputError(who, where="label-inference", allowed="four or more of two labels or more, some alike")
+        problem = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
+        raise InputError(problem, where="label-inference", allowed="four or more of two labels or more, some alike")
     gradients = unit_rows(gradient_rows(view, recorded.train), len(train))[places]
     before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
     alike, apart = matched_pairs(labels, rng)

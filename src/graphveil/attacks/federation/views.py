@@ -238,8 +238,8 @@ def record(
             # A party's own count of rounds: in one process some are ahead of others, and a common count would mix
             # rounds.
             number = at.get(name, 0)
-            wanted = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
-            if wanted:
+            recorded = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
+            if recorded:
                 # Cloned: programs go on working in their tensors, and a view would show what was never sent.
                 messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):
@@ -262,9 +262,9 @@ def _copied(effect: Checkpoint) -> Mapping[str, Tensor]:
 def agreed_rounds(setting: Setting) -> frozenset[int]:
     """Return the rounds that an adversary keeps: the first ones, and others evenly spread."""
     # Early rounds move most and say most; all of them would be gigabytes in long runs.
-    begun = range(1, min(_FIRST_ROUNDS, setting.rounds) + 1)
-    spread = np.linspace(begun[-1], setting.rounds, min(KEPT_ROUNDS, setting.rounds) - len(begun) + 1)
-    return frozenset(begun) | frozenset(round(number) for number in spread)
+    first_rounds = range(1, min(_FIRST_ROUNDS, setting.rounds) + 1)
+    spread = np.linspace(first_rounds[-1], setting.rounds, min(KEPT_ROUNDS, setting.rounds) - len(first_rounds) + 1)
+    return frozenset(first_rounds) | frozenset(round(number) for number in spread)
 
 
 def naive(setting: Setting) -> Setting:

@@ -129,8 +129,8 @@ def audit_uniform(target: str, words: Mapping[str, Sequence[Tensor]], *, false_a
 def _by_mu(target: str, release: Release, *, seed: int, samples: int) -> Audit:
     def run() -> Audit:
         to = published().publication
-        how: dict[str, Any] = {"samples": samples, "seed": seed}
-        return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **how)
+        options: dict[str, Any] = {"samples": samples, "seed": seed}
+        return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **options)
 
     return timed(run)
 

@@ -48,13 +48,13 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     """
     setting = apart_setting(mode, holders)
     run = run_apart(setting, sources_of(setting, seed + 1, seed + 1))
-    again = run_apart(setting, sources_of(setting, seed + 1, seed + 2))
+    rerun = run_apart(setting, sources_of(setting, seed + 1, seed + 2))
     resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
     other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed=True)
     words = _repeated(run, resumed)
     findings = [*_kinds(run, setting), *_published_again(run, resumed, setting)]
     if mode == "shared-linear":
-        words |= _masked(run, again, resumed, setting)
+        words |= _masked(run, rerun, resumed, setting)
         findings += _noise(run, other, setting)
     elif mode != "guesses":
         findings += _grid(run, other, setting)
@@ -70,10 +70,10 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
 # ---- shared-linear: shares ----
 
 
-def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, list[Tensor]]:
+def _masked(run: Run, rerun: Run, resumed: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return what has to be uniform to the server, by what it is."""
     rounds = range(1, setting.publications + 1)
-    first, second, third = (_added(each, setting) for each in (run, again, resumed))
+    first, second, third = (_added(each, setting) for each in (run, rerun, resumed))
     words: dict[str, list[Tensor]] = {}
     for name in setting.names:
         words[f"the share of {name} less what was dealt"] = [first[name, number] for number in rounds]
@@ -83,16 +83,16 @@ def _masked(run: Run, again: Run, resumed: Run, setting: Setting) -> dict[str, l
         ]
         words[f"what {name} adds before and after a resume"] = [first[name, AGAIN] - third[name, AGAIN]]
         for part, place in (("p", 0), ("w", 1)):
-            share, other_share = (each.states[place][name][part] for each in (run, again))
+            share, other_share = (each.states[place][name][part] for each in (run, rerun))
             words[f"the share of {part.upper()} that {name} keeps, under other secrets"] = [share - other_share]
     return words
 
 
 def _added(run: Run, setting: Setting) -> dict[tuple[str, int], Tensor]:
     """Return mask and noise of each holder in each round [n, h]: its share less what it must be."""
-    begun = min(run.states)
+    start = min(run.states)
     dealt = run.dealt(setting)
-    p = {name: run.states[begun][name]["p"] for name in setting.names}
+    p = {name: run.states[start][name]["p"] for name in setting.names}
     sums = {}
     for number, sender, sent in run.messages:
         if sent.kind == "noisy-share":
@@ -114,9 +114,9 @@ def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say what is wrong with the noise of the sum: too small, with bits that are always the same, or used twice."""
     to, rounds = setting.publication, range(1, setting.publications + 1)
     step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
-    added, again = _added(run, setting), _added(other, setting)
+    added, other_added = _added(run, setting), _added(other, setting)
     noise = torch.stack([torch.stack([added[name, n] for name in setting.names]).sum(dim=0) for n in rounds])
-    noise_again = torch.stack([again[name, AGAIN] for name in setting.names]).sum(dim=0)
+    noise_again = torch.stack([other_added[name, AGAIN] for name in setting.names]).sum(dim=0)
     scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
     findings = []
     # Too small and not merely different: masks that do not cancel only add, and what protects is that none is missing.

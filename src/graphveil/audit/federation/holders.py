@@ -75,11 +75,11 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     keys = (row for to in colluders for body in _keys(run, setting, to) for row in body)
     dealt = frozenset(row.numpy().tobytes() for row in keys)
     second = _Noted(SeededRandomness(seed + 2), first.drawn, dealt)
-    again = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
-    words, same = _moved(run, again, setting, victim_name)
+    rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
+    words, same = _moved(run, rerun, setting, victim_name)
     words |= _by_round(run, setting, victim_name)
     if mode == "shared-linear":
-        words |= _cuts(run, again, setting)
+        words |= _cuts(run, rerun, setting)
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     uniform = audit_uniform(named, words, false_alarm=_FALSE_ALARM)
     unexpected = same - _own_corrections(setting)
@@ -95,12 +95,12 @@ def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
     return keys
 
 
-def _moved(run: Run, again: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
+def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
     """Return by how much all moved that the one and the server sent the others, and how many corrections did not."""
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in range(setting.publications + 1):
-        before, after = (each.bodies(round, *_MASKED) for each in (run, again))
+        before, after = (each.bodies(round, *_MASKED) for each in (run, rerun))
         for (sender, to, kind), bodies in before.items():
             if sender not in (victim, setting.server) or to in (victim, setting.server):
                 continue
@@ -113,7 +113,7 @@ def _moved(run: Run, again: Run, setting: Setting, victim: str) -> tuple[dict[st
                 else:
                     words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(moved)
                 if sender == victim:
-                    shares = [_colluders_share(each, setting, victim, round, to, kind, body) for each in (again, run)]
+                    shares = [_colluders_share(each, setting, victim, round, to, kind, body) for each in (rerun, run)]
                     name = f"{kind} from {sender} to {to} beside the others' shares"
                     words.setdefault(name, []).append(moved + shares[0] - shares[1])
     return words, same
@@ -148,12 +148,12 @@ def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]
     return words
 
 
-def _cuts(run: Run, again: Run, setting: Setting) -> dict[str, list[Tensor]]:
+def _cuts(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return by how much the masks of what is cut move, with other keys, and from a round to the next."""
     features, weights = (NODES, setting.columns), (setting.columns, setting.model.width)
     steps = [(f"hop {hop}", features) for hop in range(setting.model.hops)]
     steps += [(f"step {round}", weights) for round in range(1, setting.publications + 1)]
-    first, second = ([each.dealt(setting).cut_mask(*step) for step in steps] for each in (run, again))
+    first, second = ([each.dealt(setting).cut_mask(*step) for step in steps] for each in (run, rerun))
     again_used = [b - a for a, b in itertools.pairwise(first) if a.shape == b.shape]
     moved = [b - a for a, b in zip(first, second, strict=True)]
     return {"masks of cuts under other keys": moved, "masks of cuts from one to the next": again_used}

@@ -42,10 +42,10 @@ _FALSE_ALARM = 1e-6
 
 @dataclass(frozen=True)
 class Person:
-    """One holder's data in one of two worlds: its features and edges, and the labels that it is given, int64 [n]."""
+    """One holder's data in one of two worlds: its features and edges, and the labels that it receives, int64 [n]."""
 
     holding: Holding
-    given: Tensor
+    labels: Tensor
 
 
 def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
@@ -171,11 +171,11 @@ def made_person(changed: str = "") -> Person:
         # The opposite person: a gradient that turns round, and a guess that changes.
         x[person] = -x[person]
         labels[person] = (labels[person] + 1) % _CLASSES
-    given = torch.where(torch.arange(_NODES) < _TRAINING, labels, -1)
+    received = torch.where(torch.arange(_NODES) < _TRAINING, labels, -1)
     edges = torch.cat([pairs, pairs.flip(0)], dim=1)
     # Either of them lists one half of the others, and with another record the other half; who lists them stays.
-    halves = [(edges[0] == who) & ((edges[1] < _NODES // 2) != (who != person)) for who in (0, _NODES - 1)]
-    return Person(Holding(x, edges[:, ~(halves[0] | halves[1])], 1.0), given)
+    halves = [(edges[0] == node) & ((edges[1] < _NODES // 2) != (node != person)) for node in (0, _NODES - 1)]
+    return Person(Holding(x, edges[:, ~(halves[0] | halves[1])], 1.0), received)
 
 
 def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any, ...]:
@@ -188,7 +188,7 @@ def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any,
             effect = advance(program, reply)
         except StopIteration:
             return tuple(seen)
-        reply = person.given if isinstance(effect, Receive) else None
+        reply = person.labels if isinstance(effect, Receive) else None
         if isinstance(effect, Send):
             seen.append((effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):

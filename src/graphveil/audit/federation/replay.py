@@ -237,7 +237,7 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
     shares.runs.append({})
     for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
-        programs[name] = _again(programs[name], own, earlier.get(name))
+        programs[name] = _repeated(programs[name], own, earlier.get(name))
     messages: list[tuple[str, Send]] = []
     propagated: dict[str, Tensor] = {}
 
@@ -253,7 +253,7 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
     return Seen(tuple(messages), head, propagated)
 
 
-def _again(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
+def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
     """Run a holder; remember its shares of what is opened, and send the kept ones in their place."""
 
     def replay(effect: Effect) -> Effect:

@@ -155,8 +155,8 @@ def _require(call: str, facts: Mapping[str, object]) -> None:
     missing = [key for key in ("range", "classes") if key not in facts and not (key == "range" and "columns" in facts)]
     if not missing:
         return
-    given = "".join(f", {key}=..." for key in facts if key not in ("directed", "private"))
-    line = call + given + "".join(f", {_PLACEHOLDERS[key]}" for key in missing) + ")"
+    declared = "".join(f", {key}=..." for key in facts if key not in ("directed", "private"))
+    line = call + declared + "".join(f", {_PLACEHOLDERS[key]}" for key in missing) + ")"
     raise InputError(
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared",
         where=call.split("(")[0],

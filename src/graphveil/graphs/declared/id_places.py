@@ -31,7 +31,7 @@ _NOBODY, _MISSING = -1, -2
 class Places(Protocol):
     """The places of ids among people."""
 
-    def find(self, wanted: polars.Series) -> np.ndarray:
+    def find(self, ids: polars.Series) -> np.ndarray:
         """Return the place of each of the wanted ids [m], of the kind of the ids; -1 for what is no id."""
         ...
 
@@ -174,10 +174,10 @@ class NumberPlaces:
         table[ids - low] = np.arange(len(ids))
         return cls(low, count, table)
 
-    def find(self, wanted: polars.Series) -> np.ndarray:
+    def find(self, ids: polars.Series) -> np.ndarray:
         """As :meth:`Places.find`."""
         # Differences that wrap around are larger than any count, as are those below 0.
-        offsets = (wanted.to_numpy() - np.int64(self.low)).view(np.uint64)
+        offsets = (ids.to_numpy() - np.int64(self.low)).view(np.uint64)
         there = offsets < np.uint64(self.count)
         kind = np.min_scalar_type(-self.count - 1) if self.table is None else self.table.dtype
         places = offsets.astype(kind) if self.table is None else self.table[np.where(there, offsets, np.uint64(0))]
@@ -220,17 +220,17 @@ class IdPlaces:
             last[buckets[left]] = following[before]
         return cls(heads, following, tuple(np.append(mark, np.uint64(0)) for mark in _marks(ids)))
 
-    def find(self, wanted: polars.Series) -> np.ndarray:
+    def find(self, ids: polars.Series) -> np.ndarray:
         """As :meth:`Places.find`."""
-        places = np.empty(len(wanted), self.heads.dtype)
-        for block in Blocks(len(wanted), _STEP):
-            places[block.rows] = self._find(wanted[block.rows])
+        places = np.empty(len(ids), self.heads.dtype)
+        for block in Blocks(len(ids), _STEP):
+            places[block.rows] = self._find(ids[block.rows])
         return places
 
-    def _find(self, wanted: polars.Series) -> np.ndarray:
+    def _find(self, ids: polars.Series) -> np.ndarray:
         nobody = len(self.following) - 1
-        marks = _marks(wanted)
-        at: np.ndarray = self.heads[_hash(wanted, 0) >> _shift(self.heads)]
+        marks = _marks(ids)
+        at: np.ndarray = self.heads[_hash(ids, 0) >> _shift(self.heads)]
         other = np.flatnonzero(self._differ(at, marks))
         while other.size:
             at[other] = self.following[at[other]]
@@ -240,8 +240,8 @@ class IdPlaces:
 
     def _differ(self, at: np.ndarray, marks: tuple[np.ndarray, ...]) -> np.ndarray:
         differ: np.ndarray = self.marks[0][at] != marks[0]
-        for ours, wanted in zip(self.marks[1:], marks[1:], strict=True):
-            differ |= ours[at] != wanted
+        for stored, searched in zip(self.marks[1:], marks[1:], strict=True):
+            differ |= stored[at] != searched
         differ &= at != len(self.following) - 1
         return differ
 

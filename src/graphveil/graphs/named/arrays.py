@@ -141,12 +141,12 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     from scipy.sparse import csr_matrix
 
     names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
-    *parts, given = read_npz(path, [*names, "labels"])
+    *parts, label_array = read_npz(path, [*names, "labels"])
     rows, adjacency = (
         whole_rows(csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape))
         for data, indices, starts, shape in (parts[:4], parts[4:])
     )
-    labels = whole_numbers(given, "labels")
+    labels = whole_numbers(label_array, "labels")
     # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
     notes = _binarise(rows)
     if about.largest_component:
@@ -183,8 +183,8 @@ def _read_twitch(path: Path, about: _Set) -> _Parts:
     """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
     from scipy.sparse import csr_matrix
 
-    values, given, edges = read_npz(path, ("features", "target", "edges"))
-    labels = whole_numbers(given, "labels")
+    values, label_array, edges = read_npz(path, ("features", "target", "edges"))
+    labels = whole_numbers(label_array, "labels")
     source, target = edges.T
     if values.shape[1] == 128:
         x, bounds, notes = embedded_features(values, str(path))

@@ -184,10 +184,10 @@ def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matr
 
     rows, columns, start = [], [], 0
     for column, buckets in sizes.items():
-        given = np.flatnonzero(fields[:, column])
-        rows.append(given)
+        stated = np.flatnonzero(fields[:, column])
+        rows.append(stated)
         # Modulo a fixed number: a vocabulary of the codes that occur would tell who is in the data.
-        columns.append(start + fields[given, column] % buckets)
+        columns.append(start + fields[stated, column] % buckets)
         start += buckets
     where = (np.concatenate(rows), np.concatenate(columns))
     return csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))

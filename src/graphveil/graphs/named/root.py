@@ -139,10 +139,10 @@ def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
     """
     with zipfile.ZipFile(archive) as members:
         # By bare name into the given folder: a path in the archive ("../") leads nowhere.
-        wanted = [member for member in members.infolist() if Path(member.filename).name in files]
-        if sum(member.file_size for member in wanted) > LARGEST_DOWNLOAD:
+        selected = [member for member in members.infolist() if Path(member.filename).name in files]
+        if sum(member.file_size for member in selected) > LARGEST_DOWNLOAD:
             raise zipfile.BadZipFile("what was downloaded unpacks to more than a published data set takes")
-        for member in wanted:
+        for member in selected:
             with members.open(member) as source, (folder / Path(member.filename).name).open("wb") as sink:
                 shutil.copyfileobj(source, sink)
     archive.unlink()

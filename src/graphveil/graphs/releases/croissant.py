@@ -111,8 +111,8 @@ class Credit:
     def to_json(self) -> dict[str, Any]:
         """The properties that are given."""
         creator = None if self.creator is None else {"@type": "sc:Organization", "name": self.creator}
-        given = {"license": self.license, "citeAs": self.cite_as, "url": self.url, "creator": creator}
-        return {key: value for key, value in (given | {"datePublished": self.published}).items() if value is not None}
+        credit = {"license": self.license, "citeAs": self.cite_as, "url": self.url, "creator": creator}
+        return {key: value for key, value in (credit | {"datePublished": self.published}).items() if value is not None}
 
 
 def as_day(text: str | None) -> str | None:

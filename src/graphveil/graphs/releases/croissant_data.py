@@ -75,13 +75,13 @@ def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[st
 
 
 def _declared_table(path: Path, declared: Declaration) -> cr.Table:
-    wanted = _COLUMNS[path.stem]
-    meanings = {getattr(declared, key, None) or key: key for key in wanted}
+    kinds = _COLUMNS[path.stem]
+    meanings = {getattr(declared, key, None) or key: key for key in kinds}
     fields = []
     for name in _header(path):
         key = meanings.get(name)
         if key is not None:
-            fields.append(cr.Field(name, wanted[key], cr.FIELDS[key], label=key == "label"))
+            fields.append(cr.Field(name, kinds[key], cr.FIELDS[key], label=key == "label"))
         elif path.stem == "nodes" and (feature := _declared_feature(name, declared)) is not None:
             fields.append(feature)
     return cr.table_of(path.name, fields, key=next((name for name, key in meanings.items() if key == "id"), None))

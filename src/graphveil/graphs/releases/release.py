@@ -39,12 +39,12 @@ CARD, CARD_PAGE = "card.md", "card.html"
 
 
 def write_release(
-    graph: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
+    released: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
 ) -> Path:
     """Write a published graph as a folder, whole or not at all.
 
     Args:
-        graph: the released graph; nothing private is in it any more.
+        released: the released graph; nothing private is in it any more.
         path: the new folder.
         release: what to say about it.
         card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
@@ -61,7 +61,7 @@ def write_release(
 
     folder = Path(path)
     with new_graph_folder(folder) as inside:
-        write_graph(graph, inside, format="parquet", release=True)
+        write_graph(released, inside, format="parquet", release=True)
         if release.counts is not None:
             write_counts(release.counts, inside)
         write_text(inside / LEDGER, _json(replace(release.ledger, void=release.guarantee.void).to_dict()))
@@ -70,7 +70,7 @@ def write_release(
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
         write_text(inside / FILE, _json(content))
-        described = of_release(inside, graph.schema, release, content["files"], croissant.Credit())
+        described = of_release(inside, released.schema, release, content["files"], croissant.Credit())
         # Not hashed, like cards: a licence or a page may be added to it later.
         write_text(inside / croissant.FILE, _json(described))
         for name, text in {CARD: card, CARD_PAGE: page}.items():

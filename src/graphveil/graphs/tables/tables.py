@@ -465,10 +465,10 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         reader = csv.reader(text)
         start = 1
-        begun = False
+        started = False
         with contextlib.suppress(csv.Error):  # from there on no line can be told
             for fields in reader:
-                begun = begun or bool(fields)
-                if begun:
+                started = started or bool(fields)
+                if started:
                     yield start, fields
                 start = reader.line_num + 1

@@ -94,9 +94,9 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
 def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     import polars
 
-    given = graph.get("ids")
+    node_ids = graph.get("ids")
     named = _names(graph.schema)
-    ids = polars.Series(named["id"], np.arange(graph.num_nodes) if given is None else given).cast(polars.String)
+    ids = polars.Series(named["id"], np.arange(graph.num_nodes) if node_ids is None else node_ids).cast(polars.String)
     nodes = [ids, _label_names(graph).alias(named["label"])]
     if (split := published_split(graph)) is not None:
         part = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")

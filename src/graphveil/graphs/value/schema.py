@@ -128,9 +128,9 @@ class GraphSchema:
         # Mechanisms read blocks by their place: with another width they would ask one column for another.
         require_columns(self.columns)
         if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
-            given = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
+            features = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
             raise InputError(
-                f"columns with features of {given}",
+                f"columns with features of {features}",
                 where="GraphSchema",
                 allowed=f"{width_of(self.columns)} in [0, 1], the width of all blocks",
             )
@@ -203,9 +203,9 @@ OWN_CATEGORY = "own category"
 
 def _missing_words(name: str, value: float | str) -> str:
     text = value if isinstance(value, str) else f"{value:g}"
-    who = "of any feature" if name == "*" else f"of {name}"
+    subject = "of any feature" if name == "*" else f"of {name}"
     meant = "is an answer of its own" if value == OWN_CATEGORY else f"counts as {text}"
-    return f"a missing value {who} {meant}, as declared"
+    return f"a missing value {subject} {meant}, as declared"
 
 
 def schema_from(facts: Mapping[str, Any]) -> GraphSchema:

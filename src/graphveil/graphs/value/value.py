@@ -71,9 +71,9 @@ def make_graph(
         >>> graph.num_nodes
         2
     """
-    given = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
+    parts = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
     extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
-    graph = _graph({**given, **extras}, plain=isinstance(like, PlainGraph))
+    graph = _graph({**parts, **extras}, plain=isinstance(like, PlainGraph))
     _check_features(graph)
     _check_labels(graph)
     node_names(graph)

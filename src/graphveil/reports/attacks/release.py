@@ -52,10 +52,10 @@ def attack_release(
         raise InputError(f"{name} attacks a model, but this is a graph", allowed=PUBLISHED, remedy=remedy)
     if truth is None:
         raise InputError("is required", where="--truth", allowed="the original graph of the release")
-    served, graph = load_plain(release), load_plain(truth, root=data_root)
-    results = {served.release.method: published_edges(graph, served, targets=nodes, seed=seed)}
+    released, graph = load_plain(release), load_plain(truth, root=data_root)
+    results = {released.release.method: published_edges(graph, released, targets=nodes, seed=seed)}
     if plain:
-        results[PLAIN] = published_edges(graph, as_it_is(graph, served), targets=nodes, seed=seed)
+        results[PLAIN] = published_edges(graph, as_it_is(graph, released), targets=nodes, seed=seed)
     return results
 
 

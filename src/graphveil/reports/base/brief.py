@@ -111,11 +111,11 @@ def _claim(guarantee: Guarantee, alike: Sequence[Guarantee]) -> str:
     if guarantee.void:
         return f"NONE, this run protects nobody: {guarantee.void}"
     # An observer without a short name is told in full: a line too long is better than a wrong one.
-    who = SHORT_OBSERVERS.get(guarantee.against.code, guarantee.against.text)
+    observers = SHORT_OBSERVERS.get(guarantee.against.code, guarantee.against.text)
     if math.isinf(guarantee.epsilon):
-        return f"NONE, {who} may learn {_unit(guarantee)} exactly (epsilon = inf)"
+        return f"NONE, {observers} may learn {_unit(guarantee)} exactly (epsilon = inf)"
     less = "" if guarantee.unit.is_person else "not a person but "
-    return f"{less}{_priced(alike)}{_slip(alike)}, against {who}"
+    return f"{less}{_priced(alike)}{_slip(alike)}, against {observers}"
 
 
 def _unit(guarantee: Guarantee) -> str:

@@ -117,9 +117,9 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
     if not plan.exists():
         refuse_used_folder(folder)
         return
-    wanted, stored = json_safe(comparison.to_dict()), read_made_object(plan, remedy=_REMAKE)
+    expected, stored = json_safe(comparison.to_dict()), read_made_object(plan, remedy=_REMAKE)
     # Compared in full: cells under other settings would mix silently with new ones.
-    differing = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
+    differing = sorted(key for key in expected.keys() | stored.keys() if expected.get(key) != stored.get(key))
     if differing:
         raise UsedPathError(
             f"{folder} holds a comparison with other {', '.join(differing)}",

@@ -69,8 +69,8 @@ def read_finished(folder: Path) -> tuple[Row, str]:
     elif (folder / "result.json").is_file():
         record = read_run(folder)
         row, attacked = row_of(record.method, {}, [record]), [folder]
-        how = {key: record.options.get(key) for key in ("source", "seed", "repeats")}
-        tested = f"{how}, {record.options.get('split', 'random')}"
+        options = {key: record.options.get(key) for key in ("source", "seed", "repeats")}
+        tested = f"{options}, {record.options.get('split', 'random')}"
     elif (party := _party_of(folder)) is not None:
         row, tested, attacked = _party(party), f"by {party}", [party, folder]
     else:

@@ -193,8 +193,8 @@ class _Stage:
             unprotected: what an attack found where nothing is protected; the same one is played here.
         """
         # Rivals and ceilings would take most of the minute, and say nothing of what trust buys.
-        how: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
-        result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **how)
+        options: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
+        result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **options)
         scores = result.scores
         if scores.best_control is None or scores.lift is None:
             raise InputError("no control can be trained", where=f"{method} on {self.graph.schema.name}")
@@ -227,11 +227,11 @@ class _Stage:
         members, holdings = partition_graph(self.graph, self.split, SHARES, seed=self.seed)
         chosen: dict[str, Any] = {"mode": GUESSES, "hops": 2, **BUDGETS[GUESSES]}
         setting = Setting.of(members, len(self.graph.schema.classes), **chosen)
-        name, how = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
+        name, options = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
         results: list[AttackResult] = []
         # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
         for unprotected in (True, False):
-            run = simulated(setting, holdings, unprotected=unprotected, name=name, **how)  # type: ignore[arg-type]
+            run = simulated(setting, holdings, unprotected=unprotected, name=name, **options)  # type: ignore[arg-type]
             results.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
         together, alone = _right(head_of(run.holdings))
         return Way(

@@ -277,11 +277,14 @@ def write_parties(
         InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
     """
     names = [party.name for party in facts.parties]
-    for who in certificates:
-        if who not in names:
-            raise InputError(f"a certificate of {who}", where="--certificate", allowed=", ".join(names))
-    identities = {who: new_identity(who) for who in names if who not in certificates}
-    all_certificates = {**{who: identity.certificate for who, identity in identities.items()}, **certificates}
+    for party_name in certificates:
+        if party_name not in names:
+            raise InputError(f"a certificate of {party_name}", where="--certificate", allowed=", ".join(names))
+    identities = {party_name: new_identity(party_name) for party_name in names if party_name not in certificates}
+    all_certificates = {
+        **{party_name: identity.certificate for party_name, identity in identities.items()},
+        **certificates,
+    }
     parties = tuple(replace(party, certificate=all_certificates[party.name].decode()) for party in facts.parties)
     whole = {**OPTIONS, **settings}
     text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
@@ -304,7 +307,7 @@ def write_parties(
         "mode": agreement.setting.protocol.mode,
         "agreement": agreement.hash.hex(),
         "parties": [_introduced(party, party.name in identities) for party in parties],
-        "unsigned": [who for who in names if who not in identities],
+        "unsigned": [party_name for party_name in names if party_name not in identities],
     }
 
 

@@ -203,7 +203,7 @@ def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
         epsilon, keep = rounded_up(setting.privacy.epsilon), setting.guessing.keep
         advice.append(f"at epsilon {epsilon} {keep:.1%} of all guesses are sent as they are")
     if math.isinf(setting.privacy.epsilon_y):
-        who = "all holders are given" if setting.protocol.mode == "guesses" else "the server can learn"
+        subject = "all holders are given" if setting.protocol.mode == "guesses" else "the server can learn"
         names = "" if setting.protocol.mode == "guesses" else " up to their names"
-        advice.append(f"{who} the training labels{names}; epsilon_y=4 would randomize them")
+        advice.append(f"{subject} the training labels{names}; epsilon_y=4 would randomize them")
     return advice

@@ -44,7 +44,7 @@ _NOT_HERE = (
 )
 
 
-def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
+def release_card(released: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
     """Return the card of a released graph: what is protected, what is in it, what it keeps.
 
     Args:
@@ -52,13 +52,13 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
         lift: what training on it showed, if that was tried.
         attacks: for the curator's own card alone: what attacks found; None for the card that is published.
     """
-    release: Release = graph.release
+    release: Release = released.release
     guarantee = release.guarantee
     # Only the folder's name: the path of the curator's disk has no place on a published card.
     typed = f"graphveil attack {shlex.quote(folder.name)} --attack published-edges --truth DATA"
     section = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
     return Card(
-        title=f"Privacy card: {graph.schema.name}, released by {release.method}",
+        title=f"Privacy card: {released.schema.name}, released by {release.method}",
         sentence=f"{claim(guarantee)} {_POST}",
         alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.alarms(guarantee, "release")),
         sections=(
@@ -66,22 +66,22 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
             cards.exposed(words.not_protected(guarantee, release.settings)),
             _lift(lift, folder),
             section,
-            *_content(graph),
+            *_content(released),
             cards.spent(release.ledger),
             _settings(release),
         ),
         matter=front_matter.of_data(
-            front_matter.Subject("release", release.method, graph.schema.name, guarantee, release.version),
-            nodes=int(graph.num_nodes),
-            tables=tables_of(graph),
+            front_matter.Subject("release", release.method, released.schema.name, guarantee, release.version),
+            nodes=int(released.num_nodes),
+            tables=tables_of(released),
         ),
     )
 
 
-def tables_of(graph: Graph) -> tuple[str, ...]:
+def tables_of(released: Graph) -> tuple[str, ...]:
     """Return which tables the folder of a released graph holds, without their ending."""
-    wide = ("features",) if graph.x.is_sparse_csr else ()
-    return ("nodes", "edges", *wide, *(("counts",) if graph.release.counts is not None else ()))
+    wide = ("features",) if released.x.is_sparse_csr else ()
+    return ("nodes", "edges", *wide, *(("counts",) if released.release.counts is not None else ()))
 
 
 def is_release(folder: Path) -> bool:
@@ -97,9 +97,9 @@ def rewrite_card(folder: Path) -> dict[str, str | None]:
     """
     from graphveil.graphs import load_plain
 
-    graph = load_plain(folder)
-    cards.write_card(release_card(graph, folder, lift=read_lift(folder)), folder)
-    about = {"method": graph.release.method, "data": graph.schema.name, "void": graph.release.guarantee.void}
+    released = load_plain(folder)
+    cards.write_card(release_card(released, folder, lift=read_lift(folder)), folder)
+    about = {"method": released.release.method, "data": released.schema.name, "void": released.release.guarantee.void}
     return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
 
 
@@ -112,11 +112,11 @@ def _lift(lift: RunRecord | None, folder: Path) -> Section:
     return Section("Lift over the free baseline", (Paragraph(sentence), Command(typed)))
 
 
-def _content(graph: Graph) -> tuple[Section, ...]:
+def _content(released: Graph) -> tuple[Section, ...]:
     """Return how large the release is, what to mind, and figures of its structure."""
-    release: Release = graph.release
-    edges = counts(graph)
-    size = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} undirected edges"
+    release: Release = released.release
+    edges = counts(released)
+    size = f"{int(released.num_nodes):,} nodes, {edges['edges']:,} undirected edges"
     if edges["made"] is not None:
         size += f", {edges['public']:,} of them public and {edges['made']:,} generated"
     inside = Section("What is in it", (Points((size, *release.notes)),))
@@ -137,11 +137,11 @@ def _settings(release: Release) -> Section:
     return Section("Settings", (Points((text.settings(used), origin)),))
 
 
-def counts(graph: Graph) -> dict[str, int | None]:
+def counts(released: Graph) -> dict[str, int | None]:
     """How many edges a released graph has, and how many of them are public and made; None where none was made."""
-    listed = graph.edge_index.shape[1] // (1 if graph.schema.directed else 2)
-    public = graph.get("public_edges")
-    if public is None or not graph.release.edges:
+    listed = released.edge_index.shape[1] // (1 if released.schema.directed else 2)
+    public = released.get("public_edges")
+    if public is None or not released.release.edges:
         return {"edges": listed, "public": None, "made": None}
     public_count = int(public.sum()) // 2
     return {"edges": listed, "public": public_count, "made": listed - public_count}

@@ -38,13 +38,13 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
     # Read from the published folder, never from the curator's graph: that is why it costs nothing.
     graph = load_plain(folder)
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "settings": SETTINGS,
         "randomness": SecureRandomness(),
         "repeats": REPEATS,
         "progress": progress,
     }
-    result = experiment.run(METHOD, graph, **how)
+    result = experiment.run(METHOD, graph, **options)
     record = RunRecord.from_result(result, options={"seed": 0, "repeats": REPEATS})
     write_text(folder / FILE, to_json(record.to_dict(), indent=2) + "\n")
     return record
