@@ -19,8 +19,8 @@ from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.base.choices import collect
 from graphveil.cli.compare.command import comparison_of
-from graphveil.graphs import NAMES, GraphSchema
-from graphveil.mechanisms.catalogue import catalogue, mechanism_named
+from graphveil.graphs import NAMES
+from graphveil.mechanisms.catalogue import catalogue
 from graphveil.methods import METHODS
 from graphveil.methods.registry import tagged
 from graphveil.reproduction.catalogue import find_exhibit
@@ -247,42 +247,19 @@ def test_every_methods_settings_stand_on_a_page() -> None:
     assert named == set(METHODS) - shared
 
 
-def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
-    from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+def test_every_mechanism_of_features_and_categories_has_its_figures() -> None:
+    from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS
 
-    listed = {
-        row[0].strip("`"): [float(cell.replace(",", "")) for cell in row[1:]]
-        for row in rows("mechanisms", "Feature mechanisms")
-    }
-    assert tuple(listed) == FEATURE_MECHANISMS
-    for name, figures in listed.items():
-        built = []
-        for dimension in (1, 1433):
-            schema = GraphSchema("x", dimension, -1.0, 1.0, ("a", "b"), directed=False, private=(), source="made")
-            built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
-        found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
-        assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
-        assert name in METHODS["lpgnn"].options["mechanism"].help
-
-
-def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1:] for row in rows("mechanisms", "Mechanisms for a category")}
-    assert set(listed) == {info.name for info in catalogue() if info.kind == "labels"}
-    for name, row in listed.items():
-        built = [
-            mechanism_named(name).mechanism(epsilon=epsilon, classes=classes)
-            for classes in (8, 256)
-            for epsilon in (1.0, 2.0, 3.0, 4.0)
-        ]
-        found = [one.law.total_variance for one in built]
-        figures = [float(cell.replace(",", "")) for cell in row]
-        assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
+    categories = [info.name for info in catalogue() if info.kind == "labels"]
+    for page, names in (("feature-mechanisms", FEATURE_MECHANISMS), ("category-mechanisms", categories)):
+        assert re.findall(r"^\| `([\w-]+)` \|", generated(page), re.MULTILINE)[-len(names) :] == list(names)
+    assert all(name in METHODS["lpgnn"].options["mechanism"].help for name in FEATURE_MECHANISMS)
 
 
 def test_settings_of_a_federation_are_those_of_the_program() -> None:
     from graphveil.federation.core.setting import OPTIONS
 
-    listed = {row[0].strip("`"): row[1] for row in rows("federation-settings", "Settings of a federation")}
+    listed = {row[0].strip("`"): row[1] for row in table_of("federation-settings")}
     assert listed == {name: "none" if name == "epsilon" else str(value) for name, value in OPTIONS.items()}
 
 

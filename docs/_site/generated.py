@@ -13,7 +13,10 @@ from sphinx.util.docutils import SphinxDirective
 from commands import cell, plain
 from graphveil.cli.app import build
 from graphveil.federation import KINDS
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
+from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 from graphveil.privacy.statement.registry import CODES
 from graphveil.reports.federation.plan import SENT
 from graphveil.reproduction.catalogue import listing
@@ -133,10 +136,45 @@ def settings(*names: str) -> str:
     return table(("setting", "default", "means"), lines)
 
 
+def feature_mechanisms() -> str:
+    """Return the largest variance of a coordinate, over d, and the bytes of a report, of each feature mechanism."""
+    rows = []
+    for name in FEATURE_MECHANISMS:
+        built = []
+        for dimension in (1, 1433):
+            schema = GraphSchema("x", dimension, -1.0, 1.0, ("a", "b"), directed=False, private=(), source="made")
+            built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
+        variances = [number(mechanism.worst_variance / mechanism.dimension) for mechanism in built]
+        rows.append((f"`{name}`", *variances, number(built[4].report_bytes)))
+    head = ("d = 1, epsilon 1", "2", "4", "8", "d = 1,433, epsilon 1", "2", "4", "8")
+    return table(("`mechanism`", *head, "bytes"), rows)
+
+
+def category_mechanisms() -> str:
+    """Return the variance of all coordinates of the one-hot estimate of each mechanism for a category."""
+    rows = []
+    for name in (info.name for info in catalogue() if info.kind == "labels"):
+        built = [
+            mechanism_named(name).mechanism(epsilon=epsilon, classes=classes)
+            for classes in (8, 256)
+            for epsilon in (1.0, 2.0, 3.0, 4.0)
+        ]
+        rows.append((f"`{name}`", *(number(each.law.total_variance) for each in built), number(built[4].report_bytes)))
+    head = ("8 values, epsilon 1", "2", "3", "4", "256 values, epsilon 1", "2", "3", "4")
+    return table(("mechanism", *head, "bytes"), rows)
+
+
+def number(value: float) -> str:
+    """Return a number with three digits, or all of them before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "assumptions": lambda: codes("assumption"),
     "commands": commands,
+    "category-mechanisms": category_mechanisms,
     "exhibits": exhibits,
+    "feature-mechanisms": feature_mechanisms,
     "messages": messages,
     "mutants": mutants,
     "observers": lambda: codes("observer"),
