@@ -12,7 +12,7 @@ from rich.text import Text
 
 from graphveil.cli.base import choices, near, options
 from graphveil.cli.base.console import emit, working
-from graphveil.cli.base.tables import pairs, rows
+from graphveil.cli.base.tables import listed, pairs, rows
 from graphveil.errors import InputError
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.cost import ASSUMED_DEGREE
@@ -68,17 +68,17 @@ def of_one(data: str, advice: Advice) -> RenderableType:
 
 def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
     rule, lines = advice.rule, [("Trusted", TRUSTS[advice.trust])]
-    lines += _several("Known", (*advice.facts.sentences, _hidden(advice)))
+    lines += listed("Known", (*advice.facts.sentences, _hidden(advice)))
     lines.append(("Why", _reason(advice)))
     if rule is None:
         return lines
     if rule.method is not None:
         lines.append(("Weak where", rule.loses))
-        lines += _several("Measured", [cell.sentence for cell in advice.alike] or ["on no graph like this one"])
+        lines += listed("Measured", [cell.sentence for cell in advice.alike] or ["on no graph like this one"])
         if advice.reached is not None:
             lines.append(("Wanted", advice.reached.sentence))
         lines.append(("Expected lift", _expected_line(advice)))
-        lines += _several("Narrower by", _narrower(advice))
+        lines += listed("Narrower by", _narrower(advice))
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
     lines.append(("Run next", command_of(advice, data) or "nothing"))
@@ -112,10 +112,6 @@ PILOT = "--pilot DATA, a graph like yours that is public or already paid for"
 
 def _hidden(advice: Advice) -> str:
     return f"not read: {', '.join(advice.facts.hidden) or 'nothing is hidden'}"
-
-
-def _several(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    return [(name if index == 0 else "", text) for index, text in enumerate(texts)]
 
 
 def _method(advice: Advice) -> str:
@@ -208,8 +204,8 @@ def _spelt(epsilon: float | None) -> str:
 def answer_of(advice: Advice, data: str) -> dict[str, object]:
     """The advice as JSON values, with the next command."""
     command = question_command(advice, data)
-    more = {} if command is None else {"question_command": command}
-    return {**advice.to_dict(), "command": command_of(advice, data), **more}
+    question_field = {} if command is None else {"question_command": command}
+    return {**advice.to_dict(), "command": command_of(advice, data), **question_field}
 
 
 Trust = Annotated[

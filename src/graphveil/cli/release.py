@@ -150,12 +150,14 @@ def release(
     # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
     with working() as progress, new_output(out, out, say=complain) as folder, opened(engine_choice) as engine:
-        graph = choices.drawn(load_plain(data, data_root, progress=progress, engine=engine), private_share, seed)
+        graph = choices.with_private_share(
+            load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
+        )
         # A release of released data would state its own epsilon and not mention the first.
         refuse_release(graph, method)
         choices.warn_of_size([(method, release_settings)], graph)
         estimator = build_method(method, release_settings, len(graph.schema.classes))
-        warn_of_open_parts(estimator, graph)
+        warn_of_open_parts(estimator.privacy, graph)
         for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
@@ -196,8 +198,8 @@ def find_release(name: str) -> Entry:
     names = tagged(RELEASE)
     if name not in names:
         trains = f"{name} publishes no graph, train it: graphveil train {name} DATA"
-        meant = trains if name in METHODS else near.nearest(name, names)
-        raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=meant)
+        remedy = trains if name in METHODS else near.nearest(name, names)
+        raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=remedy)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 
@@ -220,14 +222,14 @@ def refuse_release(graph: Graph, method: str) -> None:
         )
 
 
-def warn_of_open_parts(estimator: Any, graph: Graph) -> None:
+def warn_of_open_parts(privacy: ReleasePrivacy, graph: Graph) -> None:
     """Warn on stderr of parts that are published unprotected although the owner declares them private.
 
     Args:
-        estimator: the release method, not yet run.
+        privacy: of the release method, not yet run.
         graph: its schema declares what is private.
     """
-    exposed = [part for part in graph.schema.private if part not in estimator.privacy.protected]
+    exposed = [part for part in graph.schema.private if part not in privacy.protected]
     if exposed:
         parts = " and ".join(exposed)
         complain(f"warning: {parts} will be published UNPROTECTED, though {graph.schema.name} declares them private")
@@ -256,18 +258,18 @@ def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: fl
         outlook = outlook_of(privacy, domain, len(graph.schema.classes))
         return f"{'' if outlook.lift else 'warning: '}{outlook.sentence}"
     trials = rehearse(privacy, graph, alternatives(privacy, graph), share=share)
-    mine, best = trials[0], max(trials, key=lambda trial: trial.lift.mean)
+    trial_of_method, best_trial = trials[0], max(trials, key=lambda trial: trial.lift.mean)
     assumed = f"{assumed_neighbours(domain, share):.2g} made private edges a person"
-    sentence = f"expected lift over the public part alone: {mine.sentence}, rehearsed with {assumed}"
-    advice = "" if best is mine else f"{rival_name(best.edges)}: {best.sentence}"
-    if mine.lift.high < 0:
+    sentence = f"expected lift over the public part alone: {trial_of_method.sentence}, rehearsed with {assumed}"
+    advice = "" if best_trial is trial_of_method else f"{rival_name(best_trial.edges)}: {best_trial.sentence}"
+    if trial_of_method.lift.high < 0:
         raise InputError(
             sentence,
             where=f"release {method}",
             remedy=f"{f'take {advice}, ' if advice else ''}give a larger --epsilon-a, or go on with --without-lift",
         )
-    doubt = "" if mine.lift.low > 0 else "warning: "
-    return f"{doubt}{sentence}{f'; recommended is {advice}' if advice else ''}"
+    prefix = "" if trial_of_method.lift.low > 0 else "warning: "
+    return f"{prefix}{sentence}{f'; recommended is {advice}' if advice else ''}"
 
 
 def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
@@ -281,9 +283,9 @@ def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict
     from graphveil.reports.releases.card import counts
 
     about = released.release.to_dict()
-    stated = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
+    fields = {key: about[key] for key in ("method", "settings", "guarantee", "guarantee_sentence", "labels", "notes")}
     return {
-        **stated,
+        **fields,
         "data": released.schema.name,
         "nodes": int(released.num_nodes),
         **counts(released),

@@ -40,8 +40,8 @@ def find_method(name: str, data: str | None = None) -> Method:
     from graphveil.methods import METHODS
 
     if name not in METHODS:
-        meant = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
-        raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=meant)
+        remedy = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
+        raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=remedy)
     return METHODS[name]
 
 
@@ -203,7 +203,8 @@ def load(data: str, source: Source, seed: int, progress: ProgressCallback, engin
     from graphveil.graphs import load_plain
 
     engine_options: dict[str, Any] = {} if engine is None else {"engine": engine}
-    return drawn(load_plain(data, source.data_root, progress=progress, **engine_options), source.private_share, seed)
+    graph = load_plain(data, source.data_root, progress=progress, **engine_options)
+    return with_private_share(graph, source.private_share, seed)
 
 
 def load_parts(data: str, source: Source, seed: int, progress: ProgressCallback) -> GraphParts:
@@ -216,7 +217,7 @@ def load_parts(data: str, source: Source, seed: int, progress: ProgressCallback)
     return parts_of(load(data, source, seed, progress))
 
 
-def drawn(graph: Graph, share: float | None, seed: int) -> Graph:
+def with_private_share(graph: Graph, share: float | None, seed: int) -> Graph:
     """The graph, with a share of its edges drawn as private.
 
     Args:
@@ -296,8 +297,8 @@ def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | Non
         if settings.get("epsilon") is not None:
             continue
         defaults = {key: METHODS[method].options[key].default for key in AXES if key in METHODS[method].options}
-        left = {key: value for key, value in defaults.items() if _finite(value) and key not in settings}
-        missing = [f"{flag(key)} {value:g}" for key, value in left.items()]
+        open_settings = {key: value for key, value in defaults.items() if _finite(value) and key not in settings}
+        missing = [f"{flag(key)} {value:g}" for key, value in open_settings.items()]
         if missing:
             defaulted.append(f"{' and '.join(missing)} for {method}")
     return f"Using defaults: {'; '.join(defaulted)}." if defaulted else None

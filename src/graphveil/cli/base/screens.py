@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.base.tables import columns, pairs, plain, rows
+from graphveil.cli.base.tables import columns, listed, pairs, plain, rows
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.guessing import adversary
 from graphveil.privacy.accounting.printed import rounded_up
@@ -38,8 +38,8 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
         parts += [_lead(record), Text()]
-    if loud := alarmed(record.privacy.guarantee):
-        parts[:0] = [loud, Text()]
+    if alarm := alarmed(record.privacy.guarantee):
+        parts[:0] = [alarm, Text()]
     facts = [
         ("Split", words.split_of(record)),
         *(("Note", note) for note in record.notes),
@@ -67,11 +67,11 @@ def promised_by(model: Any, run: Path) -> RenderableType:
     guarantee: Guarantee = model.guarantee
     declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
     relationship = getattr(model, "epsilon_relationship", None)
-    stated: RenderableType = pairs(promise(guarantee, declared, relationship))
+    lines: RenderableType = pairs(promise(guarantee, declared, relationship))
     if (card := run / MARKDOWN).is_file():
-        stated = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
-    loud = alarmed(guarantee)
-    return Group(loud, stated) if loud else stated
+        lines = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
+    alarm = alarmed(guarantee)
+    return Group(alarm, lines) if alarm else lines
 
 
 def three_lines(
@@ -118,7 +118,7 @@ def promise(
         ("Guarantee", guarantee.sentence()),
         ("Epsilon", words.epsilon_line(guarantee, settings)),
         *([] if relationship is None else [("Connections", words.relationship_line(relationship))]),
-        *(("Not protected" if index == 0 else "", line) for index, line in enumerate(exposed)),
+        *listed("Not protected", exposed),
     ]
 
 
@@ -130,14 +130,14 @@ def _headline(record: RunRecord) -> Text:
     )
 
 
-def voided(reason: str, what: str) -> Text:
+def voided(reason: str, subject: str) -> Text:
     """A loud line: the guarantee is void.
 
     Args:
         reason: why it does not hold.
-        what: "run" or "release".
+        subject: "run" or "release".
     """
-    return _loud(f"VOID: this {what} protects nobody ({printable(reason)})")
+    return _loud(f"VOID: this {subject} protects nobody ({printable(reason)})")
 
 
 def alarmed(guarantee: Guarantee) -> Text | None:
@@ -203,23 +203,23 @@ def planned(plan: Plan, report: str | None = None) -> RenderableType:
     parts: list[RenderableType] = [head, Text()]
     if section:
         parts += [*tables[section](figures), Text()]
-    more, price = "", None
+    list_bytes, relationship = "", None
     if section == "links":
         thinned = figures.mechanism == "degree-preserving"
-        more = f", plus 4 for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
-        price = figures.epsilon_relationship
+        list_bytes = f", plus 4 for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
+        relationship = figures.epsilon_relationship
     by_curator = section in ("curator", "release")
-    sent = [] if by_curator else [("Report", report or f"{plan.report_bytes:,.1f} bytes a person{more}")]
+    report_facts = [] if by_curator else [("Report", report or f"{plan.report_bytes:,.1f} bytes a person{list_bytes}")]
     rivals = " and rivals" if section != "noise_to_signal" and section else ""
     cost = [
         ("Adversary", adversary(plan.guarantee)),
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
-        *sent,
-        *(("Advice" if index == 0 else "", line) for index, line in enumerate(plan.advice)),
+        *report_facts,
+        *listed("Advice", plan.advice),
         *([("Warning", figures.warning)] if section in ("links", "release") and figures.warning else []),
     ]
-    return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
+    return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, relationship), *cost]))
 
 
 def _noise(plan: LocalPlan) -> list[RenderableType]:
@@ -275,7 +275,7 @@ _REPORTERS = {
 def _lists(links: LinkPlan) -> list[RenderableType]:
     """What an epsilon buys in neighbour lists; the true lists are not read."""
     unit = "directed link" if links.mode == "directed" else "relationship"
-    bit, whole = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
+    bit, relationship = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
     ends = (
         f", {rounded_up(links.epsilon_both_ends)} for whether two people are linked" if unit != "relationship" else ""
     )
@@ -283,15 +283,15 @@ def _lists(links: LinkPlan) -> list[RenderableType]:
     facts = pairs(
         [
             ("Who reports", _REPORTERS[links.mode]),
-            ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}{ends}"),
+            ("Price", f"epsilon {bit} for one bit of a list, {relationship} for one {unit}{ends}"),
             ("False entries", f"about {links.false_entries:,.0f} in all, {links.list_of} a list{thinned}"),
         ]
     )
-    true = rows(
+    precision = rows(
         (f"people with (assumed) {unit}s", "true among the entries reported, %"),
         ((degree, percent(share)) for degree, share in links.precision.items()),
     )
-    return [facts, Text(), true, Text("No list has been read: these figures follow from public facts.")]
+    return [facts, Text(), precision, Text("No list has been read: these figures follow from public facts.")]
 
 
 def _ratio(value: float | None) -> str:

@@ -24,6 +24,11 @@ def pairs(facts: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
+def listed(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Facts for `pairs`: several lines under one name, which stands before the first."""
+    return [(name if index == 0 else "", line) for index, line in enumerate(lines)]
+
+
 def columns(*heads: str) -> Table:
     """A plain table without rows; columns of numbers are right-aligned, by their headings."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

@@ -66,14 +66,14 @@ class Dialogue:
         return cls(lambda: sys.stdin.readline() or None, complain, _show)
 
     def completed(
-        self, subject: Subject, typed: Mapping[str, object], prices: Prices
+        self, subject: Subject, given_fields: Mapping[str, object], prices: Prices
     ) -> tuple[dict[str, object], Prices]:
         """Return words, window, least number and prices, completed by the person.
 
         Args:
-            subject: what may be asked, and of whom. typed: fields given as options. prices: given as options.
+            subject: what may be asked, and of whom. given_fields: fields given as options. prices: given as options.
         """
-        fields = dict(typed)
+        fields = dict(given_fields)
         asks_nothing = all(getattr(prices, name) is None for name in PRICES)
         if set(fields) >= {*WORDS, "least"} - {"name"} and not asks_nothing:
             return fields, prices

@@ -85,10 +85,10 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
 
 def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
     """Refuse to train without labels, with the reason."""
-    sent = len(collected.bodies.bits)
+    reports = len(collected.bodies.bits)
     if len(left_out):
         raise InputError(
-            f"{len(left_out):,} of {sent:,} reports were left out as suspects, and no label is left to train on",
+            f"{len(left_out):,} of {reports:,} reports were left out as suspects, and no label is left to train on",
             where=collected.task.name,
             remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
         )

@@ -21,11 +21,11 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
     """The draft, its guarantee and the plan of a method on it."""
     head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
     missing = ", ".join(answer["missing"])
-    after = f"graphveil collect sign {answer['folder']}"
+    next_command = f"graphveil collect sign {answer['folder']}"
     facts = [
         *(("Promised", line) for line in answer["guarantee"]),
         *([("To fill in", missing)] if missing else []),
-        ("Next", f"fill it in, then {after}" if missing else f"read it, then {after}"),
+        ("Next", f"fill it in, then {next_command}" if missing else f"read it, then {next_command}"),
     ]
     if plan is None:
         return Group(head, Text(), pairs(facts))

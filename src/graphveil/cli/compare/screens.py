@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphveil.cli.base.screens import stated, voided
-from graphveil.cli.base.tables import columns, pairs, rows
+from graphveil.cli.base.tables import columns, listed, pairs, rows
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable
@@ -38,8 +38,11 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     for group in page.groups:
         parts += [*_group(page, group, _FACTS if folder is None else str(folder / tables.MARKDOWN)), Text()]
     facts = [("Mind", text) for text in page.cautions]
-    facts += [("Comparable" if index == 0 else "", text) for index, text in enumerate(page.comparable)]
-    facts += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
+    facts += [
+        *listed("Comparable", page.comparable),
+        ("Measured", trust.MEASURED),
+        *(("Note", note) for note in page.notes),
+    ]
     if folder is not None:
         facts.append(("Folder", f"{folder} (table.md, table.csv, table.json, table.html, figure.png, figure.svg)"))
     return Together(*parts, pairs(facts))
@@ -47,8 +50,8 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
 
 def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
     """One group: trust, guarantee in short, figures, other units and attacks."""
-    read = ", ".join(dict.fromkeys(row.collected for row in group.rows))
-    lines = (*promised.three_lines(group, where), ("Data read", read))
+    collected = ", ".join(dict.fromkeys(row.collected for row in group.rows))
+    lines = (*promised.three_lines(group, where), ("Data read", collected))
     head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]
     units = [
         (_priced(group, row), unit["unit"], trust.price_text(unit)) for row in group.rows for unit in row.other_units

@@ -109,7 +109,7 @@ def key(
 def init(
     out: New,
     source: Split = None,
-    holder: Parties = None,
+    holders: Parties = None,
     server: Server = "127.0.0.1:7700",
     port: Port = 7700,
     classes: Classes = None,
@@ -132,15 +132,15 @@ def init(
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation import folders as files
 
-    named_settings = {"mode": mode, "epsilon": epsilon}
+    option_settings = {"mode": mode, "epsilon": epsilon}
     federation_settings = files.settings_from(
-        [*(settings or []), *(f"{key}={text}" for key, text in named_settings.items() if text)]
+        [*(settings or []), *(f"{key}={text}" for key, text in option_settings.items() if text)]
     )
     with new_output(out, out, say=complain) as folder:
         if source is not None:
             facts = files.facts_of(source, port)
         else:
-            facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
+            facts = files.facts_from(server, holders or [], classes, feature_range, directed=directed)
         certificates = files.read_certificates(certificate or [])
         answer = folder.write(
             lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
@@ -235,8 +235,10 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
         if round == 0:
             complain(f"{name}: all parties have started")
         elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
-            paid = f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
-            complain(f"{name}: round {round} of {rounds}{paid}")
+            spent_note = (
+                f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
+            )
+            complain(f"{name}: round {round} of {rounds}{spent_note}")
 
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()

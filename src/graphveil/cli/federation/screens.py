@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base.screens import three_lines
-from graphveil.cli.base.tables import pairs, rows
+from graphveil.cli.base.tables import listed, pairs, rows
 from graphveil.privacy import Guarantee, assume
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import OPENS
@@ -33,8 +33,8 @@ def split(answer: Mapping[str, Any]) -> RenderableType:
     )
     table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
     folder = printable(answer["folder"])
-    after = f"graphveil federation init --from {folder} --out RUN --epsilon E"
-    return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", after)]))
+    next_command = f"graphveil federation init --from {folder} --out RUN --epsilon E"
+    return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", next_command)]))
 
 
 def _columns(holder: Mapping[str, Any]) -> str:
@@ -62,10 +62,13 @@ def created(answer: Mapping[str, Any]) -> RenderableType:
         ),
     )
     facts = [("Folder", answer["folder"])]
-    local = [party["name"] for party in answer["parties"] if party["made"]]
-    if local:
+    created_here = [party["name"] for party in answer["parties"] if party["made"]]
+    if created_here:
         facts.append(
-            ("Keys", f"{', '.join(local)}: created here; give each folder to its party only, over a safe channel")
+            (
+                "Keys",
+                f"{', '.join(created_here)}: created here; give each folder to its party only, over a safe channel",
+            )
         )
     if answer["unsigned"]:
         facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each must read the agreement and run sign"))
@@ -117,9 +120,9 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         *_price(answer),
         ("Labels", _labels(answer)),
         ("Bytes", _bytes_line(answer)),
-        *_led("Advice", answer["advice"]),
+        *listed("Advice", answer["advice"]),
         ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
-        *_led("Assumes", _assumed(answer["guarantee"], answer["mode"])),
+        *listed("Assumes", _assumed(answer["guarantee"], answer["mode"])),
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
     if answer["republish"]:
@@ -182,8 +185,8 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         ("Files", ", ".join(answer["files"])),
     ]
     card = Path(answer["folder"]) / MARKDOWN
-    stated = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
-    return Group(*parts, Text(), table, Text(), stated, Text(), pairs(facts))
+    guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
+    return Group(*parts, Text(), table, Text(), guarantee, Text(), pairs(facts))
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:
@@ -210,7 +213,7 @@ def size(count: float) -> str:
 
 def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The unit of epsilon, and the weaker unit with its warning."""
-    return _led("Unit", map(unit_line, answer["units"]))
+    return listed("Unit", map(unit_line, answer["units"]))
 
 
 def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -220,8 +223,8 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         unchanged = f"a guess is sent as it is with probability {answer['keep']:.3g}"
         other = f"{unchanged}, else as one of the {answer['classes'] - 1} other classes"
         if answer.get("size", 1) > 1:
-            named = f"{answer['size']} of the {answer['classes']} classes are sent"
-            other = f"{named}, among them the guess with probability {answer['keep']:.3g}"
+            categories = f"{answer['size']} of the {answer['classes']} classes are sent"
+            other = f"{categories}, among them the guess with probability {answer['keep']:.3g}"
         if "multiplier" in answer:
             total = f"{rounded_up(answer['epsilon'])} in TOTAL for one person at each holder that guesses"
             trained = f"training: {answer['steps']} gradients, noise {answer['multiplier']:.3g} times the clip; {other}"
@@ -295,12 +298,8 @@ def _lever(answer: Mapping[str, Any]) -> RenderableType:
     return Group(Text("Fewer publications need less noise at the same total:", style="bold"), table)
 
 
-def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name if index == 0 else "", line) for index, line in enumerate(lines)]
-
-
 def _paid(answer: Mapping[str, Any]) -> str:
     if answer["epsilon_total"] is None:
         return "the server publishes no rows"
-    paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
-    return paid.removeprefix("epsilon ")
+    spent_text = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+    return spent_text.removeprefix("epsilon ")

@@ -167,13 +167,13 @@ def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], 
     return send
 
 
-def refuse_unnamed(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> NoReturn:
+def refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> NoReturn:
     """Print which methods are advised for the data, and refuse to train without one.
 
     Args:
         data: the only argument, typed in the place of METHOD; where it names a method, DATA is missing.
         trust: whom the user trusts; None: advice for every trust.
-        root: the data root.
+        data_root: the data root.
         as_json: whether stdout must stay free for a JSON object; a refusal prints none.
 
     Raises:
@@ -189,7 +189,7 @@ def refuse_unnamed(data: str, trust: str | None, root: Path | None, *, as_json: 
         choices.find_method(data)
     if trust is not None:
         require_trust(trust)
-    commands = _advised(data, trust, root, as_json=as_json)
+    commands = _advised(data, trust, data_root, as_json=as_json)
     # An error: a script that forgot the method must not go on as if it had trained.
     raise InputError(
         "no method is named, so nothing was trained",
@@ -198,13 +198,13 @@ def refuse_unnamed(data: str, trust: str | None, root: Path | None, *, as_json: 
     )
 
 
-def _advised(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> list[str]:
+def _advised(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> list[str]:
     """Print the short advice and return the commands in it."""
     from graphveil.graphs import load_parts
     from graphveil.methods.advise.advice import all_trusts
 
     with working() as progress:
-        graph = load_parts(data, root, progress=progress)
+        graph = load_parts(data, data_root, progress=progress)
         every = all_trusts(graph, request_of(data, graph))
     advices = [advice for advice in every if trust in (None, advice.trust)]
     # A command that fails prints no JSON.

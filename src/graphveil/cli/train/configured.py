@@ -225,17 +225,17 @@ def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
             raise _unknown(path, f"{OPTIONS}.{key}", (*run_choices, SOURCE))
         choice = run_choices[key]
         where = f"{path}, {OPTIONS}.{key}"
-        setting = _value(value, choice.kind, where, remedy="change it there, or type the option")
-        if choice.low is not None and setting < choice.low:
+        option_value = _value(value, choice.kind, where, remedy="change it there, or type the option")
+        if choice.low is not None and option_value < choice.low:
             raise InputError(f"{value!r}", where=where, allowed=f"at least {choice.low}")
-        params[choice.parameter] = not setting if choice.parameter == "no_controls" else setting
+        params[choice.parameter] = not option_value if choice.parameter == "no_controls" else option_value
     if "edges" in params:
         # Like DATA: relative to the file.
         params["edges"] = str(path.parent.absolute() / params["edges"])
     return params
 
 
-def _setting(path: Path, method: str, info: Method, key: str, value: Any) -> Any:
+def _setting(path: Path, method: str, info: Method, key: str, value: object) -> Any:
     where = f"{path}, {SETTINGS}.{key}"
     if key not in info.options:
         names = info.options
@@ -244,15 +244,15 @@ def _setting(path: Path, method: str, info: Method, key: str, value: Any) -> Any
         )
     if key in OPEN_WORDS and value == OPEN_WORDS[key]:  # see `choices`
         return None
-    read = _value(value, info.options[key].type, where, remedy=_override(key))
-    beside = path.parent.absolute() / str(read)
-    return str(beside) if info.options[key].file and beside.is_file() else read
+    setting = _value(value, info.options[key].type, where, remedy=_override(key))
+    beside = path.parent.absolute() / str(setting)
+    return str(beside) if info.options[key].file and beside.is_file() else setting
 
 
-def _value(value: Any, kind: type, where: str, *, remedy: str) -> Any:
+def _value(value: object, kind: type, where: str, *, remedy: str) -> Any:
     """A value of a file as ``kind``; a whole number passes as a float."""
     if kind is float and value in ("inf", "-inf"):
-        return float(value)
+        return float(str(value))
     number = kind is float and isinstance(value, int)
     # True is an int in Python, and would pass as one epoch.
     if isinstance(value, bool) is not (kind is bool) or not (number or isinstance(value, kind)):

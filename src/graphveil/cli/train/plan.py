@@ -99,7 +99,7 @@ def search(
     graph: GraphParts,
     goal: Goal,
     pilot: str | None,
-    root: Path | None,
+    data_root: Path | None,
     *,
     degree: float | None,
     progress: ProgressCallback,
@@ -111,7 +111,7 @@ def search(
         data, graph: the data as typed, and its parts.
         goal: the accuracy or lift to reach.
         pilot: a data set or folder that the user declares public or paid for.
-        root: the data root.
+        data_root: the data root.
         degree: publicly known contacts per person.
         progress: receives progress.
     """
@@ -119,7 +119,7 @@ def search(
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.wanted import wanted
 
-    pilot_parts = None if pilot is None else load_parts(pilot, root, progress=progress)
+    pilot_parts = None if pilot is None else load_parts(pilot, data_root, progress=progress)
     # A named set is public; in a folder the owner declares what is private.
     declared = None if is_name(data) else graph.schema.private
     return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)

@@ -35,14 +35,14 @@ _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 Grid = dict[str, Any]
 
 
-def _searches() -> str:
+def _default_searches() -> str:
     """What `tune` searches by default, for each method that has such settings, in one sentence."""
-    alike: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, info in METHODS.items():
         if info.search:
-            tried = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
-            alike.setdefault(tried, []).append(name)
-    return "; ".join(f"{', '.join(names)}: {tried}" for tried, names in alike.items())
+            values_text = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
+            names_of.setdefault(values_text, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {values_text}" for values_text, names in names_of.items())
 
 
 Over = Annotated[
@@ -51,7 +51,7 @@ Over = Annotated[
         "--over",
         metavar="KEY=V1,V2,...",
         help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
-        f"Default, by method: {_searches()}.",
+        f"Default, by method: {_default_searches()}.",
     ),
 ]
 Trials = Annotated[
@@ -157,8 +157,8 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
     from graphveil.methods.runs.search import Search
 
     def search(grid: Grid) -> Search:
-        what = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
-        return what if params["sampler"] is None else replace(what, sampler=params["sampler"])
+        search_settings = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
+        return search_settings if params["sampler"] is None else replace(search_settings, sampler=params["sampler"])
 
     if params["law"] is not None and not search({}).paid(method):
         problem = "applies only where trials have a price"
@@ -190,9 +190,9 @@ def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Gri
     """
     grid: Grid = {}
     for key, values in info.search.items():
-        fits = tuple(value for value in values if key not in settings and _fits(method, {**settings, key: value}))
+        allowed = tuple(value for value in values if key not in settings and _allowed(method, {**settings, key: value}))
         # A single value needs no search.
-        grid |= {key: fits} if len(fits) > 1 else {}
+        grid |= {key: allowed} if len(allowed) > 1 else {}
     if not grid:
         raise InputError(
             "nothing to try" if info.search else f"{method} has no setting that is searched by default",
@@ -202,7 +202,7 @@ def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Gri
     return grid
 
 
-def _fits(method: str, settings: Mapping[str, Any]) -> bool:
+def _allowed(method: str, settings: Mapping[str, Any]) -> bool:
     try:
         choices.refuse_bad_values(method, settings)
     except InputError:
