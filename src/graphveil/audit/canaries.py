@@ -120,7 +120,6 @@ def audit_edge_canaries(
         name: one of `EDGE_CANARIES`.
         epsilon: of one edge.
         guesses: how many of the canaries to guess; fixed beforehand, default half of them.
-        settings: further settings of the method.
 
     Raises:
         InputError: no such method.

@@ -92,7 +92,6 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
     Args:
         name: of a target, or one of `GROUPS`.
         seed: fixes the made data and the noise: what is audited is made up, so its noise protects nobody.
-        progress: hears of every audit.
 
     Raises:
         InputError: no such target.

@@ -72,7 +72,6 @@ class ReportTap:
         """The values are private; how many there are is a setting where each is one user's.
 
         Args:
-            mechanism: the one that was asked.
             arguments: of `randomize`, by name.
         """
         (values,) = (value for name, value in arguments.items() if name not in _PUBLIC)
@@ -84,7 +83,6 @@ class ReportTap:
         """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer.
 
         Args:
-            mechanism: the one that was asked.
             answer: what it gave for the first values.
             first, second: the values of the two runs.
         """
@@ -126,7 +124,6 @@ class SumTap:
         """Rows are public where edges are protected, and part of what is protected where nodes are.
 
         Args:
-            mechanism: the noisy sums.
             arguments: of `perturb`, by name.
         """
         # Cloned: the caller may overwrite the tensor with the next hop before both runs are compared.
@@ -138,7 +135,6 @@ class SumTap:
         """Measure how far the exact sums moved, and the spread of the noise around them.
 
         Args:
-            mechanism: the noisy sums.
             answer: the first run's noisy sums [n, c].
             first, second: edges, rows and hop of the two runs.
         """
@@ -162,7 +158,6 @@ class CountTap:
         """Rows are public, edges are not.
 
         Args:
-            mechanism: the noisy sums.
             arguments: of `perturb`, by name.
         """
         rows, x = arguments["rows"], arguments["x"].detach().clone()
@@ -178,7 +173,6 @@ class CountTap:
         """Measure how far the exact sums moved in the L1 norm, and the log-likelihood ratio of the answer.
 
         Args:
-            mechanism: the noisy sums.
             answer: the first run's noisy sums [n, c].
             first, second: edges and rows of the two runs.
         """
@@ -278,7 +272,6 @@ class DescentTap:
         """Batches are drawn from the same noise in both runs, so that steps and shapes have to agree.
 
         Args:
-            mechanism: the updates of one training.
             arguments: of `add_noise`, by name.
         """
         totals = arguments["totals"]
@@ -289,7 +282,6 @@ class DescentTap:
         """Measure how far the sum moved, in what all samples that may change can move it by.
 
         Args:
-            mechanism: the updates of one training.
             answer: not read: noise is added in place.
             first, second: float64 [P], the sums of the two runs in whole steps.
         """

@@ -92,7 +92,6 @@ def judge(
     """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes.
 
     Args:
-        target: what was audited.
         claimed, delta: what is claimed of it.
         bound: what epsilon is at least.
         false_alarm: the probability that the bound is too high.

@@ -138,7 +138,6 @@ def load_plain(
 
     Args:
         name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
-        root: the data root.
         progress: told the bytes so far while something is fetched.
         engine: works on blocks of rows of a folder's edges.
 
@@ -165,7 +164,6 @@ def load_parts(
 
     Args:
         name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
-        root: the data root.
         download: fetch an absent named set.
         progress: told the bytes so far while something is fetched.
         engine: works on blocks of rows of a folder's edges.
@@ -219,7 +217,6 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
     of their own scaled to 0..1. Everything else that does not fit is refused.
 
     Args:
-        folder: where the files are.
         engine: works on blocks of rows of the edges.
 
     A folder that `write_release` wrote has `graph.release`: guarantee and ledger of what was published.

@@ -189,7 +189,6 @@ def trainer(
 
     Args:
         noise: the source of the privacy noise for a split's number.
-        progress: told how far a run is.
     """
     from graphveil.methods.runs import experiment
     from graphveil.reproduction import federated

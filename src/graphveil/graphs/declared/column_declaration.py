@@ -109,7 +109,6 @@ def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | st
     """Return the table `columns` of a declaration: name -> what `declared_kind` says.
 
     Args:
-        columns: the columns in order.
         missing: column -> what stands for a missing value.
     """
     return {column.name: declared_kind(column.kind, missing.get(column.name)) for column in columns}

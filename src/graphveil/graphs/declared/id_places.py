@@ -74,8 +74,6 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
 
     Args:
         table, column: where the ids stand.
-        people: the ids of the people.
-        engine: works on blocks of rows.
 
     Raises:
         DataError: an id is missing, or nobody's; names the table and the row.

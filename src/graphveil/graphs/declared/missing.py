@@ -122,7 +122,6 @@ def stand_for(name: str, missing: Missing) -> Stand | None:
     """Return what stands for a missing value of a column: of the first pattern that matches; None where nothing does.
 
     Args:
-        name: of the column.
         missing: from `parse_missing`.
     """
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)

@@ -100,8 +100,6 @@ def in_range(
 
     Args:
         table, name: the column, for the refusal.
-        numbers: its values.
-        bounds: the declared range.
         clip: whether values outside are moved to the nearer end; else they are refused with DataError.
     """
     import polars

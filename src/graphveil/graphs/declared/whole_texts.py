@@ -29,12 +29,7 @@ def without_point(texts: polars.Series) -> polars.Series:
 
 
 def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """Return what to do about a value that is no declared name as it is written; None where nothing is near.
-
-    Args:
-        value: of a cell.
-        declared: the names.
-    """
+    """Return what to do about a value that is no declared name as it is written; None where nothing is near."""
     if value.strip() in declared:
         return "remove the spaces around it"
     if (whole := re.sub(_POINT, r"\1", value)) == value:

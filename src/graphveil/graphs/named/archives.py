@@ -31,7 +31,6 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
     """Return the arrays of these names in an npz file; the others are not looked at.
 
     Args:
-        path: the file.
         names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
 
@@ -55,7 +54,6 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
     """Return the array of an npy file.
 
     Args:
-        path: the file.
         largest: the most bytes that it may take.
 
     Raises:
@@ -80,7 +78,6 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     """Return what a gzip file unpacks to.
 
     Args:
-        path: the file.
         largest: the most bytes that it may unpack to.
 
     Raises:

@@ -88,8 +88,6 @@ def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: Progress
 
     Args:
         name: one of `ARRAY_SETS`.
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

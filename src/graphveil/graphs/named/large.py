@@ -38,8 +38,6 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | Non
     """PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node.
 
     Args:
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:
@@ -88,8 +86,6 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | 
     """Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities.
 
     Args:
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:
@@ -117,8 +113,6 @@ def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | N
     """ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
 
     Args:
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

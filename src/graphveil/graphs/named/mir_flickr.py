@@ -43,8 +43,6 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallbac
     A link that is listed as private and as public is private. Every image may have private links.
 
     Args:
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

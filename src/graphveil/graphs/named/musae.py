@@ -79,8 +79,6 @@ def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressC
 
     Args:
         name: facebook or lastfm.
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

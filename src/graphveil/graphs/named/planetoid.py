@@ -87,8 +87,6 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
 
     Args:
         name: cora, citeseer or pubmed.
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

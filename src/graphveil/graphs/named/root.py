@@ -51,7 +51,6 @@ def ensure_files(
         files: their paths inside the folder.
         name: the data set, for messages.
         fetch: writes the files into the folder it is given; None when nothing may be downloaded.
-        progress: told the bytes so far.
 
     Raises:
         MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
@@ -98,9 +97,6 @@ def download(url: str, target: Path, progress: ProgressCallback, *, seconds: flo
     """Download one file, with certificates checked and no connection left hanging.
 
     Args:
-        url: its address.
-        target: where it is written.
-        progress: told the bytes so far.
         seconds: how long to wait for an answer.
 
     Returns:
@@ -130,9 +126,7 @@ def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
     """Take the named files out of an archive, wherever in it they lie, and delete the archive.
 
     Args:
-        archive: a zip file.
         files: the names of the files, without folders.
-        folder: where they go.
 
     Raises:
         BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.

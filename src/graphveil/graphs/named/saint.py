@@ -36,8 +36,6 @@ def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | N
     """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
 
     Args:
-        root: the data root.
-        fetch_absent: download what is absent.
         progress: told the bytes so far while something is downloaded.
 
     Raises:

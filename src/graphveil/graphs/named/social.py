@@ -46,7 +46,6 @@ def social_graph(
 
     Args:
         nodes: n.
-        average_degree: mean degree.
         dimension: d, apps there are.
         classes: communities, of equal expected size.
         homophily: share of edges inside a class.
@@ -122,10 +121,8 @@ def social_edges(
 
     Args:
         labels: int16 [n], the class of each node.
-        classes: how many there are.
         count: edges to draw; fewer come where the graph is too small for them.
         homophily: share of edges inside a class.
-        rng: what draws.
 
     Returns:
         The lower and the higher end of each edge, int32 [count] both.
@@ -189,11 +186,9 @@ def social_features(
 
     Args:
         labels: [n], the class of each node.
-        classes: how many there are.
         dimension: apps there are.
         apps: mean number of draws a person.
         signal: share of draws that depend on the class.
-        rng: what draws.
     """
     from scipy.sparse import csr_matrix
 

@@ -203,8 +203,6 @@ def document(
         description: a few sentences.
         tables: what it holds; files: where that is, all of them with a hash, or none.
         classes: all declared classes in order; they become an enumeration.
-        credit: what its owner says.
-        more: further properties.
     """
     # Croissant's word for data whose files have no hash; without it, a loader asks for one.
     live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}

@@ -40,8 +40,6 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
 
     Args:
         data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
-        root: the data root.
-        credit: what its owner says.
 
     Raises:
         DataError: a file cannot be read, or a release was changed.

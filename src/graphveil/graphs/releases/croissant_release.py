@@ -25,9 +25,6 @@ def of_release(
     """Return the metadata of a published graph.
 
     Args:
-        folder: where its files lie.
-        schema: what is declared about it.
-        release: what it says about itself.
         digests: file -> SHA-256.
         credit: what its owner says; the day and a plain citation stand in for what is not said.
     """

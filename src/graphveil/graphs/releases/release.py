@@ -45,8 +45,6 @@ def write_release(
 
     Args:
         released: the released graph; nothing private is in it any more.
-        path: the new folder.
-        release: what to say about it.
         card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
             written anew.
 

@@ -13,7 +13,6 @@ def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
     """Return the `dimension` numbers of a file.
 
     Args:
-        path: the file.
         dimension: d, the number of scores it must hold.
 
     Raises:

@@ -45,7 +45,6 @@ class LongCsv:
         """Return a csv in parts; None where only a whole reading tells rows from lines, or refuses it.
 
         Args:
-            path: the file.
             lines: of a part.
         """
         with path.open("rb") as raw:
@@ -71,10 +70,6 @@ class LongCsv:
 
     def column(self, name: str, block: Block) -> polars.Series:
         """Return a block of rows of a column; fewer where the file has become shorter.
-
-        Args:
-            name: of the column.
-            block: of rows.
 
         Raises:
             polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.

@@ -50,7 +50,6 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
 
     Args:
         parts: the graph, as `load_parts` gives it.
-        path: the new folder.
 
     Returns:
         The path of the folder.

@@ -119,9 +119,7 @@ class Table:
         Args:
             bad: one truth a row.
             what: what is wrong; may show {column}, and as {value} what stands there.
-            column: the column in question.
             allowed: what would have been accepted.
-            remedy: what to do.
 
         Raises:
             DataError: if any is; names file and line.
@@ -172,8 +170,6 @@ class Table:
 
         Args:
             cells: of a column, as text.
-            name: of the column.
-            declared: the names.
             what: what a cell is not, in messages.
 
         Raises:
@@ -206,9 +202,7 @@ class Table:
         """A column as finite Float64, and how many values were missing (empty, or NaN).
 
         Args:
-            name: of the column.
             stand: what stands for a missing value; None: it is refused.
-            remedy: what to do then.
 
         Raises:
             DataError: a value is missing, not a number or infinite; names file and line.
@@ -238,7 +232,6 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
     """Return the file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
 
     Args:
-        folder: where to look.
         stem: its name without the ending.
         required: refuse a folder without it.
 
@@ -276,7 +269,6 @@ def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
     """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
 
     Args:
-        path: the file.
         in_memory: bytes of a csv that are read whole; None: any number.
 
     Raises:

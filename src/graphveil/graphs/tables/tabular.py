@@ -75,7 +75,6 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     """Read everything but the edges.
 
     Args:
-        nodes: one row a node.
         entries: one row for each sparse feature entry; None: features are columns of `nodes`.
         declared: what is public of them.
         origin: where they came from.
@@ -113,10 +112,8 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
     """Read the edges, block by block; the table is no longer needed afterwards.
 
     Args:
-        edges: one row an edge.
         people: from `read_people`.
         declared: what is public of them.
-        engine: works on blocks of rows.
 
     Raises:
         DataError: names the table and, where there is one, the row.

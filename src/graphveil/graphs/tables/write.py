@@ -37,8 +37,6 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
     their names with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
 
     Args:
-        graph: the graph.
-        path: the new folder.
         format: "csv" or "parquet".
 
     Returns:
@@ -73,8 +71,6 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
     """Write the tables of a graph and its declaration into an empty folder.
 
     Args:
-        graph: the graph.
-        inside: the folder.
         format: "csv" or "parquet".
         release: whether the folder becomes a published graph.
 

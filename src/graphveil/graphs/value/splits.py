@@ -42,7 +42,6 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     """Split the nodes with a known label at random, without looking at the labels themselves.
 
     Args:
-        graph: the graph.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
 

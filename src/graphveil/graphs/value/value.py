@@ -49,7 +49,6 @@ def make_graph(
         x: float32 [n, d], dense or `torch.sparse_csr`.
         edge_index: int64 [2, E] as `normalise_edges` returns it.
         y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
-        schema: the declared facts.
         masks: the published split, any of `MASKS`, each bool [n].
         ids: the user's own node ids, in row order: texts or whole numbers, each once.
         public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.

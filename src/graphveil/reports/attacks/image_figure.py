@@ -43,7 +43,6 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     Args:
         classes: what is written above each image [k].
         rows: name, images [k, height, width] in 0..1, dark where high.
-        note: written below.
     """
     figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
     lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

@@ -55,7 +55,6 @@ def attack_run(
     """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
 
     Args:
-        run: the run folder.
         name: one of `attacks.catalogue.ATTACKS`.
         randomness: of shadow models and reports that are made for the attack.
         truth: where the run was trained on a published graph, or on a collection that was simulated: the graph it was

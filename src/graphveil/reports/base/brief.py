@@ -70,7 +70,6 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
     """Return the three lines.
 
     Args:
-        guarantee: of the run.
         exposed: what is not protected, as cards list it: what stands before a colon says it in short.
         card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.

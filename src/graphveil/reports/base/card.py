@@ -104,7 +104,6 @@ def write_card(card: Card, folder: Path) -> None:
     """Write both forms into a folder, over those that are there.
 
     Args:
-        card: what it says.
         folder: must exist.
 
     Raises:

@@ -52,7 +52,6 @@ def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
     """The figure as PNG on white.
 
     Args:
-        figure: any figure of this module.
         dots_per_inch: resolution.
 
     Returns:
@@ -68,7 +67,6 @@ def svg(figure: Figure, *, background: str | None = None) -> str:
     """The figure as a stand-alone SVG file with text as text.
 
     Args:
-        figure: any figure of this module.
         background: a colour, where the picture is shown on pages whose own nobody knows; None: none.
     """
     buffer = io.StringIO()
@@ -87,7 +85,6 @@ def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
     colour of the text around it; addresses of name spaces, which HTML does not need, are left out.
 
     Args:
-        figure: the picture.
         name: a word no other figure of the page has.
         alt: what the picture shows, for those who do not see it.
     """

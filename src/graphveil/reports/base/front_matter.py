@@ -58,7 +58,6 @@ def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool 
     """Return the front matter of a model's card.
 
     Args:
-        subject: the model.
         metrics: what was measured, where the card tells it.
         covered: whether epsilon covers those figures.
     """
@@ -85,7 +84,6 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
     """Return the front matter of a released graph's card.
 
     Args:
-        subject: the release.
         nodes: how many it has, which anybody can count.
         tables: the names of its parquet files, without the ending; hubs show each.
     """

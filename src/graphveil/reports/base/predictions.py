@@ -79,7 +79,6 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
     Args:
         probabilities: [n, c], a row for each node.
         graph: the graph they are for; its ``ids`` are used where it has them, else row numbers.
-        classes: the c names.
 
     Returns:
         Columns ``id``, ``prediction``, ``probability`` and one ``p(<class>)`` for each class.
@@ -206,7 +205,6 @@ def summary(
 
     Args:
         table: one row for each node, with columns id, prediction and probability.
-        run: folder of the model.
         data: what was predicted on.
         out: the file that holds the rows; None: they are part of the answer.
         note: what the predictions cost.

@@ -123,7 +123,6 @@ def used_settings(settings: Mapping[str, Any], guarantee: Guarantee) -> dict[str
 
     Args:
         settings: of the method, as a run was given them.
-        guarantee: of the run.
     """
     used = dict(settings)
     if used.get("unit", "") is None:
@@ -212,7 +211,6 @@ def protected(guarantee: Guarantee, relationship: float | None = None) -> tuple[
     """What is protected, at which price and against whom, a line each.
 
     Args:
-        guarantee: of the run.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     parts = [part for part in guarantee.parts or (guarantee,) if part.epsilon < math.inf]
@@ -349,7 +347,6 @@ def spent_line(ledger: Ledger, settings: Mapping[str, Any]) -> str:
     """What was spent on each unit of the ledger, in short: ``features 1, labels 2``.
 
     Args:
-        ledger: of the run.
         settings: of the method; an epsilon of infinity declares a part public.
     """
     units = dict.fromkeys(spend.unit for spend in ledger.spends)

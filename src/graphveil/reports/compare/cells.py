@@ -132,7 +132,6 @@ def open_folder(comparison: Comparison, folder: Output) -> None:
     """Make the folder of a comparison, or take up the one that is there.
 
     Args:
-        comparison: what is compared.
         folder: where it lies, checked.
 
     Raises:
@@ -147,7 +146,6 @@ def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str
     """Run the cells that are not finished yet; each is written, whole, as soon as it is.
 
     Args:
-        comparison: what is compared.
         folder: as :func:`open_folder` left it.
         run: runs a cell; also told which of how many it is, in words.
 
@@ -185,11 +183,9 @@ def experimenter(
     """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
 
     Args:
-        graph: the graph value.
         noise: the source of the privacy noise for a cell's seed.
         controls: whether the controls are trained too.
         device: "cpu" or "cuda".
-        progress: told how far the cell is.
         split: who trains, validates and tests, as in ``experiment.run``.
     """
     from graphveil.methods.runs import experiment

@@ -24,7 +24,6 @@ def write(page: Sheet, folder: Path) -> None:
     """Write the tables, ``table.html``, and the figure where anything was scored.
 
     Args:
-        page: the comparison.
         folder: must exist.
 
     Raises:
@@ -78,7 +77,6 @@ def accuracy_chart(page: Sheet, group: Group) -> Chart | None:
 
     Args:
         page: names the score.
-        group: of that page.
     """
     rows = [row for row in group.rows if row.accuracy is not None]
     if not rows or not group.promise.parts:

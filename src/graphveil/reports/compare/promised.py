@@ -13,7 +13,6 @@ def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
     """Heading and text of each line; what is not the same in all rows is told of each method.
 
     Args:
-        group: rows of one promise.
         where: the file that tells every fact in full.
     """
     return (

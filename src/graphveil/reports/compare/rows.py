@@ -32,7 +32,6 @@ class Attacked:
         """The figures of a result, and of the same attack on a plain network.
 
         Args:
-            result: of the method.
             plain: of the network without protection; None where it was not attacked.
         """
         beside = None if plain is None else plain.auc.mean
@@ -165,8 +164,6 @@ def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[s
 
     Args:
         method: says what is read of a person; one that is not known counts as reading everything.
-        guarantee: what was promised.
-        ledger: what was spent.
         settings: features that are not collected have epsilon_x None.
 
     Returns:
@@ -185,7 +182,6 @@ def tabulate(comparison: Comparison, records: Sequence[RunRecord]) -> list[Row]:
     """One row for each method and setting; its score is over the seeds.
 
     Args:
-        comparison: what was compared.
         records: one for each of its cells, in their order.
     """
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunRecord]] = {}
@@ -202,7 +198,6 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
     """The row of records that differ in their seeds alone.
 
     Args:
-        method: its name.
         axes: setting -> value, as varied in the comparison.
         group: at least one; their promises are the same.
     """

@@ -115,7 +115,6 @@ def called(group: Group, row: Row) -> str:
 
     Args:
         group: tells whether rows of one method are alike but for settings.
-        row: of that group.
     """
     name = row.method + (" (VOID)" if row.void else "")
     if row.folder is not None:

@@ -36,7 +36,6 @@ def epsilon_cells(group: Group, row: Row) -> list[str]:
 
     Args:
         group: tells whether any row has a delta.
-        row: of that group.
 
     Returns:
         As many texts as `epsilon_columns` has headings; prices are rounded up.
@@ -51,7 +50,6 @@ def columns(page: Sheet, group: Group) -> list[str]:
 
     Args:
         page: all groups; a column of lifts stands in all tables or in none.
-        group: of that page.
     """
     names = ["method", *epsilon_columns(group), *trust.ASPECTS, f"{page.score}, % (95%)"]
     # Lifts by page, leads by group: rivals share a promise, controls need none.
@@ -64,11 +62,6 @@ def columns(page: Sheet, group: Group) -> list[str]:
 
 def cells(page: Sheet, group: Group, row: Row) -> list[str]:
     """One line of a group's table, as texts.
-
-    Args:
-        page: all groups.
-        group: of that page.
-        row: of that group.
 
     Returns:
         As many texts as `columns` has headings.
@@ -215,7 +208,6 @@ def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     """What a command prints with ``--json``.
 
     Args:
-        page: the comparison.
         folder: where it was written; None: nowhere.
         facts: further fields, put first.
 

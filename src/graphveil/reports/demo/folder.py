@@ -28,7 +28,6 @@ def write(story: Story, path: Path) -> Mapping[str, Any]:
     """Write a story whole or not at all.
 
     Args:
-        story: as it was told.
         path: the folder to make; it must not exist, or be empty.
 
     Returns:

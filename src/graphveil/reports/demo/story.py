@@ -141,7 +141,6 @@ def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: Progr
     Args:
         graph: undirected, n nodes with one label each.
         randomness: of all privacy noise. seed: of splits, weights and the attackers' draws.
-        progress: hears of every training.
 
     Raises:
         InputError: a graph on which a method cannot be trained.

@@ -26,7 +26,6 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
     Args:
         folder: of a release; the record is written into it.
-        progress: told of every epoch.
 
     Raises:
         DataError: the release is incomplete or was changed.

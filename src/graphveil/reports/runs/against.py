@@ -25,10 +25,6 @@ _Side = tuple[str, RunRecord, Found]
 def write_against(run: Path, other: Path) -> Path:
     """Write the page that shows two runs beside each other into the first; it is for their maker alone.
 
-    Args:
-        run: folder of a run.
-        other: folder of another.
-
     Returns:
         The page.
 

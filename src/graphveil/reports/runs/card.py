@@ -108,7 +108,6 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
     """Return the card of a run and of the attacks on it (attack -> attacked -> result).
 
     Args:
-        record: of the run.
         attacks: attack -> attacked -> result; empty where none was run.
     """
     guarantee = record.privacy.guarantee

@@ -102,7 +102,6 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
 
     Args:
         data: name or path of the graph; of a path, only the last part is kept.
-        method: its name.
         now: local time; seconds are kept.
         root: the folder that holds all runs.
     """
@@ -113,7 +112,6 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
     """Write the whole run folder of ``result`` to ``path``.
 
     Args:
-        result: what an experiment returned.
         path: the folder to make; it must not exist, or be empty.
         options: the choices of the run that are no setting of the method (seed, repeats, device).
         graph: what it was trained on, to be drawn; None: the report has no picture.
@@ -178,7 +176,6 @@ def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitSt
 
     Args:
         model: as opened from the run; its ledger is given another account, in place.
-        path: folder of the run.
         more: bytes by which the run grows, at most.
         stack: ends the reservation at the latest.
 

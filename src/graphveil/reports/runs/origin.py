@@ -21,7 +21,6 @@ def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = 
     """Return the graph that a run was trained on, with the same edges drawn as private.
 
     Args:
-        record: of the run.
         data: where the graph lies now; None: where it lay.
         root: the data root; None: the one of the run, while it is there.
 
@@ -71,7 +70,6 @@ def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
     """Return the name or folder of a run's graph, and the data root.
 
     Args:
-        run: its folder.
         root: the data root that was given, if any.
 
     Raises:

@@ -71,7 +71,6 @@ def page_html(record: RunRecord, attacks: Found, picture: Picture | None = None)
     """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
 
     Args:
-        record: of the run.
         attacks: attack -> attacked -> result; empty where none was run.
         picture: the maker's own copy; None for a run of an older version.
     """

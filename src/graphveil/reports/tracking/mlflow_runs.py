@@ -19,7 +19,6 @@ def write(released: Released, place: str | None) -> str:
     """Write one run.
 
     Args:
-        released: what may be told.
         place: a tracking URI; None: what MLFLOW_TRACKING_URI says.
 
     Returns:

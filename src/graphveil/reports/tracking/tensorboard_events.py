@@ -14,7 +14,6 @@ def write(released: Released, place: str | None) -> str:
     """Write one run.
 
     Args:
-        released: what may be told.
         place: the folder of all runs, as `tensorboard --logdir` takes it; None: runs/tensorboard.
 
     Returns:

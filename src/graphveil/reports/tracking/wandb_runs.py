@@ -14,7 +14,6 @@ def write(released: Released, place: str | None) -> str:
     """Write one run.
 
     Args:
-        released: what may be told.
         place: the folder in which `wandb/` is made; None: what WANDB_DIR says, else the working folder.
 
     Returns:
