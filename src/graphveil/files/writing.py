@@ -231,10 +231,10 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
     with writing(path):
         near = next(place for place in (path.absolute().parent, *path.absolute().parents) if place.exists())
         empty = path.is_dir() and not any(path.iterdir())
-        there = path.exists() or path.is_symlink()
+        exists = path.exists() or path.is_symlink()
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
         raise WriteError(f"cannot write in {near}", where=where, remedy="name another folder")
-    if there and not empty:
+    if exists and not empty:
         problem = "is not empty" if path.is_dir() else "is not a folder"
         raise UsedPathError(f"{path} {problem}", where=where, remedy="name a new folder; files are never overwritten")
     # A finished folder is renamed to its place, which replaces an empty one, but none of these.

@@ -115,9 +115,9 @@ def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
 
 def without_gaps(numbers: IntArray) -> IntArray:
     """The same numbers [n], from 0 to below n, counted anew without gaps and in their order."""
-    there = np.zeros(len(numbers), np.bool_)
-    there[numbers] = True
-    return (np.cumsum(there) - 1)[numbers]
+    used = np.zeros(len(numbers), np.bool_)
+    used[numbers] = True
+    return (np.cumsum(used) - 1)[numbers]
 
 
 def _first_of_each(community: IntArray, values: IntArray) -> IntArray:

@@ -65,12 +65,12 @@ def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> In
     count = int(groups.max()) + 1
     sizes = np.bincount(groups[connected], minlength=count)
     sums = np.stack([np.bincount(groups[connected], column, count) for column in rows[connected].T], axis=1)
-    there = np.flatnonzero(sizes)
-    means = sums[there] / sizes[there, None]
+    inhabited = np.flatnonzero(sizes)
+    means = sums[inhabited] / sizes[inhabited, None]
     result = np.empty(len(isolated), np.int64)
-    step = max(1, (1 << 22) // len(there))
+    step = max(1, (1 << 22) // len(inhabited))
     for first in range(0, len(isolated), step):
-        result[first : first + step] = there[np.argmax(rows[isolated[first : first + step]] @ means.T, axis=1)]
+        result[first : first + step] = inhabited[np.argmax(rows[isolated[first : first + step]] @ means.T, axis=1)]
     return result
 
 

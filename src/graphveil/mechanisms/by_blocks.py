@@ -81,10 +81,10 @@ class _ReportsOfBlock:
         values: Any = arrays[0][block.rows] if len(arrays) == 1 else self._sparse(block, *arrays)
         if isinstance(self.mechanism, PrivUnit):
             # A codebook belongs to a person, whatever block that person is in.
-            sent = self.mechanism.randomize(values, randomness=key.stream(), first=block.start)
+            reports = self.mechanism.randomize(values, randomness=key.stream(), first=block.start)
         else:
-            sent = self.mechanism.randomize(values, randomness=key.stream())
-        return type(sent), {name: part.numpy() for name, part in sent.to_tensors().items()}
+            reports = self.mechanism.randomize(values, randomness=key.stream())
+        return type(reports), {name: part.numpy() for name, part in reports.to_tensors().items()}
 
     def _sparse(self, block: Block, starts: Array, columns: Array, entries: Array) -> scipy.sparse.csr_matrix:
         own = starts[block.start : block.stop + 1]

@@ -64,7 +64,7 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
     >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
     ['subset-selection']
     """
-    return [row for epsilon in epsilons for many in answers for row in _ranked(epsilon, many)]
+    return [row for epsilon in epsilons for count in answers for row in _ranked(epsilon, count)]
 
 
 def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[TogetherRow]:

@@ -39,7 +39,7 @@ class MixedReports:
     answers: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        counts = [0 if sent is None else len(sent) for sent in self.answers]
+        counts = [0 if answers is None else len(answers) for answers in self.answers]
         # An answer too many would be read as another person's.
         if self.assigned.ndim != 2 or self.assigned.sum(dim=0).tolist() != counts:
             raise InputError(f"{counts} answers for {tuple(self.assigned.shape)} questions", where="reports")
@@ -49,13 +49,13 @@ class MixedReports:
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
-        sent = {
+        tensors = {
             f"{place}.{key}": part
             for place, reports in enumerate(self.answers)
             if reports is not None
             for key, part in reports.to_tensors().items()
         }
-        return {"asked": self.assigned, **sent}
+        return {"asked": self.assigned, **tensors}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,30 +138,30 @@ class Mixed:
         truths = [part.truth(values) for part in self.parts]
         assigned = np.zeros((len(truths[0]), len(truths)), np.bool_)
         np.put_along_axis(assigned, draw_subsets(*assigned.shape, self.drawn, randomness), True, axis=1)
-        sent = (
+        answers = (
             part.mechanism.randomize(true[people], randomness=randomness) if people.any() else None
             for part, true, people in zip(self.parts, truths, assigned.T, strict=True)
         )
-        return MixedReports(torch.from_numpy(assigned), tuple(sent))
+        return MixedReports(torch.from_numpy(assigned), tuple(answers))
 
     def evidence(self, reports: MixedReports) -> tuple[FloatArray, ...]:
         """log Pr[answer sent | answer] of each question, float64 [n, k]; zeros for those who were not asked it."""
         evidence = []
-        for part, sent, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
+        for part, answers, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
             # Zeros for all answers alike: no evidence, which leaves a posterior as it is.
             each = np.zeros((len(reports), len(part.answers)))
-            if sent is not None:
-                each[people] = part.mechanism.evidence(sent)
+            if answers is not None:
+                each[people] = part.mechanism.evidence(answers)
             evidence.append(each)
         return tuple(evidence)
 
     def estimate(self, reports: MixedReports) -> tuple[FloatArray, ...]:
         """The unbiased estimate of the one-hot answer to each question, float64 [n, k]."""
         estimates = []
-        for part, sent, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
+        for part, answers, people in zip(self.parts, reports.answers, reports.assigned.numpy().T, strict=True):
             each = np.zeros((len(reports), len(part.answers)))
-            if sent is not None:
-                each[people] = part.mechanism.estimate(sent).double().numpy() * (len(self.parts) / self.drawn)
+            if answers is not None:
+                each[people] = part.mechanism.estimate(answers).double().numpy() * (len(self.parts) / self.drawn)
             estimates.append(each)
         return tuple(estimates)
 

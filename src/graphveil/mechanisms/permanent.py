@@ -123,15 +123,15 @@ def permanent_list(
     # A stream for each value of a bit, not for each user: a new friend redraws nothing, and ids keep their place when
     # users join.
     flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
-    sent = true ^ np.where(true, flips[1], flips[0])
+    reported = true ^ np.where(true, flips[1], flips[0])
     # Bits of users for whom this one does not answer are not sent, whatever their draw was.
-    sent[: _first_other(mechanism, user)] = False
-    sent[user] = False
+    reported[: _first_other(mechanism, user)] = False
+    reported[user] = False
     # The whole list is one part: the first list costs epsilon, a second one all that a bit can ever cost, and later
     # ones nothing.
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
     paid = _paid(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
-    return torch.from_numpy(np.flatnonzero(sent).astype(np.int32)), paid
+    return torch.from_numpy(np.flatnonzero(reported).astype(np.int32)), paid
 
 
 def permanent_reports(
@@ -248,8 +248,8 @@ def _bit_by_bit(
     contexts: list[Context] = [(*law, int(column), fraction.tobytes()) for column, fraction in places]
     # Each coordinate has a stream of its own, so a change of one redraws that bit alone.
     bits = [mechanism.law.draw(fractions[:, k], device.stream(*own)) for k, own in enumerate(contexts)]
-    sent = torch.from_numpy(np.concatenate(bits)[None])
-    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), sent), contexts
+    reported = torch.from_numpy(np.concatenate(bits)[None])
+    return MultiBitReports(torch.from_numpy(columns.astype(np.int32)), reported), contexts
 
 
 def _bits_of(mechanism: AdjacencyRR, user: int, named: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:

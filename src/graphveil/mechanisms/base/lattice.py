@@ -150,11 +150,11 @@ class Lattice:
         for start, stop in blocks(*rows.shape, BLOCK):
             below, carry = self.domain.split(rows.block(start, stop), self.steps)
             up = carry.astype(np.float64) / WORDS
-            sent = levels[start:stop].astype(np.int64)
+            reported = levels[start:stop].astype(np.int64)
             with np.errstate(divide="ignore"):  # a value on a grid point is never rounded up: log 0
                 # A mixture over the two roundings, in logs: far out in the noise each branch alone underflows.
-                from_below = np.log1p(-up) + self._log_sent(sent, below)
-                from_above = np.log(up) + self._log_sent(sent, np.minimum(below + 1, self.steps))
+                from_below = np.log1p(-up) + self._log_reported(reported, below)
+                from_above = np.log(up) + self._log_reported(reported, np.minimum(below + 1, self.steps))
             # Coordinates are independent given the vector, so their logarithms add up to that of the whole report.
             result[start:stop] = np.logaddexp(from_below, from_above).sum(axis=1)
         return torch.from_numpy(result)
@@ -188,10 +188,10 @@ class Lattice:
         every = list(itertools.product(levels, repeat=self.domain.dimension))
         return LatticeReports(torch.tensor(every, dtype=torch.int32))
 
-    def _log_sent(self, sent: Levels, origin: Levels) -> FloatArray:
-        """log Pr[report = sent] when the value was rounded to `origin`; the ends collect what was clamped."""
-        distance = np.abs(sent - origin)
-        at_end = (sent == -self.reach) | (sent == self.steps + self.reach)
+    def _log_reported(self, reported: Levels, origin: Levels) -> FloatArray:
+        """log Pr[report = reported] when the value was rounded to `origin`; the ends collect what was clamped."""
+        distance = np.abs(reported - origin)
+        at_end = (reported == -self.reach) | (reported == self.steps + self.reach)
         return np.where(at_end, self.noise.log_tail(np.maximum(distance, 1)), self.noise.log_pmf(distance))
 
     def _check(self, reports: LatticeReports) -> None:

@@ -121,8 +121,8 @@ class ClassCounts:
             pairs: [2, m], u < v, the private edges.
         """
         rows = self.domain.ids
-        sent, true = (table[rows].reshape(-1) for table in (self._open(noisy), self.count(pairs)))
-        return self._noise.log_likelihood(sent, true).sum()
+        reported, true = (table[rows].reshape(-1) for table in (self._open(noisy), self.count(pairs)))
+        return self._noise.log_likelihood(reported, true).sum()
 
     def _open(self, noisy: Counts) -> npt.NDArray[np.int64]:
         table = np.asarray(noisy)

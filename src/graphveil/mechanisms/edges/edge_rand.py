@@ -123,8 +123,8 @@ class EdgeRand(BitFlips):
             released: [2, S], u < v, protected pairs in any order.
             pairs: [2, m], u < v, the private edges.
         """
-        sent, true = self._ranks(released), self._ranks(pairs)
-        wrong = len(sent) + len(true) - 2 * int(contains(true, sent).sum())
+        reported, true = self._ranks(released), self._ranks(pairs)
+        wrong = len(reported) + len(true) - 2 * int(contains(true, reported).sum())
         right = self.domain.size - wrong
         return torch.tensor(wrong * math.log(self.flip) + right * math.log1p(-self.flip), dtype=torch.float64)
 

@@ -45,14 +45,14 @@ class _ListsOfBlock:
     ) -> tuple[int, Ids, npt.NDArray[np.int32]]:
         """Return the first user who sends, how many that one and each after it send, and whom they name."""
         stream = key.stream()
-        sent = flipped(block, true, self.low, stream)
-        users = owners(sent, starts)
+        places = flipped(block, true, self.low, stream)
+        users = owners(places, starts)
         # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
         if thinning is not None:
-            stays = stream.uint64(len(sent)) < thinning[users]
-            sent, users = sent[stays], users[stays]
+            stays = stream.uint64(len(places)) < thinning[users]
+            places, users = places[stays], users[stays]
         first = int(users[0]) if users.size else 0
-        return first, np.bincount(users - first), self.lists.named(sent, users).astype(np.int32)
+        return first, np.bincount(users - first), self.lists.named(places, users).astype(np.int32)
 
 
 def sample_lists(

@@ -120,21 +120,21 @@ class LapGraph:
             released: [2, S], u < v, protected pairs in any order.
             pairs: [2, m], u < v, the private edges.
         """
-        sent, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
-        common = int(contains(true, sent).sum())
+        reported, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
+        common = int(contains(true, reported).sum())
         # Only how many cells of each kind were chosen matters: cells of a kind are exchangeable.
-        largest = len(sent) - common, common
-        rest = size - len(sent) - (len(true) - common), len(true) - common
+        largest = len(reported) - common, common
+        rest = size - len(reported) - (len(true) - common), len(true) - common
         cells = log_probability_of_top_k(largest, rest, self._cell_noise)
-        return torch.tensor(self._log_count(len(sent), len(true)) + cells, dtype=torch.float64)
+        return torch.tensor(self._log_count(len(reported), len(true)) + cells, dtype=torch.float64)
 
-    def _log_count(self, sent: int, true: int) -> float:
+    def _log_count(self, reported: int, true: int) -> float:
         """log Pr[number of released pairs]; the ends collect what was cut."""
         if not self.domain.size:
             return 0.0
-        noise, distance = self._count_noise, np.array([abs(sent - true)])
+        noise, distance = self._count_noise, np.array([abs(reported - true)])
         # Cut at both ends: these two numbers stand for all noise beyond them.
-        at_end = sent in (0, self.domain.size)
+        at_end = reported in (0, self.domain.size)
         return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
 
     def _ranks(self, pairs: Pairs) -> Ids:

@@ -140,12 +140,12 @@ class NeighbourLists:
             reports: of all users.
             true: the places that hold a relationship, ascending.
         """
-        sent, starts = self.open_reports(reports), self.starts
+        reported, starts = self.open_reports(reports), self.starts
 
         def count(places: Ids) -> Ids:
             return np.bincount(owners(places, starts), minlength=self.nodes)
 
-        return count(sent), count(true), count(true[contains(sent, true)])
+        return count(reported), count(true), count(true[contains(reported, true)])
 
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
         """Both rows as checked int64 arrays."""

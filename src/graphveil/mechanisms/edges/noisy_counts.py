@@ -115,9 +115,9 @@ class NoisyCounts:
             noisy: integers [k], what was released.
             counts: integers [k], the true counts.
         """
-        sent, true = _open(noisy, -_LARGEST), _open(counts, 0)
-        require_pairs(len(sent), len(true))
-        return torch.from_numpy(self._noise.log_pmf(sent - true))
+        reported, true = _open(noisy, -_LARGEST), _open(counts, 0)
+        require_pairs(len(reported), len(true))
+        return torch.from_numpy(self._noise.log_pmf(reported - true))
 
     @property
     def _noise(self) -> TwoSided:

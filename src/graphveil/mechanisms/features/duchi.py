@@ -63,8 +63,8 @@ class SignsLaw:
         """
         # The number of signs turned decides the probability, so the outcome is drawn first and then laid over the true
         # signs.
-        sent: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
-        return sent
+        reported: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
+        return reported
 
     def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
         """log Pr[signs], by the number of true signs that each row of signs agrees with.

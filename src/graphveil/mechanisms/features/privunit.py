@@ -162,14 +162,14 @@ class PrivUnit(InRange):
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
         rows = self.open(values)
-        sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
+        codewords, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
             # One word a report, drawn whatever the value is: it fixes the place in the order of closeness, and the
             # value fixes the order.
             places = self.law.places(randomness.uint64(stop - start))
-            sent[start:stop] = self._codeword(places, order, negative)
-        return CodewordReports(torch.from_numpy(sent), torch.from_numpy(books))
+            codewords[start:stop] = self._codeword(places, order, negative)
+        return CodewordReports(torch.from_numpy(codewords), torch.from_numpy(books))
 
     def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
@@ -180,11 +180,11 @@ class PrivUnit(InRange):
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         half, numbers = self.law.codewords // 2, reports.codebooks.numpy()
-        sent = reports.codewords.numpy().astype(np.int64)
-        factors = np.where(sent < half, self.scale, -self.scale) / UNIT
+        codewords = reports.codewords.numpy().astype(np.int64)
+        factors = np.where(codewords < half, self.scale, -self.scale) / UNIT
         result = np.empty((len(reports), self.dimension), np.float32)
         for start, stop in blocks(len(reports), self.dimension + 1):
-            vectors = self._codebooks.vectors(numbers[start:stop], sent[start:stop] % half)
+            vectors = self._codebooks.vectors(numbers[start:stop], codewords[start:stop] % half)
             # The last coordinate only filled the vector up to length 1, and stands for nothing of the value.
             result[start:stop] = vectors[:, :-1] * factors[start:stop, None]
         return result
@@ -203,13 +203,13 @@ class PrivUnit(InRange):
         self._check(reports)
         rows = self.open(values)
         require_pairs(len(reports), rows.shape[0])
-        sent, books = reports.codewords.numpy(), reports.codebooks.numpy()
+        codewords, books = reports.codewords.numpy(), reports.codebooks.numpy()
         half, result = self.law.codewords // 2, np.empty(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
             closest = order[:, : self.law.closest]
             closest = closest + half * np.take_along_axis(negative, closest, axis=1)
-            result[start:stop] = self.law.log_probability((closest == sent[start:stop, None]).any(axis=1))
+            result[start:stop] = self.law.log_probability((closest == codewords[start:stop, None]).any(axis=1))
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:

@@ -193,8 +193,8 @@ class SampledVectors(InRange):
         law, result = self.law, np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
         for start, stop in subset_blocks(rows, self.coordinates):
             below, carry = self.domain.split(rows.at(start, stop, indices[start:stop]), law.steps)
-            sent = levels[start:stop].astype(np.int64)
-            result[start:stop] += law.log_likelihood(sent, below, carry.astype(np.float64) / WORDS)
+            reported = levels[start:stop].astype(np.int64)
+            result[start:stop] += law.log_likelihood(reported, below, carry.astype(np.float64) / WORDS)
         return torch.from_numpy(result)
 
     def variance(self, values: Values) -> Tensor:

@@ -28,11 +28,11 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism:
     >>> best_category(1.0, 8)
     SubsetSelection(epsilon=1.0, classes=8, size=None)
     """
-    many: tuple[CategoryMechanism, ...] = (
+    candidates: tuple[CategoryMechanism, ...] = (
         RandomizedResponse(epsilon=epsilon, classes=classes),
         SubsetSelection(epsilon=epsilon, classes=classes),
         UnaryEncoding(epsilon=epsilon, classes=classes),
     )
-    least = min(mechanism.law.total_variance for mechanism in many)
+    least = min(mechanism.law.total_variance for mechanism in candidates)
     # Equal but for rounding: a set of one class is randomized response.
-    return next(mechanism for mechanism in many if mechanism.law.total_variance <= least * (1 + 1e-9))
+    return next(mechanism for mechanism in candidates if mechanism.law.total_variance <= least * (1 + 1e-9))

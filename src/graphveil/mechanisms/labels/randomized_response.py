@@ -102,14 +102,14 @@ class RandomizedResponse:
             InputError: a label is not a declared class (the row is named), before any is encoded.
         """
         true = open_labels(labels, self.classes)
-        sent = np.empty_like(true)
+        reported = np.empty_like(true)
         width = np.uint64(self.share)
         for start, stop in blocks(len(true), 1, BLOCK):
             # The first (c-1) w outcomes belong to the other classes in order, the rest to the true one.
             drawn = np.minimum(randomness.uint64(stop - start) // width, np.uint64(self.classes - 1))
             other, mine = drawn.astype(np.int64), true[start:stop]
-            sent[start:stop] = np.where(other < self.classes - 1, other + (other >= mine), mine)
-        return LabelReports(torch.from_numpy(sent))
+            reported[start:stop] = np.where(other < self.classes - 1, other + (other >= mine), mine)
+        return LabelReports(torch.from_numpy(reported))
 
     def estimate(self, reports: LabelReports) -> Tensor:
         """The unbiased estimate of the one-hot labels, float32 [n, c]: (one-hot - q) / (p - q)."""
