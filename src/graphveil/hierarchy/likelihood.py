@@ -5,7 +5,7 @@ https://arxiv.org/abs/0811.0484, eq. 2, at the densities that fit best:
 
     L(D) = sum over inner nodes of N chi(e / N),    chi(t) = t ln t + (1 - t) ln(1 - t) <= 0
 
-with e edges among the N pairs of an inner node. It is to be made as large as possible.
+with e edges among the N pairs of an inner node. Larger is better.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
 def predictive_log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike, density: npt.ArrayLike) -> float:
     """The log-likelihood in nats of edges where each pair is an edge with its inner node's density.
 
-    It is at most `log_likelihood`, and -inf where a density says that what is there cannot be.
+    It is at most `log_likelihood`, and -inf where a density rules out what is there.
 
     Args:
         edges: [r], E_r of each inner node.

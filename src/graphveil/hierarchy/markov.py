@@ -125,7 +125,7 @@ def fit_markov(
     # One chain alone may see private edges: the better of two such chains is a choice by private likelihood, and costs
     # again.
     chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
-    # A fixed number of steps: to stop when the trace settles would let private edges decide how long it takes.
+    # A fixed number of steps: stopping when the trace settles would let private edges decide how long it takes.
     _advance(chain, 0, steps, randomness, lambda done: notify(_stage("tree", done, steps)))
     # Only chains that hold no private edge leave a trace: each number of one that does would cost budget.
     traces = np.empty((chains - 1, POINTS))
@@ -186,7 +186,7 @@ def _ignored(_: Progress) -> None:
 
 
 def _touched(pairs: IntArray, nodes: int) -> BoolArray:
-    """Which nodes have an edge; asked of public edges only."""
+    """Which nodes have an edge; for public edges only."""
     result = np.zeros(nodes, np.bool_)
     result[pairs.ravel()] = True
     return result

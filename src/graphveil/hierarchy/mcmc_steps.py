@@ -206,7 +206,7 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
 
 @compiled
 def rearrange(tree: Tree, inner: int, swap: int) -> None:
-    """Do what `gains` was asked about last.
+    """Make the rearrangement that `gains` looked at last.
 
     Args:
         tree: the present tree; changed in place.

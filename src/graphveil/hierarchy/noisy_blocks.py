@@ -21,7 +21,7 @@ from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
 from graphveil.hierarchy.counts import PairTree, lowest_common_ancestors
 
-#: Exact counts [B] in, noisy counts [B] out; called once, and all that leaves the room of what is private.
+#: Exact counts [B] in, noisy counts [B] out; called once, and its result is all that leaves the private side.
 Noise = Callable[[IntArray], npt.ArrayLike]
 
 
@@ -103,8 +103,8 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
     top = topmost_collapsed(tree.left, tree.right, collapse)
     own = top == np.arange(len(top))
-    # A collapsed subtree shares one noisy count. Drawn anew for each node below, as the pseudo-code reads, an edge
-    # would be told once a level.
+    # A collapsed subtree shares one noisy count. Drawn anew for each node below, as the pseudo-code reads, it would
+    # reveal an edge once a level.
     pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
     # A block without protected pairs would publish noise about nothing.
     rows = np.flatnonzero(own & (pairs > 0))[::-1]

@@ -1,8 +1,8 @@
 """A few sampled coordinates of a vector, each rounded to a public grid and then randomized by an integer law.
 
 An entry of [low, high] is rounded at random, without bias, to one of the two input positions around it; a law with
-finitely many inputs and outputs (see `laws`) turns positions into output levels. What holds for the few positions, a
-bound on the ratio of two of them above all, so holds for every input, and every input has the same possible reports.
+finitely many inputs and outputs (see `laws`) turns positions into output levels. So what holds for the few positions,
+above all a bound on the ratio of two of them, holds for every input, and every input has the same possible reports.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class SampledVectors(InRange):
     @property
     def coordinates(self) -> int:
         """k, the coordinates in one report."""
-        # From epsilon and d alone: a number read off the data would be told by the length of every report.
+        # From epsilon and d alone: the length of every report would reveal a number read off the data.
         return self.sampled or self.kind.best(self.epsilon, self.dimension)
 
     @property
@@ -158,7 +158,7 @@ class SampledVectors(InRange):
         law, size = self.law, self.coordinates
         indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
         for start, stop in subset_blocks(rows, size):
-            # Drawn before the entries are read, so that which coordinates are told says nothing of them.
+            # Drawn before the entries are read, so that which coordinates are reported says nothing about them.
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             below, carry = self.domain.split(rows.at(start, stop, columns), law.steps)
             # Rounding is part of the private law: its words are drawn before those of the levels.

@@ -1,4 +1,4 @@
-"""Which mechanism to ask a category with: the one with the least variance at that number of values and that epsilon."""
+"""Which mechanism reports a category: the one with the least variance at its number of values and its epsilon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding
 def best_category(epsilon: float, classes: int) -> CategoryMechanism:
     """The mechanism whose one-hot estimate has the least variance, all coordinates together.
 
-    Of several as good the one with the smallest report. It is chosen from public facts alone.
+    Among equally good ones, the one with the smallest report. It is chosen from public facts alone.
 
     Args:
         epsilon: the budget of one report.
@@ -34,5 +34,5 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism:
         UnaryEncoding(epsilon=epsilon, classes=classes),
     )
     least = min(mechanism.law.total_variance for mechanism in candidates)
-    # Equal but for rounding: a set of one class is randomized response.
+    # Equal up to rounding: a set of one class is randomized response.
     return next(mechanism for mechanism in candidates if mechanism.law.total_variance <= least * (1 + 1e-9))

@@ -24,7 +24,7 @@ Reports = TypeVar("Reports", bound=Sized)
 
 
 class NamingMechanism(ABC, Generic[Reports]):
-    """What subset selection and unary encoding have in common, which is all but the sampler and its reports."""
+    """What subset selection and unary encoding have in common: all but the sampler and its reports."""
 
     epsilon: float
     classes: int

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Homophily is kept inside this range: outside it the estimate is noise or leaves nothing to infer.
 HOMOPHILY = (0.6, 0.9)
-#: A class is never thought rarer than this share of an even split (less what adding up to 1 takes: at most a sixth).
+#: No class is estimated to be rarer than this share of an even split (less what adding up to 1 takes: at most a sixth).
 LEAST_SHARE = 0.2
 #: Public labels are treated as kept with this probability, so that logarithms stay finite.
 MOST_KEPT = 1 - 1e-6

@@ -106,8 +106,8 @@ def choose_logistic(
         strengths: values of C to try, weakest first.
     """
     val_likelihoods = log_channel[:, labels[val]].T
-    # With as many times the strength a search over some of the nodes has the same end but for chance, and that over all
-    # of them begins there.
+    # A search over some of the nodes, its strength raised in proportion, ends in the same place up to chance, and the
+    # search over all nodes begins there.
     some = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
     own, some_likelihoods, val_rows = features[some], log_channel[:, labels[some]].T, features[val]
     tried: list[tuple[float, Logistic, float]] = []

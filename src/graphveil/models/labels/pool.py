@@ -80,7 +80,7 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
 def surely_better(candidate: Tensor, rival: Tensor) -> bool:
     """Return whether the labels are likelier by more than ERRORS standard errors of the difference, label by label.
 
-    What says nothing passes in about one case of forty.
+    An opinion that says nothing passes in about one case of forty.
 
     Args:
         candidate, rival: [m], see `held_out`.

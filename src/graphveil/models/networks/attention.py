@@ -50,7 +50,7 @@ class PairAttention(nn.Module):
         self.sender = nn.Linear(columns, columns, bias=False)
         self.out = nn.Linear(columns, 1)
         self.head = nn.Linear(columns, classes)
-        # Nearly uniform at first: noise alone shall not silence the neighbours.
+        # Nearly uniform at first: noise alone must not silence the neighbours.
         nn.init.constant_(self.out.bias, 2.0)
 
     def weigh(self, x: Tensor, edges: Tensor) -> Tensor:

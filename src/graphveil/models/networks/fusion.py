@@ -76,7 +76,7 @@ class Fusion(nn.Module):
         Returns:
             [n, hidden].
         """
-        # In place: the hidden layer of all nodes is the largest thing here, and each further copy of it is felt.
+        # In place: the hidden layer of all nodes is the largest array here, and each further copy of it costs.
         joined = inputs.linear(self.weight1).add_(self.bias1)
         return joined if z.shape[1] == 0 else joined.addmm_(z, self.beside)
 
