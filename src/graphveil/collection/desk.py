@@ -1,9 +1,9 @@
 """An organiser's folder, and each step of a collection from there: sign, enrol, open, close, export.
 
-organiser.key   what signs; whoever has it can open epochs in the organiser's name
-task.json       the task as it was signed
-collection.db   the database, where it is SQLite's        database    its address, where it is another
-tokens.csv      what enrols people, once each             admin-token what admits to the collector's administration
+organiser.key   signs; whoever has it can open epochs in the organiser's name
+task.json       the signed task
+collection.db   the database, where it is SQLite's        database    the address of any other
+tokens.csv      enrols each person once                   admin-token opens the collector's administration
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
     "organiser.key", "task.json", "collection.db", "database", "tokens.csv", "admin-token",
 )  # fmt: skip
 _PRIVATE = 0o600
-#: What the folder's own steps read and write, the draft and SQLite's log among it: nothing else may take its place.
+#: The names that the folder's own steps read and write, draft and SQLite's log included: nothing else may use them.
 OWN = {
     KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN, TASK, SCHEMA, IDS,
     *(f"{DATABASE}-{part}" for part in ("wal", "shm", "journal")),
@@ -56,10 +56,10 @@ class Desk:
         """Sign the draft and begin the database.
 
         Args:
-            key: of the organiser, where there is one already. database: address of another than SQLite's in the folder.
+            key: of the organiser, where there is one already. database: its address; None: SQLite in the folder.
 
         Returns:
-            Hash of the task, where its database is, and what is promised.
+            The folder, the hash of the task, its signer, and the guarantee.
 
         Raises:
             InputError: the draft lacks something, or was signed before.
@@ -71,23 +71,23 @@ class Desk:
             )
         facts, own = draft.facts(), self.folder / KEY
         unfinished = self.folder / _UNFINISHED
-        # The database first: where it cannot be had, no key lies about that never signed anything.
+        # The database first: where it cannot be opened, no key is left that never signed anything.
         with refusals(str(self.folder)), self._opened(database or self._embedded()) as store:
             signer = read_key(key or own) if key or own.exists() else new_key(own)
             if key is not None and not own.exists():
-                # Every epoch is opened with it.
+                # Every epoch is opened with this key.
                 write_bytes(own, key.read_bytes(), mode=_PRIVATE)
-            # Of a signing that was cut off: nobody has seen it, and the draft may have been edited since.
+            # An interrupted signing left it: nobody has seen that task, and the draft may have been edited since.
             before = unfinished.read_bytes() if unfinished.exists() else None
             if before is not None:
                 store.withdraw(before)
             task = signed_task(facts, signer)
-            # Known before the database is: whenever this ends, signing again finds its own task there and no other's.
+            # On disk before the database: after an interruption anywhere, signing again recognises its own task there.
             write_bytes(unfinished, task.data)
             sync_folder(self.folder)
             store.begin(task, ())
         self._keep_address(database)
-        # Last: a folder with it has all that the other steps need.
+        # Last: a folder with this file has all that the other steps need.
         unfinished.rename(self.folder / SIGNED)
         sync_folder(self.folder)
         facts_of_task = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
@@ -97,15 +97,15 @@ class Desk:
         """Give everybody a token.
 
         Args:
-            out: a csv file to write ids and tokens to, that is not there yet. tokens: a csv file that has them already.
-            url: of the collector, as people reach it: the file gets a link to the page for each.
+            out: a new csv file for ids and tokens. tokens: a csv file that has them already.
+            url: of the collector, as people reach it: the file gets a link to the page for each person.
 
         Raises:
-            InputError: tokens were given before, a file has other ids than the task, or an address that is none.
+            InputError: tokens were given out before, a file has other ids than the task, or an invalid address.
         """
         ids = read_ids(self.folder)
         with self.store() as store:
-            # Every device would refuse the list, after tokens were handed out.
+            # Every device would refuse the list, but only after tokens were handed out.
             if ids_hash(ids) != store.task().ids:
                 raise InputError(f"{IDS} is not the list that was signed", where=str(self.folder), remedy="restore it")
             if tokens is not None:
@@ -115,7 +115,7 @@ class Desk:
             if out is not None and out.name != TOKENS:
                 self._require_free(out)
             drawn = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
-            # Drawn here, so that a file of somebody else's is refused before what follows could remove it.
+            # The first is drawn here: a file that already exists is refused before the code below could remove it.
             head = [next(drawn)]
             try:
                 store.invite(chain(head, drawn))
@@ -124,53 +124,54 @@ class Desk:
                 path.unlink()
                 raise
             if url is not None:
-                # For the link of whoever loses theirs.
+                # For the link of a replaced token.
                 store.keep("url", url.encode())
         return {"people": len(ids), "tokens": str(path), **({} if url is None else {"url": url.rstrip("/")})}
 
     def replace_token(self, id: str, url: str | None = None) -> dict[str, str]:
-        """Give somebody who lost their token another one, and return both, and a link where the address is known.
+        """Replace somebody's lost token; return id and token, and a link where the address is known.
 
         Args:
-            id: of a person who has not enrolled. url: of the collector; None: as everybody's links were made.
+            id: of a person who has not enrolled. url: of the collector; None: the one in everybody's links.
 
         Raises:
-            InputError: as `Store.replace_token`, or an address that is none.
+            InputError: as `Store.replace_token`, or an invalid address.
         """
         with self.store() as store:
             stored = store.setting("url")
             address = stored.decode() if url is None and stored is not None else url
-            # Before the token is replaced: the one that they have must not be lost to a mistyped address.
+            # Before the token is replaced: a mistyped address must not cost the person their old token.
             link = None if address is None else links_at(address, store.task().hash)
             replacement = replaced(store, id)
         return replacement if link is None else {**replacement, "link": link(bytes.fromhex(replacement["token"]))}
 
     def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-        """Close enrolment for an epoch, draw its nonce and let devices know.
+        """Close enrolment for an epoch, draw its nonce and sign the opening.
 
         Args:
             key: the organiser's, where it is kept outside the folder. clock: seconds since 1970.
 
         Raises:
-            InputError: nobody has enrolled, or the epoch before is open, or the key is another one, or the task has
-            closed, or was scrubbed.
+            InputError: nobody has enrolled, the last epoch is still open, the key is another one, the task has closed,
+                or the collection was scrubbed.
         """
         with self.store() as store:
             task, signer = store.task(), read_key(key or self.folder / KEY)
-            # Refused by every device, and the nonce would be spent.
+            # Every device would refuse the opening, and the nonce would be spent.
             if signer.public_key().public_bytes_raw() != task.key:
                 raise InputError("the key is not the one that signed the task", where=str(key or self.folder / KEY))
-            # No device books an answer for it, and no collector takes one.
+            # After it no device books a report, and no collector takes one.
             if clock() >= task.closes:
                 raise InputError(
                     f"the task closed on {moment(task.closes)}",
                     remedy="what was received can be exported; sign another",
                 )
             status = store.status()
-            # An epoch without anybody would end without a report: whoever enrols later joins the next one.
+            # An epoch without people would end without a report: whoever enrols later joins the next one.
             if not status["enrolled"]:
                 raise InputError("nobody has enrolled", remedy="serve the collection and hand out its tokens first")
-            # An epoch whose opening a crash kept from being signed: with another nonce some would be asked anew.
+            # After a crash an epoch may be open without a signed opening: it keeps its nonce, since another one would
+            # assign some people new coordinates.
             if not status["open"] or self._signed_epoch(store) == status["epoch"]:
                 store.open_epoch(secrets.token_bytes(16))
             nonces = store.nonces()
@@ -178,13 +179,13 @@ class Desk:
         return {"epoch": len(nonces), "nonce": nonces[-1].hex(), "enrolled": status["enrolled"]}
 
     def close(self) -> dict[str, Any]:
-        """Freeze the epoch that is open, and forget in which order its reports came.
+        """Freeze the open epoch, and forget in which order its reports came.
 
         Returns:
             Number and hash of the epoch, how many reports it has, and whether their order is forgotten.
 
         Raises:
-            InputError: none is.
+            InputError: no epoch is open.
         """
         from graphveil.collection.service.arrival import forget
 
@@ -194,7 +195,7 @@ class Desk:
             return {"epoch": epoch, "hash": digest.hex(), "received": received, "order_forgotten": forget(store)}
 
     def status(self) -> dict[str, Any]:
-        """Return how far the collection has come."""
+        """Return the state of the collection."""
         with self.store() as store:
             task = store.task()
             facts: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
@@ -207,20 +208,20 @@ class Desk:
             return {**facts, "least": task.least, **status, **counts, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
-        """Write what was collected into a new folder, whole or not at all.
+        """Write the reports into a new folder, whole or not at all.
 
         Args:
             out: the folder. most_links: of one person, see `suspects.inspect`.
 
         Raises:
-            InputError: a name that this folder uses itself; and as `export.export` and `suspects.inspect`.
+            InputError: a name that the collection's folder uses itself; and as `export.export` and `suspects.inspect`.
         """
         from graphveil.collection.export.export import export, read_export
         from graphveil.collection.export.moved import bounds, sentence_of
         from graphveil.collection.export.suspects import inspect
 
         self._require_free(out)
-        # Wherever this one goes: what downloads of processes that were killed have left here.
+        # Removes what the downloads of killed processes have left in this folder.
         sweep(self.folder)
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
         with self.store() as store, new_folder(out) as partial:
@@ -231,30 +232,30 @@ class Desk:
         return {"folder": str(out), **facts, "findings": findings.facts, "forged": forged}
 
     def scrub(self, exported: Path) -> dict[str, Any]:
-        """Forget what reports say, and end the collection; that they were sent, and by whom, stays known.
+        """Delete the bodies of reports and end the collection; that they were sent, and by whom, stays on record.
 
         Args:
-            exported: the folder that keeps them.
+            exported: the folder of an export that keeps them.
 
         Raises:
-            InputError: it is an export of another task, of other epochs than are closed now, or lacks a report; or an
-            epoch is open.
+            InputError: the export is of another task or of other epochs than are closed now, or lacks a report; or an
+                epoch is open.
         """
         from graphveil.collection.export.export import FILES, read_export
 
         collected = read_export(exported)
-        # What was read may be in memory alone, and a power cut would leave it nowhere.
+        # The export may be in memory only, and a power cut would lose it.
         sync_files(exported, FILES)
         with self.store() as store:
             if collected.task.hash != store.task().hash:
                 raise InputError("the export is another collection's", where=str(exported))
-            # Forgotten for good: a report that this export lacks would be nowhere afterwards.
+            # For good: a report that this export lacked would be lost.
             return {"folder": str(self.folder), "forgotten": store.scrub(collected.last), "kept": str(exported)}
 
     @contextmanager
     def store(self) -> Iterator[Store]:
-        """Give the database of a task that was signed."""
-        # Asked first: to open a SQLite file that is not there would make one.
+        """Open the database of a signed task."""
+        # Checked first: opening a missing SQLite file would create it.
         if not (self.folder / SIGNED).is_file():
             raise InputError(f"{self.folder} holds no signed task", remedy="sign it: `graphveil collect sign FOLDER`")
         other = self.folder / ADDRESS
@@ -262,17 +263,17 @@ class Desk:
             yield store
 
     def admin_token(self, store: Store) -> str | None:
-        """Make the token of the administration, once, and return it; None where it was made before.
+        """Make the administration's token once and return it; None where it was made before.
 
         Args:
-            store: keeps its hash alone.
+            store: keeps only its hash.
         """
         from graphveil.collection.store.store import hashed
 
         if store.setting("admin") is not None:
             return None
-        # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet. Of
-        # two processes that start at once the first names the file, and both keep the hash of what it holds.
+        # On disk before its hash is stored: in the other order a crash would leave a hash whose token nobody has. If
+        # two processes start at once, the first names the file, and both store the hash of what it holds.
         path = self.folder / ADMIN
         with suppress(FileExistsError), partial_folder(path) as partial:
             write_bytes(partial / ADMIN, f"{secrets.token_hex(20)}\n".encode(), mode=_PRIVATE)
@@ -284,14 +285,14 @@ class Desk:
         return token
 
     def _require_free(self, out: Path) -> None:
-        # Whatever its case: some disks know one name for both.
+        # In any case of letters: some disks do not distinguish them.
         if out.name.casefold() in {*OWN, _UNFINISHED} and out.parent.resolve() == self.folder.resolve():
             raise InputError(f"{out.name} is a name that the collection's folder uses itself", remedy="take another")
 
     def _keep_address(self, database: str | None) -> None:
         path = self.folder / ADDRESS
         if database is None:
-            # Of a signing that was cut off, with another database.
+            # An interrupted signing with another database may have left one.
             path.unlink(missing_ok=True)
         else:
             # It may hold a password.
@@ -325,7 +326,7 @@ class Desk:
 
 
 def require_extra() -> None:
-    """Raise MissingExtraError where what a collector needs is not installed."""
+    """Raise MissingExtraError where a package that the collector needs is not installed."""
     for name in ("sqlalchemy", "fastapi", "uvicorn"):
         if find_spec(name) is None:
             raise MissingExtraError(

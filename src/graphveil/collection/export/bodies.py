@@ -1,7 +1,7 @@
 """Many bodies of one task at once, as bits.
 
-A body that no device sends is refused, and nothing of it is stored: a flag of 0 with an answer, a class or degree
-beyond the last, a link that its sender does not answer for, bits after the last field.
+A body that no device sends is refused and not stored: a flag of 0 with an answer, a class or degree beyond the last, a
+link that its sender does not answer for, bits after the last field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Bodies:
     """Bodies of equal length.
 
     Args:
-        task: what was asked. bits: uint8 [n, 8 * bytes], 0 or 1. numbers: int64 [n], who sent each.
+        task: of the collection. bits: uint8 [n, 8 * bytes], 0 or 1. numbers: int64 [n], of the senders.
     """
 
     task: Task
@@ -38,44 +38,28 @@ class Bodies:
         """Return bodies of the right length as bits.
 
         Args:
-            task: what was asked. bodies: of ceil(task.bits / 8) bytes each. numbers: int64 [n], who sent each.
+            task: of the collection. bodies: of ceil(task.bits / 8) bytes each. numbers: int64 [n], of the senders.
         """
         rows = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), -(-task.bits // 8))
         return cls(task, np.unpackbits(rows, axis=1), numbers)
 
     def answered(self, place: int) -> BoolArray:
-        """Return who answered a field, [n].
-
-        Args:
-            place: of the field in the task.
-        """
+        """Return who answered the field at a place of the task, [n]."""
         return self.bits[:, self._start(place)].astype(np.bool_)
 
     def answers(self, place: int) -> npt.NDArray[np.uint8]:
-        """Return everybody's bits of a field, uint8 [n, width].
-
-        Args:
-            place: of the field in the task.
-        """
+        """Return everybody's bits of the field at a place of the task, uint8 [n, width]."""
         first = self._start(place) + 1
         return self.bits[:, first : first + self.task.fields[place].width]
 
     def values(self, place: int) -> Numbers:
-        """Return everybody's answer of a field as a number, int64 [n]; of a field of at most 62 bits.
-
-        Args:
-            place: of the field in the task.
-        """
+        """Return everybody's answer of the field at a place, of at most 62 bits, as a number, int64 [n]."""
         bits = self.answers(place)
         worth: Numbers = bits @ (1 << np.arange(bits.shape[1] - 1, -1, -1, dtype=np.int64))
         return worth
 
     def without(self, places: Sequence[int]) -> Bodies:
-        """Return them as if nobody had answered some fields.
-
-        Args:
-            places: of the fields in the task.
-        """
+        """Return the bodies as if nobody had answered the fields at some places of the task."""
         if not places:
             return self
         bits = self.bits.copy()
@@ -84,8 +68,8 @@ class Bodies:
         return replace(self, bits=bits)
 
     def possible(self) -> BoolArray:
-        """Return which of them a device can have sent, [n]."""
-        # All bodies at once: one by one, reading them would cost more than everything else.
+        """Return which bodies a device can have sent, [n]."""
+        # All bodies at once: one by one, they would cost more than everything else.
         possible: BoolArray = np.logical_not(self.bits[:, self.task.bits :].any(axis=1))
         for place, field in enumerate(self.task.fields):
             answered, bits = self.answered(place), self.answers(place)
@@ -102,7 +86,7 @@ class Bodies:
         return np.ones(len(self.bits), np.bool_)
 
     def _not_asked(self, place: int, field: Links) -> BoolArray:
-        """Whether a list names its sender, or in mode "lower" anybody before them."""
+        """Return whose list names its sender or, in mode "lower", anybody before them, [n]."""
         bits, people = self.answers(place), np.arange(field.people)
         own = bits[np.arange(len(bits)), self.numbers].astype(np.bool_)
         if field.mode != "lower":

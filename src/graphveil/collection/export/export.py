@@ -1,14 +1,14 @@
-"""What leaves a collector: a folder with the signed task, who takes part, and everybody's last report.
+"""The export of a collection: a folder with the signed task, everybody's id, and everybody's last report.
 
     task.json          as it was signed
     collection.json    epochs with their hashes, how many were enrolled and answered
     ids.txt            the id of each number, a line each, in JSON
     reports.npz        numbers, epochs, joined [n], salts [n, 16], bodies [n, bytes]: everybody's last report;
-                       leaf_epochs [r], leaves [r, bytes]: of every report what the hash of its epoch is made of
+                       leaf_epochs [r], leaves [r, bytes]: every report's leaf in the hash of its epoch
 
-Nothing in it says at which hour somebody answered, or from where. `read_export` is how it is read. A field that
-somebody leaves out is zeros. Of a field that fewer than the task's least number answered the bits stay in `bodies`,
-since each seal is of a whole body; `read_export` reads them as answered by nobody, and so must any other reader.
+Nothing in it says at which hour somebody answered, or from where. `read_export` reads it. A field that somebody left
+out is zeros. Where fewer people answered a field than the task's least number, its bits stay in `bodies`, since each
+seal is of a whole body; `read_export` treats the field as answered by nobody, and so must any other reader.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Collected:
     """An exported collection.
 
     Args:
-        task: what was asked. ids: of everybody. last: everybody's last report.
-        bodies: the same, as bits; a field that fewer answered than the task's least number is answered by nobody.
-        nonces: by which coordinates were assigned, of each epoch.
-        times: int32 [n, fields], in how many epochs they answered each field. facts: what `collection.json` says.
+        task: of the collection. ids: of everybody. last: everybody's last report.
+        bodies: the same as bits; a field that fewer people answered than the task's least number counts as unanswered.
+        nonces: of each epoch, by which coordinates were assigned.
+        times: int32 [n, fields], in how many epochs they answered each field. facts: of `collection.json`.
     """
 
     task: Task
@@ -66,12 +66,12 @@ class Collected:
 
     @property
     def too_few(self) -> dict[str, int]:
-        """How many answered each kind of field that is left out, because they are fewer than the task's least."""
+        """How many answered each field that is left out because they are fewer than the task's least number."""
         counts: Mapping[str, int] = self.facts.get("answered_each", {})
         return {kind: count for kind, count in counts.items() if 0 < count < self.task.least}
 
     def columns(self, field: Features, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """Return the coordinates that the senders of some bodies were asked for, [rows, m].
+        """Return the coordinates that were assigned to the senders of some bodies, [rows, m].
 
         Args:
             field: the features. rows: places of bodies.
@@ -84,14 +84,14 @@ class Collected:
 
 
 def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
-    """Write everybody's last report of the closed epochs, and return what `collection.json` says.
+    """Write everybody's last report of the closed epochs, and return the facts of `collection.json`.
 
     Args:
-        store: of the collection. folder: that is not there yet, or empty.
-        most_links: of one person, a public fact by which lists are checked; None: nobody knows it.
+        store: of the collection. folder: a new or empty one.
+        most_links: of one person, a public fact by which lists are checked; None: unknown.
 
     Raises:
-        InputError: no epoch is closed, fewer have answered than the task asks for, or the folder holds something.
+        InputError: no epoch is closed, fewer have answered than the task's least number, or the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty", remedy="take another folder")
@@ -101,8 +101,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     last, leaves = store.frozen()
     flags, times = answer_flags(task, last), times_of(last.numbers, leaves)
     answered = int(flags.any(axis=1).sum())
-    # The least number stands in what everybody has agreed to: below it a single person stands out too much. Who sent a
-    # report of nothing hides nobody.
+    # Everybody agreed to the least number: below it a single person stands out too much. An empty report hides nobody.
     if answered < task.least:
         who = "1 person has" if answered == 1 else f"{answered:,} people have"
         raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
@@ -115,10 +114,10 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
         "answered": answered,
         "answered_each": _by_kind(task, flags.sum(axis=0)),
         "most_links": most_links,
-        # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
+        # Of the person who answered most often. Answers can be equal where values were not: changes cannot be counted.
         "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
     }
-    # Ids, and what each of them said: of the owner alone, from the first byte on.
+    # Ids with their reports: readable by the owner only, from the first byte on.
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     with _private(folder / "task.json") as file:
@@ -127,7 +126,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
         file.writelines(json.dumps(id, ensure_ascii=False).encode() + b"\n" for id in store.ids())
     with _private(folder / "reports.npz") as file:
         np.savez(file, **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
-    # Last: a folder without it is one that a crash left, and is not read.
+    # Last: a folder without this file was left by a crash, and is not read.
     with _private(folder / "collection.json") as file:
         file.write(json.dumps(facts, indent=2).encode() + b"\n")
     return facts
@@ -137,7 +136,7 @@ def times_of(numbers: Numbers, leaves: Leaves) -> Times:
     """Return in how many epochs everybody answered each field, int32 [n, fields].
 
     Args:
-        numbers: of everybody who did, ascending. leaves: of every report.
+        numbers: of everybody who reported, ascending. leaves: of every report.
     """
     times = np.zeros((len(numbers), leaves.flags.shape[1]), np.int32)
     np.add.at(times, np.searchsorted(numbers, leaves.numbers), leaves.flags)
@@ -145,12 +144,8 @@ def times_of(numbers: Numbers, leaves: Leaves) -> Times:
 
 
 def answer_flags(task: Task, last: Last) -> Bytes:
-    """Return who answers each field in their last report, 0 or 1 [n, fields].
-
-    Args:
-        task: what was asked. last: the reports.
-    """
-    # Of their own bytes alone: taken apart into bits, a body is eight times as long.
+    """Return who answers each field in their last report, 0 or 1 [n, fields]."""
+    # From the flags' own bytes: as bits, a body is eight times as long.
     return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
 
 
@@ -166,11 +161,11 @@ def read_export(folder: Path) -> Collected:
     """Return an exported collection, each report of it checked against the hash of its epoch.
 
     Args:
-        folder: see above. `collection.json` is the organiser's word: whoever knows the hashes compares them, see
+        folder: see above. The hashes in `collection.json` are the organiser's word: compare them with those of
             `graphveil collect status`.
 
     Raises:
-        DataError: a file is missing or broken, or does not fit the task or a hash.
+        DataError: a file is missing or damaged, or does not match the task or a hash.
     """
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
@@ -201,12 +196,12 @@ def read_export(folder: Path) -> Collected:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Path]:
-    """Turn whatever goes wrong with a file that was on other disks into one error that names it."""
+    """Turn any failure to read a file of unknown origin into one error that names it."""
     try:
         yield path
     except DataError as error:
         raise _unusable(path, error.what) from error
-    # Of any kind: bytes that are no archive, no JSON or no array fail in ways that libraries do not list.
+    # Any exception: bytes that are no archive, no JSON or no array fail in ways that libraries do not list.
     except Exception as error:
         raise _unusable(path, f"cannot be read ({str(error) or type(error).__name__})") from error
 
@@ -230,7 +225,7 @@ def _epochs(facts: Any, task: Task) -> Epochs:
 
 
 def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
-    # Nothing in it is packed: whoever packs a file may have it unpack to any size.
+    # Nothing in it is compressed: a compressed file could unpack to any size.
     *parts, leaf_epochs, rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
     last, leaves = Last(*parts), Leaves(leaf_epochs, rows)
     people, width = len(last.numbers), -(-task.bits // 8)
@@ -250,7 +245,7 @@ def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
 
 
 def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> None:
-    """Refuse reports that are not those of which the hashes of their epochs are made."""
+    """Refuse reports that do not match the hashes of their epochs."""
     _require(bool((leaves.flags <= 1).all() and (leaves.numbers >= 0).all()), "holds leaves that no collector makes")
     _require(bool(np.isin(leaves.epochs, np.arange(1, len(epochs) + 1)).all()), "holds reports of no closed epoch")
     for epoch, (nonce, digest) in enumerate(epochs, start=1):
@@ -258,7 +253,7 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
         _require(
             epoch_hash(task, epoch, nonce, [mine]) == digest, f"holds others than the frozen reports of epoch {epoch}"
         )
-    # By number and epoch, so that the last of each person is what stands before another's.
+    # By number and epoch, so that each person's last report comes right before the next person's.
     order = np.lexsort((leaves.epochs, leaves.numbers))
     numbers = leaves.numbers[order]
     ends = order[np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]]
@@ -274,7 +269,7 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
 
 
 def _require_facts(facts: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
-    """Refuse a description that does not fit the reports."""
+    """Refuse a description that does not match the reports."""
     flags, enrolled, most = answer_flags(task, last), facts["enrolled"], facts["most_links"]
     answered = int(flags.any(axis=1).sum())
     _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")

@@ -1,4 +1,4 @@
-"""How likely a report is under the law that its task declares, whatever the true values are.
+"""How likely a report is under the law that its task declares, for any true values.
 
     a bit of features      1 with probability T / 2^64 to 1 - T / 2^64
     a class                each is sent with probability q to p
@@ -6,9 +6,9 @@
     two ends of a pair     differ with probability 2 p (1 - p), link or not
 
 So a count of m answers lies between two binomial ones in the stochastic order, and where both ends report a pair it is
-known exactly. Each function returns a probability that an honest report meets at most as often as it says: tails of
-binomial counts are exact, sums of unlike bits are bounded (Bernstein), tests of many counts are joined by Fisher's
-chi-square, -2 sum ln P_j, which honest counts stay below since their P_j are uniform at the least.
+known exactly. Each function returns a probability P such that an honest report has a value of at most P at most that
+often: tails of binomial counts are exact, sums of unlike bits are bounded (Bernstein), tests of many counts are joined
+by Fisher's chi-square, -2 sum ln P_j, where honest P_j are at least as large as uniform ones.
 
 Sources: W. Hoeffding, "On the distribution of the number of successes in independent trials", Ann. Math. Stat. 27,
 1956; R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1; S. Boucheron,
@@ -38,7 +38,7 @@ def bit_chances(field: Features) -> tuple[float, float]:
 
 
 def class_chances(field: Label) -> tuple[float, float]:
-    """Return (q, p): how likely another class is sent, and the true one."""
+    """Return (q, p): the probabilities of another class and of the true one."""
     return field.share / WORD, (WORD - (len(field.classes) - 1) * field.share) / WORD
 
 
@@ -74,17 +74,17 @@ def either(first: Chances, second: Chances) -> Chances:
 
 
 def together(chances: Chances) -> float:
-    """Return Fisher's probability of many independent ones.
+    """Return Fisher's probability of many independent tests.
 
     Args:
-        chances: of single tests, each uniform or larger where all is honest.
+        chances: of single tests, each uniform or larger for honest reports.
     """
     logs = np.log(np.maximum(chances, np.finfo(np.float64).tiny))
     return float(stats.chi2.sf(-2 * logs.sum(), 2 * len(logs))) if len(logs) else 1.0
 
 
 def longer(lengths: Counts, trials: Counts, flip: float, most: int) -> Chances:
-    """Return a bound of Pr[a list names so many or more], of people with at most `most` links.
+    """Return a bound of Pr[a list names so many people or more], for people with at most `most` links.
 
     Args:
         lengths: of the lists. trials: for how many people each answers. flip: p. most: links, a public fact.
@@ -96,7 +96,7 @@ def longer(lengths: Counts, trials: Counts, flip: float, most: int) -> Chances:
 
 
 def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
-    """Return how far a list's length is from its mean with probability 1 - 2 rare, whatever the links are.
+    """Return how far from its mean a list's length is at most with probability 1 - 2 rare, for any links.
 
     Args:
         trials: for how many people each answers. flip: p. rare: the probability of more on one side.
@@ -107,12 +107,12 @@ def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
 
 
 def degree_rate(digits: Sequence[int], overflow: int) -> float:
-    """Return r, for which a degree's noise exceeds k with probability r^k at most.
+    """Return r such that a degree's noise exceeds k with probability r^k at most.
 
     Args:
-        digits, overflow: of the task. Digit i is 1 with odds that r^(2^i) is not below.
+        digits, overflow: of the task. Digit i is 1 with odds of r^(2^i) at most.
     """
-    # Independent digits, each no likelier than those of a geometric number: so is their sum no larger.
+    # Independent digits, each no likelier to be 1 than in a geometric number: so their sum is no larger than one.
     logs = [np.log(float(digit) / float(DIGIT - digit)) / 2.0**place for place, digit in enumerate(digits)]
     return float(np.exp(max([*logs, np.log(float(overflow) / float(DIGIT)) / 2.0 ** len(digits)])))
 
@@ -124,7 +124,7 @@ def copies(people: int, sizes: Counts, equal: Chances) -> Chances:
         people: n. sizes: of groups, from 2. equal: the logarithm of the largest probability that given ones are equal.
     """
     ways = special.gammaln(people + 1) - special.gammaln(sizes + 1) - special.gammaln(people - sizes + 1)
-    # 1 / size^2 of it to groups of each size: together they are less than 1.
+    # A share 1 / size^2 for groups of each size: from 2 on these sum to less than 1.
     log_chances: Chances = ways + equal + 2 * np.log(sizes)
     return log_chances
 
@@ -135,6 +135,6 @@ def log_equal(chances: Sequence[float], sizes: Counts) -> Chances:
     Args:
         chances: of one answer's outcomes. sizes: how many answers.
     """
-    # By Hoelder's inequality people with unlike true values are equal less often than people with the same one.
+    # By Hoelder's inequality, people with different true values agree less often than people with the same value.
     log_chances: Chances = special.logsumexp(np.log(chances) * sizes[:, None], axis=1)
     return log_chances

@@ -1,10 +1,10 @@
 """From an exported collection to a trained model, without any truth to measure it by.
 
-    who sent a label   half train, a quarter choose, a quarter are held out of both
-    held out           a share a of their reports agrees with the prediction;  accuracy = (a - q) / (p - q)
+    people with a label   half train, a quarter validate, a quarter are held out
+    held out              a share a of their reports agrees with the prediction;  accuracy = (a - q) / (p - q)
 
-A report names the true class with probability p and each other class with q, whatever was predicted without it, so the
-estimate is unbiased. Reports that trained or chose would agree because they were read.
+A report names the true class with probability p and each other class with q, independently of a prediction made without
+it, so the estimate is unbiased. Reports that trained or validated agree because the model has read them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from graphveil.privacy import SecureRandomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 
-#: What the task says, and nobody says again.
+#: Options that the task fixes.
 _OF_TASK = (
     "epsilon",
     "epsilon_x",
@@ -59,20 +59,20 @@ _OF_TASK = (
     "sampled",
     "queries",
 )
-#: What each method reads; of public edges all but the last.
+#: Methods by the fields that they read; all but those with lists read public edges too.
 #: The first of each is offered first: of labels alone, the one that forged reports move least.
 LABELS_ALONE, WITH_FEATURES = ("label-pool", "label-propagation"), ("lpgnn", "upgnet")
 WITH_LISTS = ("link-beliefs", "list-sums", "links", "solitude")
-#: For what lists with a degree beside them stand, by method.
+#: The mechanism of lists with degrees beside them, by method.
 WITH_DEGREES = {"blink": "degree-and-lists", "dprr": "degree-preserving"}
-#: What must have been asked for each; lists are read with features beside them, or without.
+#: The fields that each method needs; those with lists read features too where there are any.
 _NEEDS = {
     **dict.fromkeys(LABELS_ALONE, (Label.kind,)),
     **dict.fromkeys(WITH_FEATURES, (Features.kind, Label.kind)),
     **dict.fromkeys(WITH_LISTS, (Label.kind, Links.kind)),
     **dict.fromkeys(WITH_DEGREES, (Label.kind, Links.kind, Degree.kind)),
 }
-#: The share of all accuracies between the ends of an interval, from which on it tells next to nothing.
+#: The width from which on an accuracy's interval says next to nothing.
 _WIDE = 0.5
 
 _TIMES = {1: "once", 2: "twice"}
@@ -112,10 +112,10 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
 
 
 def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
-    """Return the reports of an export that are trained on, and what was found amiss among all of them.
+    """Return the reports of an export to train on, and the findings of the checks of all reports.
 
     Args:
-        folder: the export. keep_suspects: whether reports that no device draws are read all the same.
+        folder: the export. keep_suspects: whether reports that no device draws are used all the same.
 
     Raises:
         DataError: a file of it is missing or damaged.
@@ -126,15 +126,15 @@ def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Finding
 
 
 def collected_graph(received: Received, edges: np.ndarray | None = None) -> Graph:
-    """Return what is known of the people: who is linked, and as a label what they sent, -1 where nothing.
+    """Return the graph of the people: public edges, and as labels what they reported, -1 for no report.
 
     Args:
-        received: the reports. edges: public ones, int64 [2, E]; None: none are.
+        received: the reports. edges: public ones, int64 [2, E]; None: there are none.
     """
     edges = np.empty((2, 0), np.int64) if edges is None else edges
     labels = torch.from_numpy(received.labels())
     parts = {"edge_index": torch.from_numpy(edges), "num_nodes": received.people, "y": labels}
-    # No x: there are no features here that a method could read by mistake.
+    # No x: so no method can read features by mistake.
     graph: Any = PlainGraph({**parts, "schema": received.schema, "ids": np.array(received.collected.ids)})
     whole: Graph = graph
     return whole
@@ -154,10 +154,10 @@ def learn(
     """Train a method and its controls on an exported collection.
 
     Args:
-        name: of the method. received: the reports. graph: what `collected_graph` says of their people.
-        settings: of the method, less its budgets, which are the task's. repetition: how often, and how.
-        notes: what else is to be said of the reports. progress: hears of every epoch.
-        engine: where blocks of people are worked on before the training.
+        name: of the method. received: the reports. graph: see `collected_graph`.
+        settings: of the method, without its budgets, which are the task's. repetition: how often, and how.
+        notes: further notes for the result. progress: called after every epoch of training.
+        engine: processes blocks of people before the training.
 
     Raises:
         InputError: a method that does not read what was collected, or budgets beside those of the task.
@@ -197,7 +197,7 @@ class _Run:
     """One repeat.
 
     Args:
-        method: fitted. agreed: 1.0 or 0.0 for each report held out [m], of the method and of each control.
+        method: fitted. agreed: whether each held-out report agrees [m], of the method and of each control.
         seconds: of the fit.
     """
 
@@ -217,7 +217,7 @@ def _run(
     progress: ProgressCallback | None,
     engine: Engine,
 ) -> _Run:
-    # Another split of the same reports: nobody is asked again, so each repeat's account pays for one collection.
+    # Another split of the same reports: nobody reports again, so each repeat accounts for one collection.
     seed = repetition.seed + number
     nodes = split_of(graph, repetition.split, seed)
     method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
@@ -239,7 +239,7 @@ def _run(
 
 
 def participation(received: Received) -> str:
-    """Return in a sentence how many answered what."""
+    """Return a sentence on how many people answered each field."""
     people = received.people
     counts = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
     shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
@@ -248,7 +248,7 @@ def participation(received: Received) -> str:
 
 
 def left_out(received: Received) -> tuple[str, ...]:
-    """Return in a sentence which fields are left out because too few answered them; nothing where none is."""
+    """Return a sentence on the fields that are left out because too few answered them, if any."""
     collected = received.collected
     each = ", ".join(f"{kind}: {count:,}" for kind, count in collected.too_few.items())
     if not each:
@@ -257,7 +257,7 @@ def left_out(received: Received) -> tuple[str, ...]:
 
 
 def vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
-    """Return in a sentence that an accuracy tells next to nothing; nothing where it tells something.
+    """Return a sentence on an accuracy whose interval is too wide to say anything, if it is.
 
     Args:
         accuracy: of the method. held_out: labels that judged it.
@@ -272,10 +272,10 @@ def vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
 
 
 def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> tuple[str, ...]:
-    """Return in a sentence whose estimates lie where no accuracy can be, so that others are shown; nothing where none.
+    """Return a sentence on estimates outside 0 to 1, which are shown as the nearer end, if there are any.
 
     Args:
-        runs: 1.0 or 0.0 for each report held out, of the method and of each control. keep, flip: p and q of a report.
+        runs: agreement with each held-out report, of the method and of each control. keep, flip: p and q of a report.
     """
     agreed = {label: float(np.mean([run[label].mean() for run in runs])) for label in runs[0]}
     ends = {"below 0 %": [label for label, share in agreed.items() if share < flip]}
@@ -285,7 +285,7 @@ def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -
 
 
 def repeated_answers(received: Received) -> tuple[str, ...]:
-    """Return in a sentence how often people answered, and what that was priced at; nothing where each did once."""
+    """Return a sentence on how often people answered and how that is priced, where some answered more than once."""
     times_answered = received.times_answered()
     if all(often == 1 for counts in times_answered.values() for often in counts):
         return ()
@@ -297,7 +297,7 @@ def repeated_answers(received: Received) -> tuple[str, ...]:
 
 
 def _of_one(received: Received) -> str:
-    """Say what one person can have paid at most, where a sum over fields of the most asked people is more than that."""
+    """Return the most that one person can have paid, where it is less than the sum of each field's largest price."""
     most, paid = received.most_of_one(), received.paid().times
     fields = received.collected.task.fields
     apart = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
@@ -312,14 +312,14 @@ def _often(counts: Mapping[int, int]) -> str:
 
 
 def estimated(agreement: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
-    """Return the accuracy on true labels behind an agreement with reports, ends brought back to where shares are.
+    """Return the accuracy on true labels behind an agreement with reports, cut to the range of accuracies.
 
     Args:
-        agreement: the agreement, or a difference of two. keep, flip: p and q of a report.
+        agreement: with reports, or a difference of two. keep, flip: p and q of a report.
     """
     start, least = (0.0, -1.0) if difference else (flip, 0.0)
 
-    # Beyond the ends lies chance alone, and no truth: bringing a figure back never takes it further from one.
+    # Only chance leads beyond the ends: cutting a figure never takes it further from the truth.
     def true(share: float) -> float:
         return min(max((share - start) / (keep - flip), least), 1.0)
 
@@ -338,33 +338,33 @@ def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, fl
     controls = {label: score for label, score in every.items() if label != name}
     best, lift = max(controls, key=lambda label: controls[label].mean) if controls else None, None
     if best is not None:
-        # Paired: both were judged by the same reports, whose noise cancels where they predict alike.
+        # Paired: the same reports judged both, so their noise cancels where the predictions agree.
         pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
         lift = estimated(interval(pairs, difference=True), keep, flip, difference=True)
     return Scores(every[name], controls, None, best, lift)
 
 
 def require_able(name: str, received: Received) -> None:
-    """Refuse a method that does not read what was asked.
+    """Refuse a method that does not read exactly the fields of the task.
 
     Args:
         name: of the method. received: the reports.
 
     Raises:
-        InputError: naming the methods that do.
+        InputError: with the methods that do.
     """
     field_kinds = [field.kind for field in received.collected.task.fields]
     kinds = set(field_kinds)
     lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
     methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
-    # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
+    # A field that was sent and is not read was sent all the same: the method's guarantee would leave it out.
     if name not in able or kinds - set(methods):
         raise InputError(_unable(name, field_kinds), where=received.schema.name, allowed=", ".join(able))
 
 
 def _unable(name: str, field_kinds: Sequence[str]) -> str:
-    """Say why a method does not train on what was asked: something it needs is missing, or it reads less."""
+    """Return why a method does not train on these fields: one that it needs is missing, or it does not read all."""
     needs = _NEEDS.get(name)
     if needs is None:
         return f"{name} trains on no reports of devices"
@@ -379,7 +379,7 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
     """Return the settings with the budgets of the task.
 
     Raises:
-        InputError: a budget was given that is another one, or the task asks for other things than the method reads.
+        InputError: a budget other than the task's was given, or the method does not read the task's fields.
     """
     require_able(name, received)
     privacy = received.privacy()
@@ -390,7 +390,7 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
         links = received.links_privacy(WITH_DEGREES.get(name, "lists"))
         budgets |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
         budgets |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
-    # The same once more is what the file of an earlier run holds.
+    # The file of an earlier run may repeat the task's budgets.
     conflicts = [key for key in _OF_TASK if key in settings and (key not in budgets or settings[key] != budgets[key])]
     if conflicts:
         raise InputError(
@@ -400,7 +400,7 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
 
 
 def reads_lists(name: str) -> bool:
-    """Whether a method reads neighbour lists, and so no public edges."""
+    """Return whether a method reads neighbour lists, and so no public edges."""
     return name in WITH_LISTS or name in WITH_DEGREES
 
 

@@ -1,4 +1,4 @@
-"""How far forged reports can move what a server computes, whatever they say: bounds to be printed beside results.
+"""Bounds on how far forged reports of any content can move a server's results, to be printed beside them.
 
     of n reports k are replaced, k = share n rounded up:
 
@@ -8,12 +8,12 @@
     a person's links       k / (1 - 2 p)                                      one bit a report, worth 1 / (1 - 2 p)
     labels that train      v: margin_v <= 2 (P^K 1_F)_v                       targets argmax P^K Y' of LPGNN
 
-g = 1 / (1 - 2 T / 2^64). K is how many forgers are asked for one of d coordinates: assigned ones, so that it is no more
-than a binomial count exceeds once in 10^6 for any of them. Of forgers who choose, K is k, and the bound far larger.
-The last is of forgers at random places F, who send any labels: a report that goes from one class to another moves the
-difference of two by twice its weight. The largest share of `PLACINGS` placings is exceeded by one more placing once in
-`PLACINGS` + 1, as any of them is the largest as often. Accuracy of a trained network has no such bound: it is measured
-(benchmarks/README.md, "Forged reports").
+g = 1 / (1 - 2 T / 2^64). K is how many forgers report one of the d coordinates: these are assigned, so K is a quantile
+that a binomial count exceeds for any coordinate once in 10^6. If forgers chose, K would be k, and the bound far larger.
+The last bound is for forgers at random places F, who send any labels: a report that moves from one class to another
+moves their difference by twice its weight. One more placing exceeds the largest share of `PLACINGS` placings with
+probability 1 / (`PLACINGS` + 1), since each is the largest equally often. The accuracy of a trained network has no such
+bound: it is measured (benchmarks/README.md, "Forged reports").
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from graphveil.device.task import Task
 from graphveil.errors import InputError
 
 Masks = npt.NDArray[np.bool_] | npt.NDArray[np.float64]
-#: The share of forged reports that is printed, and for how many placings labels are looked at.
+#: The share of forged reports for which bounds are printed, and the number of random placings.
 PRINTED, PLACINGS = 0.05, 100
-#: Where it is told what forged reports cost on published graphs.
+#: The page with the measured effects on published graphs.
 MEASURED = "docs/how-to/forged-reports.md"
-#: Placings that are looked at together: more would take memory and save no time.
+#: Placings that are computed together: more would take memory and save no time.
 _TOGETHER = 10
 
 
@@ -48,7 +48,7 @@ class Bound:
     """How far one result can be moved.
 
     Args:
-        what: is moved. most: by at most so much. unit: of it.
+        what: the result. most: the bound. unit: of it.
     """
 
     what: str
@@ -63,10 +63,10 @@ class Bound:
 
 
 def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...]:
-    """Return how far a share of forged reports moves what is computed of a collection.
+    """Return how far a share of forged reports can move the results of a collection.
 
     Args:
-        task: what was asked. reports: n, how many came. share: of them.
+        task: of the collection. reports: n, how many came. share: of them.
 
     Raises:
         InputError: a share outside 0 to 1, or no reports.
@@ -97,13 +97,13 @@ def of_class(field: Label, reports: int, forged: int) -> float:
 
 
 def worth(field: Features) -> float:
-    """Return s, what one report of a coordinate adds to its sum over people, or takes from it."""
+    """Return s, by which one report of a coordinate raises or lowers its sum over people."""
     least, largest = law.bit_chances(field)
     return len(field.names) / field.sampled * (field.high - field.low) / 2 / (largest - least)
 
 
 def on_average(field: Features, reports: int, forged: int) -> float:
-    """Return the bound of an averaged feature, on average over who is asked for it and whose reports are forged.
+    """Return the bound of an averaged feature, on average over assigned coordinates and forgers.
 
     Args:
         field: the features. reports: n. forged: k.
@@ -126,11 +126,11 @@ def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False)
 def may_change(
     spread: sp.csr_matrix, labels: npt.NDArray[np.int64], classes: int, hops: int, forgers: Masks
 ) -> npt.NDArray[np.bool_]:
-    """Return whose target argmax (P^K Y')_v some labels of the forgers could change, for each placing [n, r].
+    """Return whose target argmax (P^K Y')_v forged labels could change, for each placing [n, r].
 
     Args:
         spread: P [n, n], no entry below 0. labels: [n] as reported, -1 for none. classes: c. hops: K.
-        forgers: masks [n, r], a column a placing, or which part of a report each forges.
+        forgers: masks [n, r], a column for each placing, or the part of a report that each forges.
     """
     votes = np.zeros((len(labels), classes))
     votes[labels >= 0, labels[labels >= 0]] = 1.0
@@ -151,7 +151,7 @@ def of_targets(
         spread, labels, classes, hops: as `may_change`. share: of the reports of labels.
     """
     sent = np.flatnonzero(labels >= 0)
-    # Of public numbers alone: the placings are the same for the same people, whatever they said.
+    # Seeded by public numbers only: the placings do not depend on the reports.
     draws, most = np.random.default_rng([len(labels), 0xF4]), 0.0
     for _ in range(PLACINGS // _TOGETHER):
         forgers = np.zeros((len(labels), _TOGETHER), np.bool_)
@@ -162,6 +162,6 @@ def of_targets(
 
 
 def sentence_of(movements: tuple[Bound, ...], share: float = PRINTED) -> str:
-    """Return bounds as a sentence, and where what has none was measured."""
+    """Return bounds as a sentence, with the page for what has no bound."""
     listed = "; ".join(bound.sentence for bound in movements)
     return f"{share:.0%} forged reports move {listed}; accuracy has no bound, and was measured: {MEASURED}"

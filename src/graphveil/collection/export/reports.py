@@ -1,11 +1,11 @@
-"""From exported bodies to the reports that methods read: what a person did not send is nowhere in them.
+"""From exported bodies to the reports that methods read; they hold nothing that a person did not send.
 
-    features   bits of the coordinates that were assigned to each person    multi-bit reports of those who answered
+    features   bits of each person's assigned coordinates: multi-bit reports of those who answered
     label      a class, or -1 where none was sent
-    links      the lists of those who sent one, and who that was
+    links      the lists of those who sent one, and who they are
 
-Mechanisms are built anew from the task and have to draw with its whole numbers: another threshold is another law, and
-every estimate would be wrong.
+Mechanisms are rebuilt from the task and must have its whole numbers: another threshold is another law, and every
+estimate would be wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from graphveil.methods.links.silent_lists import of_heard
 from graphveil.privacy import SeededRandomness
 from graphveil.runtime.late import torch
 
-#: From which budget of a method each kind of field is paid.
+#: The unit of a method's ledger for each kind of field.
 UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
 BoolArray = npt.NDArray[np.bool_]
 Kind = TypeVar("Kind", Features, Label, Links, Degree)
@@ -48,7 +48,7 @@ Kind = TypeVar("Kind", Features, Label, Links, Degree)
 
 @dataclass(frozen=True)
 class Received:
-    """What a server reads of an exported collection of features and labels.
+    """The reports of an exported collection, as methods read them.
 
     Args:
         collected: the export.
@@ -58,12 +58,12 @@ class Received:
 
     @property
     def people(self) -> int:
-        """n, whoever answered."""
+        """n, all people of the task."""
         return self.collected.task.people
 
     @property
     def schema(self) -> GraphSchema:
-        """What the task declares, as of a graph that every method takes; one column where no features are asked.
+        """The task's declaration as a graph's schema; one column where no features are asked.
 
         Raises:
             InputError: no label is asked, so nothing can be learned.
@@ -83,7 +83,7 @@ class Received:
         """Return the budgets of features and labels.
 
         Raises:
-            DataError: our mechanisms draw with other whole numbers than the task.
+            DataError: our mechanisms have other whole numbers than the task.
         """
         schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
@@ -91,7 +91,7 @@ class Received:
         privacy = LocalPrivacy(epsilon_x, below(label[1].epsilon))
         if features is not None:
             usual: Any = privacy.features(schema)
-            # Said only where it is not the default: most tasks leave the best number to us.
+            # Set only where it is not the default: most tasks use the best number.
             privacy = replace(
                 privacy, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled
             )
@@ -108,7 +108,7 @@ class Received:
         """Return the budget of neighbour lists, and of degrees beside them.
 
         Args:
-            mechanism: for which the lists stand, see `LinkPrivacy`; all but "lists" read degrees as well.
+            mechanism: of the lists, see `LinkPrivacy`; all but "lists" read degrees too.
 
         Raises:
             InputError: no lists are asked, or degrees are missing or of other lists. DataError: as `privacy`.
@@ -139,7 +139,7 @@ class Received:
         return masks
 
     def paid(self) -> Paid:
-        """Return what devices have paid at most, see `methods.base.people.epochs`."""
+        """Return the most that devices have paid, see `methods.base.people.epochs`."""
         task, times = self.collected.task, self.collected.times
         units: dict[str, int] = {}
         for place, field in enumerate(task.fields):
@@ -148,22 +148,22 @@ class Received:
         return Paid(task.hash.hex(), units)
 
     def most_of_one(self) -> Fraction | None:
-        """Return the epsilon that no single person has paid more than, of all fields and epochs.
+        """Return the most epsilon that any single person has paid, for all fields and epochs together.
 
-        At most what `paid` comes to, where the person who was asked most often for one field need not be the one for
-        another. None where relationships are asked: these belong to two people.
+        At most the total of `paid`, in which different people may have answered different fields most often. None where
+        relationships are asked: they belong to two people.
         """
         task, times = self.collected.task, self.collected.times
         if any(isinstance(field, Links | Degree) for field in task.fields):
             return None
-        # In billionths, as a device books it: whole numbers add up exactly.
+        # In billionths, as devices book them: whole numbers add up exactly.
         nano = np.zeros(len(times), np.int64)
         for place, field in enumerate(task.fields):
             nano += _draws(field, times[:, place]).astype(np.int64) * int(field.epsilon * NANO)
         return Fraction(int(nano.max(initial=0)), NANO)
 
     def times_answered(self) -> Mapping[str, Mapping[int, int]]:
-        """Return for each kind of field how many people answered it how often, of those who did."""
+        """Return for each field how many people answered it once, twice and so on."""
         counts = {}
         for place, field in enumerate(self.collected.task.fields):
             often, people = np.unique(self.collected.times[:, place], return_counts=True)
@@ -180,14 +180,14 @@ class Received:
         return labels
 
     def features(self) -> MultiBitReports | Answers | None:
-        """Return the feature reports: of everybody, of those who answered, or None where none were asked."""
+        """Return the feature reports of everybody, or of those who answered; None where no features are asked."""
         features = self._field_of(Features)
         if features is None:
             return None
         place, field = features
         bodies = self.collected.bodies
         rows = np.flatnonzero(bodies.answered(place))
-        # Rows of reports have no names: only their order says whose they are.
+        # Rows of reports carry no number: only their order says whose they are.
         rows = rows[np.argsort(bodies.numbers[rows])]
         bits = np.ascontiguousarray(bodies.answers(place)[rows])
         reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, rows)), torch.from_numpy(bits))
@@ -220,10 +220,10 @@ class Received:
         return DegreeReports(torch.from_numpy(levels)), heard
 
     def link_reports(self, split: Split, people: str, mechanism: str = "lists", *, seed: int = 0) -> LinkReports:
-        """Return what the methods on private lists read.
+        """Return the reports for methods on private lists.
 
         Args:
-            split: as `reports`. people: who took part, see `methods.links.collection.people_key`.
+            split: as `reports`. people: see `methods.links.collection.people_key`.
             mechanism: as `links_privacy`. seed: of the thinning of "degree-preserving", which is no privacy noise.
         """
         lists, heard = self.lists()
@@ -231,7 +231,7 @@ class Received:
         sent: dict[str, Any] = {"lists": lists}
         if mechanism != "lists":
             degrees, counted = self.degrees()
-            heard = heard & counted  # who left one of them out: the other has no law of its own there
+            heard = heard & counted  # both or neither: one of them alone has no law here
             sent = {"degrees": degrees, "lists": of_heard(lists, torch.from_numpy(heard))}
         if mechanism == "degree-preserving":
             whole = privacy.parts(self.schema, self.people)["lists"]
@@ -241,10 +241,10 @@ class Received:
         return LinkReports(self.reports(split), sent, None, privacy, people, mask)
 
     def reports(self, split: Split) -> LocalReports:
-        """Return what the methods on a public topology read.
+        """Return the reports for methods on a public topology.
 
         Args:
-            split: whose labels train and choose, of those who sent one; the labels of all others stay out.
+            split: whose labels train and validate, of those who sent one; all other labels are left out.
         """
         labels = torch.from_numpy(self.labels())
         train, val = split.train & (labels >= 0), split.val & (labels >= 0)
@@ -253,7 +253,7 @@ class Received:
         return LocalReports(self.features(), sent, train, val, self.schema, self.privacy(), ids=ids, paid=self.paid())
 
     def _require_law(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
-        """Refuse devices that drew with other whole numbers than our mechanisms."""
+        """Refuse a task whose whole numbers differ from those of our mechanisms."""
         if list(ours) != list(theirs):
             raise DataError(
                 f"devices drew with {theirs} where {ours} is what the epsilons give here",
@@ -262,13 +262,13 @@ class Received:
             )
 
     def _field_of(self, kind: type[Kind]) -> tuple[int, Kind] | None:
-        """The place of a field and the field, or None where the task does not ask for it."""
+        """Return a field with its place in the task, or None where the task does not ask for it."""
         matches = ((place, field) for place, field in enumerate(self.collected.task.fields) if isinstance(field, kind))
         return next(matches, None)
 
 
 def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPrivacy:
-    """Return the budget whose parts are those of the lists and the degree, or a float's last digit above them."""
+    """Return the budget with the parts of lists and degree, or above them by a float's last digit."""
     share = degree / (lists + degree)
     total = max(lists / (1 - share), degree / share)
     # Never below what devices have paid: a product of floats may fall short of its exact value.
@@ -283,6 +283,6 @@ def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     Args:
         times: int32 [n], in how many epochs they answered it.
     """
-    # Each value of a bit has one answer for good, however often it comes back.
+    # Each value of a bit has one permanent answer, however often the value returns.
     most = len(field.classes) if isinstance(field, Label) else field.most
     return times if most is None else np.minimum(times, most)

@@ -1,16 +1,15 @@
-"""Which reports of a collection no device has drawn by the law of its task, and what is left without them.
+"""Reports that no device has drawn by the law of the task, and a collection without them.
 
-    features           ones of a report; of each coordinate and of all of them together
+    features           ones in a report; in each coordinate, and in all of them together
     label              how often each class is named
-    links              names in a list, most links where that is public; ends that differ, where both ends report
+    links              names in a list, most links where that is public; differing ends, where both ends report
     degree             beyond the ends by more than noise; beside the same person's list
     copies             reports that are equal where chance makes none equal
 
-A check is passed by honest reports whatever people's true values are, see `law`. All checks together are wrong about
-an honest collection with probability `ALARM` at most: each gets an even share of it, and each of its counts an even
-share of that. What no test can find is a forger who draws by the law from another value: `collection.export.moved`
-bounds
-what those can do.
+Honest reports pass a check whatever people's true values are, see `law`. All checks together suspect an honest
+collection with probability `ALARM` at most: each check has an equal share of it, and each of its counts an equal share
+of that. No test can find a forger who draws by the law from another value: `collection.export.moved` bounds what such
+forgers can do.
 
 Reports of suspects are left out of the training like missing ones: a choice among reports, which costs nobody
 anything.
@@ -34,18 +33,18 @@ from graphveil.device.reports.label import Label
 from graphveil.device.reports.links import Links
 from graphveil.errors import InputError
 
-#: The probability that anything is said against a collection in which everybody is honest.
+#: The probability that an honest collection is suspected of anything.
 ALARM = 1e-6
 _NOBODY = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Check:
-    """What one comparison with the law has found.
+    """The result of one comparison with the law.
 
     Args:
-        field: its kind. what: was compared, in words. people: int64, the numbers of those whose report fails alone.
-        amiss: whether the field as a whole fails, where nobody can say whose reports they are.
+        field: its kind. what: the comparison in words. people: int64, the numbers of those whose own report fails.
+        amiss: whether the field fails as a whole, which names nobody.
     """
 
     field: str
@@ -56,10 +55,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Findings:
-    """What all checks have found.
+    """The results of all checks.
 
     Args:
-        reports: how many were read. checks: in the order of the task's fields.
+        reports: how many were checked. checks: in the order of the task's fields.
     """
 
     reports: int
@@ -73,12 +72,12 @@ class Findings:
 
     @property
     def amiss(self) -> tuple[str, ...]:
-        """The fields that fail as a whole, and in what."""
+        """The fields that fail as a whole, each with its check."""
         return tuple(f"{check.field} ({check.what})" for check in self.checks if check.amiss)
 
     @property
     def sentence(self) -> str:
-        """What was found, for people."""
+        """The findings in a sentence."""
         by = ", ".join(
             f"{check.field}: {check.what} {len(check.people):,}" for check in self.checks if len(check.people)
         )
@@ -88,7 +87,7 @@ class Findings:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What was found, for programs."""
+        """The findings for programs."""
         by = [{"field": check.field, "check": check.what, "suspects": len(check.people)} for check in self.checks]
         counts = {"reports": self.reports, "suspects": len(self.suspects), "by": by, "amiss": list(self.amiss)}
         return {**counts, "false_alarm": ALARM, "sentence": self.sentence}
@@ -98,7 +97,7 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
     """Compare a collection with the law of its task.
 
     Args:
-        collected: the export. most_links: of one person, where that is a public fact; None: as many as people allow.
+        collected: the export. most_links: of one person, where that is public; None: up to the number of people.
 
     Raises:
         InputError: `most_links` below 1.
@@ -107,7 +106,7 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
         raise InputError(f"most links = {most_links}", allowed="a whole number from 1")
     bodies, fields = collected.bodies, collected.task.fields
     places = [place for place in range(len(fields)) if bodies.answered(place).any()]
-    # Counted before anything is read: a share that depended on the reports would not bound their false alarms.
+    # Counted before anything is read: shares that depended on the reports would not bound the false alarms.
     rare = ALARM / (1 + sum(_CHECKS[field.kind] for field in fields))
     checks = [check for place in places for check in _of_field(collected, _Answers(bodies, place, rare), most_links)]
     if {Links.kind, Degree.kind} <= {fields[place].kind for place in places}:
@@ -116,15 +115,11 @@ def inspect(collected: Collected, most_links: int | None = None) -> Findings:
 
 
 def without(collected: Collected, people: npt.NDArray[np.int64]) -> Collected:
-    """Return a collection as if some had never answered.
-
-    Args:
-        collected: the export. people: their numbers.
-    """
+    """Return a collection as if the people of some numbers had never answered."""
     if not len(people):
         return collected
     is_kept = ~np.isin(collected.bodies.numbers, people)
-    # Answers to nothing, and no fewer rows: what was paid is counted by them, and was paid all the same.
+    # Empty answers and not fewer rows: payments are counted by rows, and were made all the same.
     bits = collected.bodies.bits * is_kept[:, None].astype(np.uint8)
     return replace(collected, bodies=replace(collected.bodies, bits=bits))
 
@@ -143,17 +138,17 @@ class _Answers:
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """Whose row holds an answer."""
+        """The rows that hold an answer."""
         return np.flatnonzero(self.bodies.answered(self.place))
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
-        """Who answered."""
+        """The numbers of those who answered."""
         return self.bodies.numbers[self.rows]
 
     def failing(self, chances: law.Chances) -> npt.NDArray[np.int64]:
-        """Return who has answered what is too rare, of probabilities [answers]."""
-        # By people enrolled and not by answers: how many answer is a forger's choice as well.
+        """Return the numbers of those whose answer is too unlikely, of probabilities [answers]."""
+        # Divided by the people and not by the answers: a forger may also choose how many answer.
         return self.numbers[chances < self.rare / self.bodies.task.people]
 
 
@@ -182,7 +177,7 @@ def _features(answers: _Answers, field: Features, columns: npt.NDArray[np.int32]
     trials = np.bincount(places, minlength=width)
     counts = np.bincount(places[bits.ravel() == 1], minlength=width)
     many, few = law.above(counts, trials, largest), law.below(counts, trials, least)
-    # Some coordinates far off, or all of them a little: the rarest one, and all by Fisher's chi-square.
+    # Some coordinates far off, or all of them a little: the least likely one, and all by Fisher's chi-square.
     chance = 4 * min(width * many.min(), width * few.min(), law.together(many), law.together(few))
     yield Check(field.kind, "ones of each coordinate", _NOBODY, bool(chance < answers.rare))
 
@@ -209,12 +204,12 @@ def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[
 
 
 def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np.int64]:
-    """Return the places of people whose ends differ from the others' more or less often than chance has it.
+    """Return the places of people whose bits differ from those of the other ends too often or too rarely.
 
     Args:
         pairs: 0 or 1 [k, k], who names whom. differs: the probability that two ends differ. limit: of chances.
     """
-    # A pair that is linked differs as often as one that is not, so this law is known whatever the truth is.
+    # The two ends of a pair differ equally often with and without a link, so this law does not depend on the truth.
     left = np.arange(pairs.shape[0])
     while len(left) > 1:
         here = pairs[left][:, left]
@@ -224,7 +219,7 @@ def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np
         failing = law.either(law.above(differ, most, differs), law.below(differ, most, differs)) < limit
         if not failing.any():
             break
-        # The worst first: whoever is named by many forgers differs from them, and would be suspected in their place.
+        # The worst first: a person whom many forgers name differs from them, and would be suspected in their place.
         off = np.abs(differ - most * differs)
         left = left[~(failing & (off >= off[failing].max() / 2))]
     return np.setdiff1d(np.arange(pairs.shape[0]), left)
@@ -238,12 +233,12 @@ def _degree(answers: _Answers, field: Degree) -> Check:
 
 
 def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
-    """People whose list and whose degree no number of links explains both."""
+    """Find people for whom no number of links explains both list and degree."""
     places = {field.kind: place for place, field in enumerate(bodies.task.fields)}
     links, degree = bodies.task.fields[places["links"]], bodies.task.fields[places["degree"]]
     assert isinstance(links, Links) and isinstance(degree, Degree)
     rows = np.flatnonzero(bodies.answered(places["links"]) & bodies.answered(places["degree"]))
-    # Lists and degrees of other modes are not of the same links.
+    # In different modes lists and degrees are of different links.
     if links.mode != degree.mode or not len(rows):
         return Check(degree.kind, "beside the list", _NOBODY)
     numbers = bodies.numbers[rows]
@@ -257,7 +252,7 @@ def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
 
 
 def _copies(bodies: Bodies, rare: float) -> Check:
-    """People whose whole report is somebody else's, where chance makes none equal."""
+    """Find people whose whole report equals another's where chance makes none equal."""
     rows = np.packbits(bodies.bits, axis=1)
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
     _, first, group, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
@@ -288,14 +283,14 @@ def _equal(
             log += is_answered * law.log_equal([true, *[other] * (len(field.classes) - 1)], sizes)
         elif isinstance(field, Links):
             flip = law.flip_chance(field)
-            # Where one of them does not answer, the bit is 0 of all: those are left out.
+            # Bits for which a member of the group does not answer are 0 for all, and are left out.
             shared = field.people - (last + 1 if field.mode == "lower" else sizes)
             log += is_answered * np.maximum(shared, 0) * law.log_equal([flip, 1 - flip], sizes)
     return log
 
 
 def _trials(mode: str, people: int, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For how many others each person answers."""
+    """Return for how many other people each person answers: the trials of a list's count."""
     return people - 1 - numbers if mode == "lower" else np.full(len(numbers), people - 1, np.int64)
 
 

@@ -1,11 +1,10 @@
-"""Under which name the limits of requests know who asks, and under which names a collector may be asked.
+"""The name under which a client's requests are limited, and the host names under which a collector answers.
 
-Who asks is an address, or the household that an IPv6 address is of. A proxy on the same machine says for whom it asks
-(`X-Forwarded-For`), and what it passes on may be anything that a stranger wrote: what is no address is nobody's own,
-and all of them share one limit.
+A client is an IPv4 address, or the network of an IPv6 subscriber. A proxy on the same machine names the client
+(`X-Forwarded-For`), but may pass on anything that a stranger wrote: whatever is no address shares one limit.
 
-Who is asked stands in the header Host. A page of somebody else's whose name suddenly leads to this machine could
-otherwise ask a collector on loopback through its reader's browser, and read what it says.
+The header Host names the collector. Without the check a foreign page whose name is made to point at this machine (DNS
+rebinding) could query a collector on loopback through its reader's browser, and read the answers.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from ipaddress import IPv4Address, ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-#: Bits of an IPv6 address that a provider deals out to one subscriber at the least; the others are the subscriber's.
+#: Bits of an IPv6 address that identify a subscriber; the others are at the subscriber's disposal.
 _HOUSEHOLD = 64
 
 
 def name_of(address: str) -> str:
-    """Return the name under which an address is limited; empty where it is none.
+    """Return the name under which an address is limited; empty where the text is no address.
 
     Args:
-        address: as the server or a proxy says it.
+        address: as the server or a proxy gives it.
     """
     try:
         parsed = ip_address(address)
@@ -36,10 +35,10 @@ def name_of(address: str) -> str:
 
 
 def host_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the name in a request's header Host, without port, in small letters; None where there is not one of them.
+    """Return the name in a request's header Host, without port, in lower case; None unless there is exactly one.
 
     Args:
-        headers: of the request, names in small letters.
+        headers: of the request, names in lower case.
     """
     values = [value for name, value in headers if name == b"host"]
     if len(values) != 1:
@@ -51,25 +50,25 @@ def host_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def is_host(host: str, names: Collection[str]) -> bool:
-    """Return whether a collector may be asked under a name.
+    """Return whether a collector answers under a name.
 
     Args:
-        host: see `host_of`. names: that were declared; "*.example.org" stands for every name one below.
+        host: see `host_of`. names: the declared ones; "*.example.org" stands for every name one level below.
     """
-    # A number leads where it says: no name of somebody else's can be made to lead here instead.
+    # An address cannot be made to point elsewhere, as a foreign name can.
     if host == "localhost" or name_of(host):
         return True
     return host in names or f"*.{host.partition('.')[2]}" in names
 
 
 def names_in(certificate: Path) -> frozenset[str]:
-    """Return the names of hosts that a certificate is for.
+    """Return the host names of a certificate.
 
     Args:
         certificate: a PEM file.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no certificate.
     """
     from cryptography import x509
 

@@ -1,11 +1,11 @@
-"""What an organiser asks of a collector, in JSON, with the administration's token in the header Authorization.
+"""The organiser's routes of a collector, in JSON, with the administration's token in the header Authorization.
 
 GET  /admin/status                                        see `standing`
 GET  /admin/expected?neighbours=10&alike=0.8              see `expected`
 POST /admin/open   /admin/close
 POST /admin/export   {"folder": NAME}                     a folder beside the collection's files
 GET  /admin/export                                        the same as a zip
-POST /admin/tokens   {"id": ID}                           another token for somebody who lost theirs
+POST /admin/tokens   {"id": ID}                           a new token for somebody who lost theirs
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from graphveil.device.task import Task
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.files.writing import partial_folder
 
-#: Of wrong tokens from one address: whoever has mistyped goes on, whoever tries tokens does not.
+#: Wrong tokens from one address: enough for somebody who mistypes, not for somebody who guesses.
 WRONG_TOKENS = Rate(0.1, 10.0)
-#: What is said of the header; `_admitted` reads it.
+#: Documents the header; `_admitted` reads it.
 _BEARER = HTTPBearer(auto_error=False, description="The administration's token: the file admin-token.")
 
 
@@ -56,7 +56,7 @@ class Refused(Exception):
         self.code, self.more = code, more
 
     def answer(self) -> Response:
-        """Return it as a problem document."""
+        """Return the refusal as a problem document."""
         status, headers, body = problem(self.code, **self.more)
         return Response(body, status, {name.decode(): value.decode() for name, value in headers})
 
@@ -66,7 +66,7 @@ class Administration:
 
     Args:
         store: of the collection. task: its task. desk: the organiser's folder, where the collector may use it.
-        room: whether the disk has room. wrong: how often an address may say a wrong token.
+        room: whether the disk has room. wrong: how often an address may send a wrong token.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Administration:
         self._wrong = wrong or WRONG_TOKENS.buckets()
 
     def routes(self) -> APIRouter:
-        """Return the routes, all of which ask for the token first."""
+        """Return the routes, all of which require the token."""
         routes = APIRouter(dependencies=[Depends(self._admitted), Depends(_BEARER)])
         add(
             routes,
@@ -111,7 +111,7 @@ class Administration:
 
     def _open(self) -> dict[str, Any]:
         if self._desk is None or not (self._desk.folder / KEY).is_file():
-            # What signs in the organiser's name is best kept elsewhere: then it is done there.
+            # The key is best kept elsewhere, and then the epoch is opened there.
             raise Refused("no-key", detail="the organiser's key is not on this server", command=self._command)
         with _now():
             return self._desk.open()
@@ -136,10 +136,10 @@ class Administration:
 
     def _download(self) -> StreamingResponse:
         self._require_room()
-        # Beside the collection's files, whose disk is watched; the system's own may be in memory.
+        # Beside the collection's files, whose disk is watched; the system's temporary folder may be in memory.
         beside = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
-        # The open file alone holds it afterwards: whoever breaks off the download leaves nothing behind. What a process
-        # that is killed leaves, the next export removes, whichever way it is made: its lock is held by nobody.
+        # Afterwards only the open file holds it: an interrupted download leaves nothing behind. What a killed process
+        # leaves is removed by the next export, of either kind: nobody holds its lock any more.
         with partial_folder(beside / "export") as partial:
             with _now():
                 export(self._store, partial / "collected")
@@ -159,16 +159,16 @@ class Administration:
         address = request.client.host if request.client else ""
         stored = self._store.setting("admin")
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        # In constant time, and hashed first: how long it takes tells nothing of the token.
+        # In constant time, and of hashes: the duration says nothing about the token.
         if stored is None or not hmac.compare_digest(stored, hashed(token.encode())):
-            # 160 random bits are not guessed, however often. The right token is taken in any case: else strangers
-            # behind the organiser's address could keep the organiser out.
+            # 160 random bits cannot be guessed. The right token is always accepted: otherwise strangers behind the
+            # organiser's address could lock the organiser out.
             raise Refused("not-admitted" if self._wrong.take(address) else "too-often")
 
 
 @contextmanager
 def _now() -> Iterator[None]:
-    """Turn what cannot be done as things stand into an answer that says why."""
+    """Turn what cannot be done in the present state into an answer that says why."""
     try:
         yield
     except (InputError, MissingExtraError) as error:
@@ -182,9 +182,9 @@ def _parts(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _zipped(folder: Path) -> Path:
-    """Pack an export that lies in a folder, and return where."""
+    """Pack the export in a folder; return the path of the zip."""
     packed = folder / "collected.zip"
-    # Noise cannot be packed any smaller.
+    # Noise cannot be compressed.
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
         for name in FILES:
             file.write(folder / "collected" / name, f"collected/{name}")

@@ -1,4 +1,4 @@
-"""What a collector answers: codes, which `graphveil explain CODE` knows, and the statuses of HTTP that go with them."""
+"""A collector's answers: codes, which `graphveil explain CODE` explains, with their HTTP statuses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "fault": 500,
     }
 )
-#: After so many seconds it is worth trying again.
+#: Seconds after which a retry makes sense.
 LATER: Mapping[str, int] = MappingProxyType({"busy": 1, "too-often": 10, "disk-full": 60, "not-open": 600, "fault": 10})
 
 
@@ -49,7 +49,7 @@ def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], byt
     """Return status, headers and body of a refusal (RFC 9457).
 
     Args:
-        code: of `STATUS`. more: members beside those of every refusal, such as "detail".
+        code: of `STATUS`. more: further members, such as "detail".
     """
     status = STATUS[code]
     members = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}
@@ -58,10 +58,10 @@ def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], byt
 
 
 def report_answers(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return status, headers and body that answer one report or many, in order.
+    """Return status, headers and body of the answer to one report or many.
 
     Args:
-        answers: a code for each report.
+        answers: a code for each report, in order.
     """
     if len(answers) == 1 and STATUS[answers[0]] >= 400:
         return problem(answers[0])

@@ -1,8 +1,8 @@
-"""Where a row lies must not tell when it came: of all that came within an hour, nobody can tell what came first.
+"""A row's position must not show when it came: within an hour, nobody can tell which report came first.
 
-Rows are laid anew when an epoch is closed, and each hour as long as that takes a moment. SQLite's log, which holds
-pages in the order in which they were written, is emptied every minute, and where it has grown: whoever writes would
-otherwise do so themselves, and all reports would wait.
+Rows are rewritten when an epoch is closed, and each hour while that takes only a moment. SQLite's log, which holds
+pages in the order of writing, is emptied every minute and whenever it has grown: otherwise a writer would empty it,
+and all reports would wait.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from graphveil.collection.store.rewriting import empty_log, has_room, log_size, 
 from graphveil.collection.store.store import HOUR, Store
 from graphveil.collection.store.tables import COUNTS
 
-#: Bytes of a database that is laid anew each hour: a second or two, in which who writes waits.
+#: Bytes of a database that is rewritten each hour: a second or two, in which writers wait.
 SMALL = 256 << 20
-#: Seconds between two emptyings of SQLite's log, and between two looks at its size; bytes at which it is emptied.
+#: Seconds between two emptyings of SQLite's log, and between two checks of its size; bytes at which it is emptied.
 EVERY, OFTEN, GROWN = 60.0, 1.0, 16 << 20
-#: The setting that holds how many epochs were closed, and how much had come, when rows were laid anew.
+#: The setting that holds how many epochs were closed and how much had arrived at the last rewrite.
 _MARK = "laid"
 
 
 def forget(store: Store, small: int = SMALL) -> bool:
-    """Lay rows anew that came since the last time; return whether none is left where it came.
+    """Rewrite the rows that came since the last time; return whether no row is left where it arrived.
 
     Args:
-        store: of the collection. small: bytes of the largest database that is laid anew while its epoch is open.
+        store: of the collection. small: bytes of the largest database that is rewritten while its epoch is open.
     """
     try:
         done = _forgotten(store, small)
         return empty_log(store.engine) and done
     except SQLAlchemyError as error:
-        # Nothing is lost by it, and the next time comes.
+        # Nothing is lost: the next time makes up for it.
         write_down(error)
         return False
 
 
 def _forgotten(store: Store, small: int) -> bool:
-    # Before rows are laid anew: what comes meanwhile is left for the next time.
+    # Counted before the rewrite: what comes meanwhile is left for the next time.
     closed, came = str(len(store.closed())), _came(store)
     mark = f"{closed} {came}".encode()
     before = store.setting(_MARK) or b"0 0"
@@ -81,7 +81,7 @@ class Arrival:
         """Forget the hour that is over; empty the log."""
         hour = int(self.clock()) // HOUR
         if hour != self._hour:
-            # Also at the first look: the process before this one may have been killed.
+            # Also at the first look: an earlier process may have been killed.
             self._hour, self._emptied = hour, self.clock()
             forget(self.store, self.small)
             return

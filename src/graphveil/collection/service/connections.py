@@ -1,13 +1,12 @@
 """How many connections may be open, how many bytes they may make the server hold, and how long a client may wait.
 
-A connection waits for its client until a request is whole, and while an answer is not taken. Who takes longer than
-their patience is cut off; where there are too many connections, the one that has waited longest makes room, first of
-all those whose handshake of TLS takes longer than anybody's needs to. So thousands of idle clients keep nobody out, and
-descriptors are left for the database.
+A connection waits for its client until a request is whole, and while an answer is not taken. A client that takes too
+long is cut off; where there are too many connections, the one that has waited longest is closed, those with an overlong
+TLS handshake first. So thousands of idle clients keep nobody out, and descriptors are left for the database.
 
-What requests and untaken answers occupy is counted over all connections. Where it is too much, the largest makes room:
-of strangers where they occupy more than half, else of those who have shown a report with a right tag. A device's few
-hundred bytes are never the largest.
+The bytes of requests and untaken answers are counted over all connections. Where they are too many, the largest
+connection is closed: of strangers if these occupy more than half, else of clients that have shown a report with a valid
+tag. A device's few hundred bytes are never the largest.
 """
 
 from __future__ import annotations
@@ -27,51 +26,51 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 #: Descriptors that are left to the database, to threads, and to connections that are about to be closed.
 RESERVE = 96
-#: Connections that the system holds until they are taken, and that are taken at once.
+#: Connections that the system queues, and that are accepted at once.
 WAITING, AT_ONCE = 2048, 16
-#: Bytes of a request before its body, its fields, and requests that one connection sends ahead of their answers: each
-#: becomes objects of many times its size.
+#: Limits of a request's head in bytes and in fields, and of requests that one connection sends ahead of their answers:
+#: each becomes objects of many times its size.
 HEAD, FIELDS, AHEAD = 1 << 14, 100, 16
 #: Bytes of a request that are read after its answer.
 IGNORED = 1 << 20
-#: The extension of ASGI by which an application says that a request has shown a report with a right tag.
+#: The ASGI extension by which an application says that a request has shown a report with a valid tag.
 PROVEN = "graphveil.proven"
-#: Buffers between a socket and what it said before TLS.
+#: Buffers of the TLS layer of one connection.
 BUFFERS = 3
 #: Bytes that all connections together may occupy.
 MOST_BYTES = 32 << 20
-#: Seconds, and those in which a handshake of TLS ends over the slowest network that people use.
+#: Seconds to wait for a client, and seconds that a TLS handshake takes on the slowest usual network.
 PATIENCE, HANDSHAKE = 20.0, 2.0
 
 
 class Client(Protocol):
-    """Somebody who is connected."""
+    """A connected client."""
 
     @property
     def waiting(self) -> float | None:
-        """Since when it is the client's turn; None where it is ours."""
+        """Since when the server waits for the client; None while it does not."""
 
     @property
     def overdue(self) -> bool:
-        """Whether they are the first to make room."""
+        """Whether it is closed before all others."""
 
     @property
     def proven(self) -> bool:
-        """Whether their present request has shown a report with a right tag."""
+        """Whether its present request has shown a report with a valid tag."""
 
     @property
     def occupied(self) -> int:
-        """Bytes that their requests and untaken answers occupy."""
+        """Bytes that its requests and untaken answers occupy."""
 
     def leave(self) -> None:
         """Cut the client off."""
 
 
 def make_room(clients: Collection[Client], newest: Client) -> None:
-    """Have a client leave where there are too many.
+    """Cut a client off where there are too many.
 
     Args:
-        clients: all of them. newest: who has just come, and leaves where all others are being answered.
+        clients: all of them. newest: the last to come, which leaves where all others are being answered.
     """
     if len(clients) > most_connections():
         waiting = [client for client in clients if client.waiting is not None and client is not newest]
@@ -90,17 +89,17 @@ class Memory:
     used: int = 0
 
     def change(self, by: int, clients: Collection[Client]) -> None:
-        """Count bytes in or out, and have clients leave until the others fit.
+        """Count bytes in or out, and cut clients off until the others fit.
 
         Args:
-            by: bytes, negative where they are let go. clients: all of the server.
+            by: bytes, negative where they are freed. clients: all of the server.
         """
         self.used += by
         while by > 0 and self.used > self.most and clients:
             strangers = [client for client in clients if not client.proven]
-            # Half is left to either: neither a crowd of strangers nor one large relay keeps the other out.
+            # Either group has half: neither a crowd of strangers nor one large relay keeps the other out.
             crowded = 2 * sum(client.occupied for client in strangers) > self.most
-            # Who leaves counts itself out.
+            # A client that leaves subtracts its own bytes.
             max(clients, key=lambda client: (client.proven != crowded, client.occupied)).leave()
 
 
@@ -135,12 +134,12 @@ class Connection(HttpToolsProtocol):
 
     @property
     def waiting(self) -> float | None:
-        """Since when it is the client's turn; None where it is ours."""
+        """Since when the server waits for the client; None while it does not."""
         is_answering = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
         return None if is_answering and not self.flow.write_paused else self._since
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a client in, and have another one leave where there are too many."""
+        """Accept a client, and cut another off where there are too many."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self._since = time.monotonic()
         self._look()
@@ -163,7 +162,7 @@ class Connection(HttpToolsProtocol):
         """Read on; a head without an end would fill the memory."""
         super().data_received(data)
         if self.scheme == "https" and not self.transport.is_closing():
-            # Its buffers have grown to what came at once, each of them, and stay so until the connection ends.
+            # Each of its buffers has grown to the largest piece, and stays so until the connection ends.
             self._occupy(self._received, self._unsent, max(self._layer, BUFFERS * len(data)))
         if self._head is not None:
             self._head += len(data)
@@ -173,7 +172,7 @@ class Connection(HttpToolsProtocol):
             if not self.transport.is_closing():
                 self._occupy(self._received + len(data), self._unsent)
             return
-        # What follows an answer that was given early is thrown away: so much that a client hears the answer.
+        # What follows an early answer is discarded, up to a limit that lets the client still read the answer.
         self._ignored += len(data)
         if self._ignored > IGNORED:
             self.leave()
@@ -185,20 +184,20 @@ class Connection(HttpToolsProtocol):
         self.scope["extensions"] = {PROVEN: {"call": self._prove}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head, or of what follows the last chunk; the parser ends where this fails."""
+        """Take a header or trailer field; the parser stops where this raises."""
         super().on_header(name, value)
         if len(self.headers) > FIELDS:
             raise ValueError("too many fields")
 
     def on_headers_complete(self) -> None:
-        """Be done with it."""
+        """End the head."""
         super().on_headers_complete()
         self._head = None
         if len(self.pipeline) > AHEAD:
             raise ValueError("too many requests ahead of their answers")
 
     def on_response_complete(self) -> None:
-        """Give the client their time anew."""
+        """Restart the client's time."""
         self._since, self.proven = time.monotonic(), False
         self._occupy(sum(len(cycle.body) for cycle, _ in self.pipeline), self._unsent)
         super().on_response_complete()
@@ -231,10 +230,10 @@ class Connection(HttpToolsProtocol):
 
 
 class Handshake:
-    """A client that has not ended the handshake of TLS.
+    """A client in its TLS handshake.
 
     Args:
-        client: their socket. clients: all of the server.
+        client: its socket. clients: all of the server.
     """
 
     proven, occupied = False, 0
@@ -247,28 +246,28 @@ class Handshake:
 
     @property
     def overdue(self) -> bool:
-        """Whether they have had the time that a handshake takes."""
+        """Whether it has had the time that a handshake takes."""
         return time.monotonic() - self.waiting > HANDSHAKE
 
     def leave(self) -> None:
-        """Cut the client off: the handshake hears of its end, and lets go of the socket."""
+        """Cut the client off: the handshake fails, and closes the socket."""
         self._clients.discard(self)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    #: What a server that ends asks of all its connections.
+    #: The server calls it on all connections when it ends.
     shutdown = leave
 
     async def end(self, connect: Callable[[], Connection], secured: SSLContext, patience: float) -> None:
-        """Let the client end it; the connection that is made then hears of them.
+        """Wait for the end of the handshake, and hand the client to a connection.
 
         Args:
-            connect: gives the connection. secured: certificate and key. patience: seconds.
+            connect: makes the connection. secured: certificate and key. patience: seconds.
         """
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(connect, self._socket, ssl=secured, ssl_handshake_timeout=patience)
-        # No TLS, another version of it, too late, or gone: nothing to tell anybody.
+        # No TLS, another version of it, too late, or gone: there is nobody to answer.
         except OSError:
             self._socket.close()
         finally:
@@ -276,10 +275,10 @@ class Handshake:
 
 
 class Accepting:
-    """Takes clients that speak TLS: unlike the event loop's own server, it counts them before they have.
+    """Accepts TLS clients: unlike the event loop's own server, it counts them before their handshake.
 
     Args:
-        listening: bound. taken: what is made of each.
+        listening: a bound socket. serve: serves each client.
     """
 
     def __init__(self, listening: socket.socket, serve: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
@@ -288,11 +287,11 @@ class Accepting:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Take no more of them."""
+        """Accept no more clients."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until none is taken."""
+        """Wait until it accepts no more."""
         await asyncio.wait([self._task])
 
     async def _run(self) -> None:
@@ -302,7 +301,7 @@ class Accepting:
             try:
                 client, _ = await loop.sock_accept(self._listening)
             except OSError:
-                # They are gone, or no descriptor is left: those that make room need a moment.
+                # The client is gone, or no descriptor is left: closing others takes a moment.
                 await asyncio.sleep(0.05)
                 continue
             task = loop.create_task(self._serve(client))
@@ -311,7 +310,7 @@ class Accepting:
 
 
 class PatientServer(Server):
-    """A server that takes connections a few at a time: all at once, they could be more than it has descriptors.
+    """A server that accepts connections a few at a time: all at once, they could exceed its descriptors.
 
     Args:
         config: of the server. handshake: seconds in which a client must have ended that of TLS.
@@ -323,11 +322,11 @@ class PatientServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
-        # Without sockets: it would listen to them with the event loop's own patience, which is a minute.
+        # Without sockets: uvicorn would serve them with the event loop's own handshake timeout, a minute.
         await super().startup([])
         for listener in sockets or ():
             self.servers.append(await self._listening(listener))
-            # The event loop makes the system's queue as short as what it takes at once.
+            # The event loop shortens the system's queue to what it accepts at once.
             listener.listen(WAITING)
 
     async def _listening(self, listener: socket.socket) -> Any:

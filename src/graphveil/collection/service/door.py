@@ -1,6 +1,6 @@
 """`POST /reports`, as a plain ASGI application: one report or many in a body, an answer for each, in order.
 
-What is slow or large is cut off before it is read to its end; neither addresses nor bodies are written anywhere.
+Slow or large requests are cut off before their end; neither addresses nor bodies are logged.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ LARGEST = 1 << 24
 
 
 class TooLarge(Exception):
-    """A body of more bytes than are read."""
+    """A body above the limit."""
 
 
 def said_size(scope: Scope) -> int:
-    """Return how many bytes a request says that its body has, 0 where it does not say."""
+    """Return the length that a request declares for its body, 0 where it declares none."""
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     return int(length) if length.isdigit() else 0
 
@@ -44,10 +44,10 @@ class Door:
     """Takes reports.
 
     Args:
-        group: what stores them. addresses: how many requests an address may make. room: whether the disk has room.
-        refused: hears the code of each request that holds nothing to check, and of what ends a body too early.
-        proves: whether bytes are a report with a right tag: where memory is short, a body that begins so stays.
-        size: bytes of a report. most: reports of a request. patience: seconds in which a request must have come.
+        group: stores them. addresses: how many requests an address may make. room: whether the disk has room.
+        refused: called with the code of each request that holds nothing to check, and of what ends a body too early.
+        proves: whether bytes are a report with a valid tag: where memory is short, a body that begins with one stays.
+        size: bytes of a report. most: reports of a request. patience: seconds in which a request must arrive.
     """
 
     group: Group
@@ -61,7 +61,7 @@ class Door:
 
     @property
     def largest(self) -> int:
-        """Bytes of a request: one report more than it may hold is told from none."""
+        """The most bytes of a request: room for one report too many, so that it can be named as the fault."""
         return min((self.most + 1) * self.size, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +72,7 @@ class Door:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        # Held in memory alone, and no longer than its bucket.
+        # Kept in memory only, and no longer than its bucket.
         address = (scope.get("client") or ("", 0))[0]
         if not self.addresses.take(address):
             return self._no("too-often")
@@ -84,7 +84,7 @@ class Door:
         try:
             async with asyncio.timeout(self.patience):
                 data = await self._read(scope, receive)
-        # Whoever sends a byte a second holds a connection for seconds, and nothing else.
+        # A client that sends a byte a second occupies a connection for seconds, and nothing else.
         except TimeoutError:
             return self._no("too-slow")
         except TooLarge:
@@ -96,7 +96,7 @@ class Door:
 
     async def _store(self, reports: list[Any], size: int, wrong: str | None) -> Response:
         try:
-            # What is stored after that is acknowledged when it is sent again.
+            # What is stored later is acknowledged when it is sent again.
             async with asyncio.timeout(2 * self.patience):
                 answers = await self.group.submit(reports, size)
         except TimeoutError:
@@ -104,12 +104,12 @@ class Door:
         except Exception as error:
             write_down(error)
             return self._no(code_of(error))
-        # Refused and not queued: who comes again in a second is served sooner than a queue that only grows.
+        # Refused and not queued: a retry in a second is faster than a queue that only grows.
         if answers is None:
             return self._no("busy")
         if wrong:
             self.refused(wrong)
-        # What could not be read is refused once; what stands before it is stored.
+        # What cannot be read is refused once; the reports before it are stored.
         return report_answers([*answers, wrong] if wrong else answers)
 
     def _no(self, code: str) -> Response:
@@ -117,7 +117,7 @@ class Door:
         return problem(code)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        # In one piece: a list of many small ones would take many times their size.
+        # In one piece: a list of small pieces would take many times their size.
         body, judged = bytearray(), False
         while True:
             message = await receive()

@@ -32,11 +32,11 @@ class _Waiting:
 
 
 class Group:
-    """What stands between requests and the database.
+    """Collects requests into transactions of one thread.
 
     Args:
         take: checks and stores reports, and answers each.
-        most: bytes that may wait; above it requests are told to come again.
+        most: bytes that may wait; above it requests are refused, to come again.
     """
 
     def __init__(self, take: Take, most: int = MOST_BYTES) -> None:
@@ -49,7 +49,7 @@ class Group:
         self._thread.start()
 
     async def submit(self, reports: Sequence[Report], size: int) -> list[str] | None:
-        """Store reports; return an answer for each when they are on disk, or None where too many wait already.
+        """Store reports; return an answer for each when they are on disk, or None where too many already wait.
 
         Args:
             reports: of one request. size: its bytes.
@@ -78,7 +78,7 @@ class Group:
                 return
             try:
                 answers = self._take([report for request in group for report in request.reports])
-            # A fault of one group must not end the thread: whoever comes next would wait for ever.
+            # An error in one group must not end the thread: later requests would wait for ever.
             except BaseException as error:
                 for request in group:
                     _tell(request, None, error)
@@ -101,14 +101,14 @@ class Group:
 
 def _fits(group: list[_Waiting], request: _Waiting) -> bool:
     together = [*group, request]
-    # The first whatever its size: it would never be taken otherwise.
+    # The first request fits whatever its size: otherwise it would wait for ever.
     few = sum(len(each.reports) for each in together) <= AT_ONCE
     return not group or (few and sum(each.bytes for each in together) <= BYTES_AT_ONCE)
 
 
 def _tell(request: _Waiting, answers: list[str] | None, error: BaseException | None) -> None:
-    def set_it() -> None:
-        # Whoever asked may be gone; the reports stand all the same.
+    def answer() -> None:
+        # The client may be gone; its reports are stored all the same.
         if request.answer.done():
             return
         if error is not None:
@@ -116,4 +116,4 @@ def _tell(request: _Waiting, answers: list[str] | None, error: BaseException | N
         else:
             request.answer.set_result(answers or [])
 
-    request.loop.call_soon_threadsafe(set_it)
+    request.loop.call_soon_threadsafe(answer)

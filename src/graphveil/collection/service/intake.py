@@ -1,10 +1,10 @@
-"""From bytes of anybody to reports that are stored: what is checked, in this order, and what is answered.
+"""From untrusted bytes to stored reports: the checks in their order, and the answers.
 
-bytes -> reports      "truncated", "bad-version": and nothing after it can be read
+bytes -> reports      "truncated", "bad-version": nothing after it can be read
 task                  "wrong-task"
 length                "wrong-length"
 enrolment             "unknown-enrolment"
-tag                   "bad-tag", where it is right for no epoch; else it says for which one the report was made
+tag                   "bad-tag", where it is valid for no epoch; otherwise it shows the epoch of the report
 how often             "too-often", where one person has sent the same report again and again
 bits                  "impossible"
 epoch                 "not-open", where it has not opened, or its sender takes part from a later one on
@@ -29,19 +29,19 @@ from graphveil.device.errors import DeviceError
 from graphveil.device.task import Task
 from graphveil.device.wire import Report, read
 
-#: Reports of one person, whatever addresses they come from: a device sends one an epoch, and again until it is told.
+#: Reports of one person, from whatever address: a device sends one an epoch, and repeats it until acknowledged.
 REPORTS_OF_ONE = Rate(1.0, 100.0)
-#: What counts: the report stands.
+#: The answers to stored reports.
 STORED = ("accepted", "again")
-#: Bytes of bodies that are looked at together.
+#: Bytes of bodies that are checked together.
 _BYTES_AT_ONCE = 1 << 17
 
 
 def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
-    """Return the reports that a body holds one after the other, and why the rest of it cannot be read, or None.
+    """Return the reports in a request's body, and why the rest of it cannot be read, or None.
 
     Args:
-        data: of a request. most: how many are read.
+        data: the body. most: how many are read.
     """
     reports: list[Report] = []
     at = 0
@@ -58,12 +58,12 @@ def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
 
 @dataclass(frozen=True)
 class Intake:
-    """What stores reports of one task.
+    """Checks and stores reports of one task.
 
     Args:
         store: the collection's. task: its task.
         clock: seconds since 1970, the collector's own: a device's may be wrong by years.
-        often: how many reports of one person are looked at, by the enrolment.
+        often: how many reports of one enrolment are checked.
     """
 
     store: Store
@@ -72,11 +72,7 @@ class Intake:
     often: Buckets = field(default_factory=REPORTS_OF_ONE.buckets)
 
     def take(self, reports: Sequence[Report]) -> list[str]:
-        """Check and store reports, all in one transaction; return an answer for each, in order.
-
-        Args:
-            reports: of anybody.
-        """
+        """Check reports and store the valid ones in one transaction; return an answer for each, in order."""
         enrolments = self.store.enrolled([report.enrolment for report in reports])
         newest = self.store.opened()
         verdicts = [self._judged(report, enrolments.get(report.enrolment), newest) for report in reports]
@@ -100,27 +96,23 @@ class Intake:
         return codes
 
     def proves(self, data: bytes) -> bool:
-        """Return whether bytes are a report of somebody who has enrolled, with a right tag; nothing is stored.
-
-        Args:
-            data: of one report.
-        """
+        """Return whether bytes are a report of an enrolled person with a valid tag; nothing is stored."""
         for report in reports_in(data, 1)[0]:
             sender = self.store.enrolled([report.enrolment]).get(report.enrolment)
             return sender is not None and report.epoch_by(sender.key, range(self.store.opened() + 1, 0, -1)) is not None
         return False
 
     def _judged(self, report: Report, sender: Enrolment | None, newest: int) -> int | str:
-        """The epoch for which a report was made, or why it is refused."""
+        """Return the epoch for which a report was made, or why it is refused."""
         if report.task != self.task.hash:
             return "wrong-task"
         if len(report.body) != -(-self.task.bits // 8):
             return "wrong-length"
-        # Before the tag, which is checked with their key: what is refused so far tells nothing about anybody.
+        # Before the tag, which is checked with their key: refusals up to here say nothing about anybody.
         if sender is None:
             return "unknown-enrolment"
-        # Nearly every report is of the newest epoch. The one after it may have opened this moment, or the database is
-        # from before it did.
+        # Nearly every report is of the newest epoch. The next one may have opened this moment, or the database was
+        # restored from before it did.
         right = report.is_by(sender.key, newest)
         epoch = newest if right else report.epoch_by(sender.key, range(newest + 1, 0, -1))
         if epoch is None:
@@ -133,7 +125,7 @@ class Intake:
             return []
         possible: list[bool] = []
         numbers = np.array([sender.number for sender in senders], np.int64)
-        # Some at a time: taken apart into bits, bodies take many times their bytes.
+        # In groups: as bits, bodies take many times their bytes.
         step = max(1, _BYTES_AT_ONCE // max(1, len(reports[0].body)))
         for first in range(0, len(reports), step):
             bodies = [report.body for report in reports[first : first + step]]

@@ -1,4 +1,4 @@
-"""How much anybody may ask for: a bucket of tokens for each name, in memory alone, forgotten when it is full again."""
+"""Rate limits: a bucket of tokens for each name, in memory only, forgotten when it is full again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Rate:
-    """How often something may be asked for from one address.
+    """How many requests of a kind one address may make.
 
     Args:
         each_second: in the long run. burst: at once.
@@ -29,7 +29,7 @@ class Buckets:
     """Buckets that fill at a rate.
 
     Args:
-        rate: tokens a second. size: tokens of a full one. most: names that are remembered; the oldest are forgotten.
+        rate: tokens a second. size: tokens of a full one. most: names that are kept; the oldest are forgotten.
         clock: seconds, of a clock that never goes back.
     """
 
@@ -40,7 +40,7 @@ class Buckets:
     _buckets: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
 
     def take(self, name: Hashable, tokens: float = 1.0) -> bool:
-        """Take tokens of a name's bucket; return whether there were as many.
+        """Take tokens from a name's bucket; return whether there were enough.
 
         Args:
             name: an address, or an enrolment. tokens: how many.
@@ -50,7 +50,7 @@ class Buckets:
         left = min(self.size, left + (now - since) * self.rate)
         enough = left >= tokens
         self._buckets[name] = (left - tokens if enough else left, now)
-        # The oldest first: its bucket is the likeliest to be full again, and then nothing is forgotten.
+        # The oldest first: its bucket is the likeliest to be full again, and then nothing is lost.
         if len(self._buckets) > self.most:
             self._buckets.popitem(last=False)
         return enough

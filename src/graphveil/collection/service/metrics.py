@@ -1,6 +1,6 @@
 """`GET /metrics`: public counters in the text form of Prometheus, version 0.0.4.
 
-They say how many, never who: no id, address, token or time is among them.
+They count and identify nobody: no id, address, token or time is among them.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """Return a label's value as it may stand between quotes."""
+    """Return a label's value, escaped to stand between quotes."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,6 +1,6 @@
-"""What a collector asks and answers in JSON, as `/openapi.json` describes it.
+"""The JSON that a collector reads and answers, as `/openapi.json` describes it.
 
-Answers hold these members and no others; `tests/collection/test_openapi.py` compares both.
+Answers hold these members and no others; `tests/collection/test_openapi.py` compares them.
 """
 
 from __future__ import annotations

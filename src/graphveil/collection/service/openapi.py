@@ -1,6 +1,6 @@
-"""What `/openapi.json` says of each route: its answer, and the refusals that it can give.
+"""The description of each route in `/openapi.json`: its answer, and its possible refusals.
 
-Nothing here decides anything: the routes answer and refuse by themselves, and a test compares both.
+It describes and decides nothing: a test compares it with what the routes answer and refuse.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from graphveil.collection.service import metrics, models
 from graphveil.collection.service.answers import LATER, STATUS
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 
-#: Of answers with the status 422, which nothing gives here.
+#: The framework's schemas of answers with the status 422, which no route gives.
 _FRAMEWORKS = ("HTTPValidationError", "ValidationError")
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
-#: Of everything that is looked at by the framework; of the public, of what reads the database, and of what writes it.
+#: Refusals of all routes of the framework; of public ones; of those that read the database; of the administration.
 _ANY = ("too-large", "wrong-host")
 _OPEN = (*_ANY, "too-often")
 _READ = ("busy", "disk-full", "fault")
 _STORED = (*_OPEN, *_READ)
 _ADMIN = ("not-admitted", *_STORED)
-#: Of `door`, which is past the framework.
+#: Refusals of `door`, which is outside the framework.
 _REPORTS = (
     *("conflict", "closed", "not-open", "wrong-task", "wrong-length", "impossible", "unknown-enrolment", "bad-tag"),
     *("truncated", "bad-version", "too-many", "too-large", "too-slow", "too-often", "wrong-host"),
@@ -36,7 +36,7 @@ _REPORTS = (
 
 @dataclass(frozen=True)
 class RouteDoc:
-    """What is said of a route.
+    """The description of a route.
 
     Args:
         summary: what it does. answer: a model of JSON, or another media type and its schema. refusals: codes.
@@ -77,10 +77,10 @@ ROUTES: Final[Mapping[str, RouteDoc]] = {
 
 
 def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
-    """Add routes with what is said of each.
+    """Add routes with their descriptions.
 
     Args:
-        routes: of the application, or of a part of it. answers: what answers each of some `ROUTES`.
+        routes: of the application, or of a part of it. answers: the functions that answer some of `ROUTES`.
     """
     for route, answer in answers.items():
         method, path = route.split()
@@ -89,10 +89,10 @@ def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
 
 def _described(route: str) -> dict[str, Any]:
     doc = ROUTES[route]
-    # The answers are told and not made anew: a model in their place would be filled in again for each of them.
+    # Described only: as response models they would be filled in again for every answer.
     described: dict[str, Any] = {"summary": doc.summary, "operation_id": _name(route), "response_model": None}
     if isinstance(doc.answer, tuple):
-        # Not JSON, which is what the framework would say.
+        # Otherwise the framework would declare JSON.
         described["response_class"] = Response
         kind, schema = doc.answer
         return {**described, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(doc.refusals)}}
@@ -100,17 +100,13 @@ def _described(route: str) -> dict[str, Any]:
 
 
 def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
-    """Return the responses of some refusals, by status.
-
-    Args:
-        codes: of `answers.STATUS`.
-    """
+    """Return the responses of refusal codes, by status."""
     by_status = groupby(sorted(codes, key=lambda code: (STATUS[code], code)), STATUS.__getitem__)
     return {status: _refusal(tuple(same)) for status, same in by_status}
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the framework's document with what it does not know, and without what is not so.
+    """Return the framework's document with what it does not know, and without what does not apply.
 
     Args:
         document: of all routes but `POST /reports`.
@@ -126,7 +122,7 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
-    """A route without the status of what cannot be read, which is `bad-request` here."""
+    """Return a route without the status 422 of unreadable requests, which are `bad-request` here."""
     return {
         **operation,
         "responses": {code: response for code, response in operation["responses"].items() if code != "422"},
@@ -146,7 +142,7 @@ def _reports() -> dict[str, Any]:
 
 
 def _refusal(codes: tuple[str, ...]) -> dict[str, Any]:
-    """The response of codes that have one status."""
+    """Return the response of codes that share a status."""
     named = {"properties": {"status": {"const": STATUS[codes[0]]}, "code": {"enum": list(codes)}}}
     content = {"application/problem+json": {"schema": {"allOf": [_PROBLEM, named]}}}
     described = {

@@ -1,4 +1,4 @@
-"""The pages of a collector, and what they are made of: files of the wheel, under a policy that lets nothing else in.
+"""The pages of a collector and their assets: files of the wheel, under a policy that admits nothing else.
 
 GET /              the person's page             GET /organiser     the organiser's
 GET /assets/NAME   a style sheet or a script, of the list below and no other
@@ -16,8 +16,8 @@ from fastapi import APIRouter, Request, Response
 
 FOLDER = Path(__file__).parents[1] / "assets"
 PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
-#: All that is served by its name. `device.js` and `people.js` are the client of `clients/js`, as it was built there;
-#: so is `lines.mjs`, which no page needs.
+#: All files that are served by name. `device.js` and `people.js` are built in `clients/js`; so is `lines.mjs`, which no
+#: page needs.
 ASSETS = (
     *("look.css", "icon.svg", "device.js", "people.js", "dom.js", "numbers.js"),
     # Of the person's page.
@@ -28,14 +28,14 @@ ASSETS = (
 )
 _KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {
-    # Neither a script of somebody else's nor one that was slipped into a text runs, and nothing is sent elsewhere.
+    # Neither a foreign script nor one injected into a text runs, and nothing is sent elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Asked for anew each time, and answered without a body where nothing changed: files of two versions never meet.
+    # Revalidated each time, and answered without a body where nothing changed: files of two versions never mix.
     "Cache-Control": "no-cache",
 }
 
@@ -54,16 +54,12 @@ class Asset:
 
     @classmethod
     def of(cls, path: Path) -> Asset:
-        """Return what a file holds.
-
-        Args:
-            path: of an ending of `_KINDS`.
-        """
+        """Return the asset of a file, whose suffix is one of `_KINDS`."""
         data = path.read_bytes()
         return cls(data, f"{_KINDS[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
 
     def answer(self, etags: str | None) -> Response:
-        """Return the answer to whoever has the files of these tags already.
+        """Return the file, or 304 to a client that has it already.
 
         Args:
             etags: If-None-Match.

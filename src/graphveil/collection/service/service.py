@@ -1,4 +1,4 @@
-"""The collector as one ASGI application: the door for reports, and what devices and organisers ask for.
+"""The collector as one ASGI application: the door for reports, and the routes of devices and organisers.
 
 GET  /task  /opening  /ids        what devices check and answer; ids only where links are asked for
 GET  /epoch                       {"epoch", "open", "until"}: whether reports are taken now
@@ -51,16 +51,16 @@ from graphveil.device.reports.links import Links
 from graphveil.device.task import VERSION
 from graphveil.device.wire import HEAD, TAG
 
-#: Bytes of a disk that are left to everything else.
+#: Bytes of the disk that stay free for everything else.
 RESERVE = 256 << 20
-#: Bytes of a request that is none of reports.
+#: Bytes of any request but one with reports.
 _LARGEST = 1 << 16
-#: From one address: tokens cannot be guessed, and whoever tries is slowed down all the same.
+#: From one address: tokens cannot be guessed, and attempts are slowed down all the same.
 ENROLMENTS = Rate(1.0, 30.0)
-#: From one address: pages, tasks, counters. A visit of the person's page is less than thirty requests: a hundred
-#: people behind one router may come at the same moment, and three each second after that.
+#: Public requests from one address. A visit of the person's page is fewer than thirty: a hundred people behind one
+#: router may come at the same moment, and three each second after that.
 VISITS = Rate(100.0, 3_000.0)
-#: Ids that cost an address one more of these: to read and send as many takes as long as the counters do.
+#: Ids that cost an address one more visit: reading and sending so many takes as long as the counters do.
 IDS_A_VISIT = 500
 #: Seconds between two writings; what was counted since the last one is lost where the process is killed.
 _TALLIED_EVERY = 1.0
@@ -110,11 +110,11 @@ class Collector:
     """The application.
 
     Args:
-        store: of a collection that was begun. room: whether the disk has room. requests: a second, from one address.
-        enrolments: how often one address may enrol. visits: how often it may ask for anything public.
-        wrong_tokens: how often it may say a wrong administration's token; None: as `administration.WRONG_TOKENS`.
-        desk: the organiser's folder, where the administration may use it. hosts: names under which it may be asked,
-        beside localhost, numbers and the name in people's links.
+        store: of a collection with a task. room: whether the disk has room. requests: a second, from one address;
+            burst: at once. enrolments: how often one address may enrol. visits: how many public requests it may make.
+        wrong_tokens: how often it may send a wrong administration's token; None: as `administration.WRONG_TOKENS`.
+        desk: the organiser's folder, where the administration may use it. hosts: host names under which it answers,
+            beside localhost, addresses and the name in people's links.
     """
 
     def __init__(
@@ -148,13 +148,13 @@ class Collector:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # All limits go by this name; the address itself is held nowhere.
+        # All limits go by this name; the address itself is stored nowhere.
         scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
         if not await self._is_asked(host_of(scope["headers"])):
             self.tally.add("wrong-host")
             await Refused("wrong-host").answer()(scope, receive, send)
         elif scope["path"] == "/reports" and scope["method"] == "POST":
-            # Past the framework, whose routing and models cost as much as storing the report.
+            # Not through the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
         elif (code := self._turned_away(scope)) is not None:
             self.tally.add(code)
@@ -165,7 +165,7 @@ class Collector:
     async def _is_asked(self, host: str | None) -> bool:
         if host is None or is_host(host, self._hosts):
             return host is not None
-        # Links may have been made since: by the name in them people come.
+        # Links may have been made since the start: people come by the name in them.
         url = await asyncio.to_thread(self.store.setting, "url")
         linked = None if url is None else host_of([(b"host", urlsplit(url).netloc)])
         if host == linked:
@@ -176,21 +176,21 @@ class Collector:
         try:
             await self.app(scope, receive, send)
         except Exception as error:
-            # It was answered. The server would write down what it says, which may be what somebody sent.
+            # It was answered. The server would log its message, which may quote what somebody sent.
             write_down(error)
 
     def _turned_away(self, scope: Scope) -> str | None:
-        """Why a request is refused before it is looked at, if it is."""
+        """Return the code of a request that is refused before it is processed, else None."""
         if _too_large(scope):
             return "too-large"
-        # What has a limit of its own, or asks for a token whose guesses have one: an organiser is not kept out by a
-        # crowd behind the same address.
+        # These have limits of their own, or need a token whose guesses have one: a crowd behind the same address does
+        # not lock the organiser out.
         if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
             return None
         return None if self._visits.take(scope["client"][0], self._price(scope["path"])) else "too-often"
 
     def _price(self, path: str) -> float:
-        """How many visits a request costs: of the longest list all that an address may have at once, and no more."""
+        """Return how many visits a request costs: for the longest list a full bucket, and no more."""
         more = self.task.people // IDS_A_VISIT if path == "/ids" else 0
         return min(1.0 + more, self._visits.size)
 
@@ -206,14 +206,14 @@ class Collector:
 
     def _build_app(self) -> FastAPI:
         title, version = "graphveil collector", graphveil.__version__
-        # No pages of the framework's: they load scripts of others.
+        # Without the framework's own pages: they load foreign scripts.
         app = FastAPI(
             title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None, openapi_url=None
         )
         app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
         app.add_exception_handler(RequestValidationError, _unread)
-        # What the framework itself refuses: bytes that are no text, or that nest too deeply, are its 400.
+        # The framework itself answers 400 to bytes that are no text or are nested too deeply.
         app.add_exception_handler(400, _unread)
         for status in (404, 405):
             app.add_exception_handler(status, _unknown)
@@ -221,13 +221,13 @@ class Collector:
         app.add_exception_handler(Exception, _failed)
         add(app.router, self._public())
         app.include_router(self._administration.routes())
-        # Made when somebody asks: it takes longer than all else here.
+        # Made on the first request: it takes longer than all else here.
         document = cache(lambda: completed(app.openapi()))
         app.get("/openapi.json", include_in_schema=False, response_model=None)(document)
         return app
 
     def _public(self) -> dict[str, Callable[..., Any]]:
-        """What answers each route that asks for no token."""
+        """Return the functions of all routes that need no token."""
         version = {"version": graphveil.__version__, "standard": VERSION}
         return {
             "GET /task": self._task,
@@ -256,11 +256,11 @@ class Collector:
         return Round(epoch=epoch, open=is_open, until=self.task.closes if is_open else None)
 
     def _ids(self) -> Response:
-        # Who names neighbours has to know how everybody is numbered, and checks it by the hash. Nobody else asks.
+        # Only devices that name neighbours need everybody's numbers; they check the list by its hash.
         if not any(isinstance(field, Links | Degree) for field in self.task.fields):
             raise Refused("not-found")
         lines = (json.dumps(id, ensure_ascii=False) + "\n" for id in self.store.ids())
-        # Each part goes from thread to thread: with a line in each, all takes thirty times as long.
+        # Each part passes between threads: line by line it would take thirty times as long.
         parts = ("".join(part) for part in iter(lambda: list(islice(lines, IDS_A_VISIT)), []))
         return StreamingResponse(parts, media_type="application/x-ndjson; charset=utf-8")
 
@@ -281,13 +281,13 @@ class Collector:
         if len(key) != 32:
             raise Refused("bad-enrolment")
         enrolment = self.store.enrol(self.task, token, key)
-        # One answer for a token that was never given out and for one of somebody else: it tells a guesser nothing.
+        # The same answer for an unknown token and for somebody else's: a guesser learns nothing.
         if enrolment is None:
             raise Refused("bad-token")
         return {"number": enrolment.number, "joined": enrolment.joined}
 
     def _metrics(self) -> Response:
-        # Anybody may ask: a collection so large that counting takes a while is counted a tenth of the time at most.
+        # Anybody may request it: where counting takes long, it happens at most a tenth of the time.
         start = time.monotonic()
         if start >= self._counted[0]:
             text = metrics.exposition(self.store.status())
@@ -297,16 +297,12 @@ class Collector:
 
 
 def room_at(folder: Path) -> Callable[[], bool]:
-    """Return what tells whether the disk of a folder has room for more.
-
-    Args:
-        folder: of the database.
-    """
+    """Return a function that says whether the disk of the database's folder has room for more."""
     return lambda: shutil.disk_usage(folder).free > RESERVE
 
 
 def _too_large(scope: Scope) -> bool:
-    # The framework reads a body to its end, whatever its size; in chunks, it would not say its size.
+    # The framework reads a body of any size to its end; in chunks, the size is not declared.
     chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
     return chunked or said_size(scope) > _LARGEST
 
@@ -316,7 +312,7 @@ def _refuse(_: Request, error: Exception) -> Response:
 
 
 def _unread(_: Request, __: Exception) -> Response:
-    # Without what was sent, which the framework would repeat: it may hold a token.
+    # Without the request's content, which the framework would repeat: it may hold a token.
     return Refused("bad-request").answer()
 
 

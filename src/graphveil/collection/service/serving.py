@@ -1,4 +1,4 @@
-"""The collector on a port: loopback unless told, TLS by certificate files, no log of who asks."""
+"""The collector on a port: loopback by default, TLS by certificate files, no log of requests."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from graphveil.errors import InputError
 if TYPE_CHECKING:
     import uvicorn
 
-#: What ASGI calls an application.
+#: An ASGI application.
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-#: Connections that wait to be taken.
+#: Connections that the system queues.
 _WAITING = 2048
 
 
@@ -33,8 +33,8 @@ class Place:
     """Where a collector listens.
 
     Args:
-        host: name or address. port: 0 for any that is free. certificate, key: of TLS, PEM files, both or neither.
-        names: under which people reach it, beside `host` and those of the certificate.
+        host: name or address. port: 0 for any free one. certificate, key: of TLS, PEM files, both or neither.
+        names: further host names, beside `host` and those of the certificate.
     """
 
     host: str = "127.0.0.1"
@@ -45,10 +45,10 @@ class Place:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Names under which it may be asked.
+        """The host names under which it answers.
 
         Raises:
-            InputError: the certificate is none.
+            InputError: the certificate cannot be read.
         """
         try:
             certified = frozenset() if self.certificate is None else names_in(self.certificate)
@@ -68,7 +68,7 @@ class Place:
             InputError: one is missing.
         """
         given = (self.certificate, self.key)
-        # With half of it the server would listen in the clear where its organiser believes it does not.
+        # With one file the server would listen in the clear, against its organiser's belief.
         if (self.certificate is None) != (self.key is None):
             raise InputError("half of TLS", allowed="--certificate and --certificate-key together, or neither")
         for path in given:
@@ -80,8 +80,8 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
     """Serve a collection until the process is told to end.
 
     Args:
-        desk: with a task that was signed. place: where to listen. enrolments: how often one address may enrol.
-        started: hears the address, the administration's token the first time, and the file that keeps it.
+        desk: with a signed task. place: where to listen. enrolments: how often one address may enrol.
+        started: called with the address, the administration's token the first time, and the file that keeps it.
 
     Raises:
         InputError: the address or a file of TLS cannot be used.
@@ -91,7 +91,7 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
     place.require_files()
     with desk.store() as store, listening(place) as own:
         task = store.task()
-        # Before the address is told: whoever hears it may ask at once, and waits in the queue.
+        # Ready before the address is printed: whoever reads it may send a request at once.
         collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
         server = server_of(collector, place)
         facts: dict[str, object] = {
@@ -109,10 +109,10 @@ def run(server: uvicorn.Server, own: socket.socket) -> None:
     """Serve in a process that does nothing else, until it is told to end.
 
     Args:
-        server: see `server_of`. own: listens.
+        server: see `server_of`. own: the listening socket.
     """
-    # Everything that was imported and made stays until the end. To look through it for what could be thrown away, as
-    # Python does now and then, takes a tenth of a second in which nobody is answered.
+    # All that exists now stays until the end. Python's garbage collector would search it now and then, for a tenth of a
+    # second in which nobody is answered.
     gc.collect()
     gc.freeze()
     server.run(sockets=[own])
@@ -120,7 +120,7 @@ def run(server: uvicorn.Server, own: socket.socket) -> None:
 
 @contextmanager
 def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end a server in peace, whenever they come: also before it has begun."""
+    """Let Ctrl-C and SIGTERM end a server cleanly at any time, also before it has begun."""
 
     def end(*_: object) -> None:
         server.should_exit = True
@@ -134,11 +134,11 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
 
 
 def server_of(application: Application, place: Place, handshake: float | None = None) -> uvicorn.Server:
-    """Return what serves an application; it writes down neither requests nor addresses.
+    """Return a server of an application; it logs neither requests nor addresses.
 
     Args:
-        application: what answers. place: where, and with which certificate.
-        handshake: seconds in which a client must have ended that of TLS; None: as long as for the head of a request.
+        application: answers the requests. place: where, and with which certificate.
+        handshake: seconds for a client's TLS handshake; None: as long as for the head of a request.
     """
     import uvicorn
 
@@ -147,10 +147,10 @@ def server_of(application: Application, place: Place, handshake: float | None = 
     files: dict[str, Any] = {}
     if place.certificate is not None and place.key is not None:
         files = {"ssl_certfile": str(place.certificate), "ssl_keyfile": str(place.key)}
-    # The access log would hold addresses, and when they reported, for as long as anybody keeps it. No settings of
-    # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
+    # An access log would keep addresses and their times. No logging settings either: they close the handlers of other
+    # libraries, and some of these close the streams that they write to.
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
-    # Nor many lines: strangers cause them, as fast as they can send.
+    # Few lines: strangers can cause them as fast as they can send.
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(SELDOM)
     protocol: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
@@ -160,8 +160,8 @@ def server_of(application: Application, place: Place, handshake: float | None = 
 
 @contextmanager
 def listening(place: Place) -> Iterator[socket.socket]:
-    """Give a socket that listens at a place."""
-    # Bound here and not by the server: a port that is taken is one line, and port 0 can be told before anybody asks.
+    """Open a socket that listens at a place."""
+    # Bound here and not by the server: a port in use is one line of error, and a free port is known before serving.
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     with socket.socket(family) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -175,6 +175,6 @@ def listening(place: Place) -> Iterator[socket.socket]:
 
 
 def address(own: socket.socket, place: Place) -> str:
-    """Return under which address a socket is asked."""
+    """Return the URL of a listening socket."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     return f"{'https' if place.certificate else 'http'}://{host}:{own.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""How a collection stands, for its organiser: counts, what was refused and why, what can be done next, how to train."""
+"""The state of a collection for its organiser: counts, refusals and their reasons, and how to train."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphveil.device.task import Task, short_key
 
 @dataclass(frozen=True)
 class Standing:
-    """What the administration tells.
+    """The state of a collection, as the administration shows it.
 
     Args:
         store: of the collection. task: its task. clock: seconds since 1970.
@@ -32,7 +32,7 @@ class Standing:
     _counted: dict[int, int] = field(default_factory=dict, repr=False)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the organiser's page shows, but for what depends on the server's folder."""
+        """Return what the organiser's page shows, apart from what depends on the server's folder."""
         task, status = self.task, self.store.status()
         refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
         words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
@@ -66,7 +66,7 @@ class Standing:
         return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
 
     def report_counts(self, epoch: int, received: int) -> dict[str, int]:
-        """Return how many reports of an epoch say something, as an export counts them, and how many are empty.
+        """Return how many reports of an epoch hold an answer, as an export counts them, and how many are empty.
 
         Args:
             epoch: its number. received: its reports.
@@ -75,16 +75,16 @@ class Standing:
         return {"received": received - empty, "empty": empty}
 
     def answered(self) -> int:
-        """Return how many people an export would count: whose last report of all closed epochs says something."""
+        """Return how many people an export would count: whose last report of all closed epochs holds an answer."""
         closed = len(self.store.closed())
-        # Counted once: a closed epoch does not change, and ten million reports take seconds.
+        # Counted once: closed epochs do not change, and ten million reports take seconds.
         if closed not in self._counted:
             frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
             query = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
             with self.store.reader.connect() as connection:
                 people = int(connection.execute(query).scalar_one())
             epochs = range(1, closed + 1)
-            # Most collections have none, and need not look for them.
+            # Most collections have no empty report, and skip the search.
             has_empty = any(self.store.empty(epoch) for epoch in epochs)
             self._counted[closed] = people - (_empty_in(self.store, self.task, epochs) if has_empty else 0)
         return self._counted[closed]
@@ -113,8 +113,8 @@ def training(task: Task, folder: Path) -> list[str]:
 
 
 def _methods(task: Task) -> Iterator[tuple[str, bool]]:
-    """Methods that read what a task asks, and whether they read public edges."""
-    # Here and not above: what learns loads far more than what collects.
+    """Yield the methods that read the fields of a task, and whether they read public edges."""
+    # Imported here: training loads far more than collecting.
     from graphveil.collection.export.learning import LABELS_ALONE, WITH_FEATURES, WITH_LISTS
 
     kinds = {task_field.kind for task_field in task.fields}
@@ -125,6 +125,6 @@ def _methods(task: Task) -> Iterator[tuple[str, bool]]:
 
 
 def _explained(code: str) -> Mapping[str, str]:
-    # What a person should do is told to the person: who runs the collection reads what they can do themselves.
+    # The organiser reads what the organiser can do; the person reads what the person can do.
     entry, to_do = REFUSAL_CODES[code], ORGANISER.get(code, "")
     return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": to_do[:1].upper() + to_do[1:]}

@@ -1,6 +1,6 @@
 """One-time tokens, which an organisation hands out through a channel of its own: a table of ids and tokens.
 
-Whoever has a token can enrol in a person's place, once; the collector keeps its hash alone.
+Whoever has a token can enrol once in a person's place; the collector keeps only its hash.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 #: Random bytes of a token.
 BYTES = 20
 _ALLOWED = "columns id and token: 42 hexadecimal digits or more, each different"
-#: Different bytes that a token drawn at random has.
+#: The least number of different bytes in a token drawn at random.
 _DIFFERENT = 6
 
 
 def write_tokens(
     path: Path, ids: Iterable[str], link: Callable[[bytes], str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Make a token for each id, write both down, and yield them.
+    """Make a token for each id, write both to a file, and yield them.
 
     Args:
-        path: of a csv file that is not there yet; its owner alone may read it. ids: of everybody, in order.
-        link: what opens a person's page from their token, a third column.
+        path: of a new csv file, which only its owner may read. ids: of everybody, in order.
+        link: makes the link to a person's page from their token, a third column.
 
     Raises:
-        InputError: the file is there.
+        InputError: the file exists.
     """
     try:
         place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -47,19 +47,19 @@ def write_tokens(
     with os.fdopen(place, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "token", *([] if link is None else ["link"])])
-        # One by one, so that a table of any length is in memory nowhere.
+        # One by one, so that no table is ever whole in memory.
         for number, id in enumerate(ids):
             token = numbered(secrets.token_bytes(BYTES), number)
             rows.writerow([id, token.hex(), *([] if link is None else [link(token)])])
             yield id, token
-        # Before the database has the hashes: tokens are told once, and these could be met by nobody after a power cut.
+        # Before the database has the hashes: tokens exist only here, and a power cut could lose them.
         file.flush()
         os.fsync(file.fileno())
         sync_folder(path.parent)
 
 
 def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
-    """Return how a token is made a link to a person's page.
+    """Return a function from a token to the link of a person's page.
 
     Args:
         url: of the collector, as people reach it. task: its hash.
@@ -73,12 +73,12 @@ def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
         raise InputError(
             f"{url!r} is no address for people", where="--url", allowed="https://..., http://localhost"
         ) from error
-    # Behind "#", which browsers send to nobody: neither a server nor a log on the way hears of it.
+    # Behind "#", which browsers send to nobody: neither servers nor logs on the way see it.
     return lambda token: f"{url.rstrip('/')}/#{token.hex()}.{task.hex()}"
 
 
 def replaced(store: Store, id: str) -> dict[str, str]:
-    """Give somebody who lost their token another one, and return id and token, which is kept nowhere.
+    """Replace somebody's lost token; return id and token, which is stored nowhere.
 
     Args:
         store: of the collection. id: of a person who has not enrolled.
@@ -96,13 +96,13 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
         path: of a csv file with columns id and token.
 
     Raises:
-        InputError: it is no UTF-8 text, a column is missing, an id or a token is there twice, or a token is short, no
-            hexadecimal number, or not drawn at random.
+        InputError: it is not UTF-8, a column is missing, an id or a token stands twice, or a token is too short, not
+            hexadecimal, or not drawn at random.
     """
     ids: set[str] = set()
     tokens: set[bytes] = set()
     try:
-        # Spreadsheets write a mark before the first column, which would be part of its name.
+        # Spreadsheets write a byte-order mark, which would become part of the first column's name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             for line, row in enumerate(csv.DictReader(file), start=2):
                 id, token, where = row.get("id"), _token(row.get("token")), f"{path}, line {line}"
@@ -110,7 +110,7 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise InputError("no id with a token of its own", where=where, allowed=_ALLOWED)
                 if id in ids:
                     raise InputError(f"a second token for {id!r}", where=where, allowed="one line for each id")
-                # Of 16 random bytes, fewer are different once in 10^17 tokens.
+                # 16 random bytes have fewer different ones once in 10^17 tokens.
                 if len(set(token)) < _DIFFERENT:
                     raise InputError("a token that anybody may guess", where=where, remedy="draw each at random")
                 ids.add(id)
@@ -129,7 +129,7 @@ def _token(text: str | None) -> bytes | None:
 
 
 def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Return ids and tokens of a table that somebody else made, in the order in which people are numbered.
+    """Return ids and tokens of a table that somebody else made, in the order of people's numbers.
 
     Args:
         path: see `read_tokens`. ids: of the task.
@@ -141,7 +141,7 @@ def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         tokens = dict(read_tokens(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from error
-    # One id too few would leave a person without a number; one too many would be nobody's.
+    # A missing id would leave a person without a token; an extra one would be nobody's.
     if set(tokens) != set(ids):
         raise InputError("other ids than those of the task", where=str(path), allowed=f"all {len(ids):,} of ids.txt")
     wrong = next((number for number, id in enumerate(ids) if number_of(tokens[id]) != number), None)

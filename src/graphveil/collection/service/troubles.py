@@ -1,7 +1,6 @@
-"""What failed, as a code to answer and a line to write down: neither holds a value of anybody's.
+"""Failures as a code for the client and a line for the log, neither of which holds anybody's data.
 
-A database that is gone, or held by somebody else, is asked again; one that has no room is asked again later. Anything
-else is a mistake of ours.
+A client retries soon where the database is gone or locked, and later where its disk is full. Anything else is a bug.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ _LOG = logging.getLogger("graphveil.collection")
 
 
 class Seldom(logging.Filter):
-    """Lets a few lines of each kind through: a disk would be filled by saying one thing a thousand times a second.
+    """Lets a few lines of each kind through: the same line a thousand times a second would fill a disk.
 
     Args:
-        lines: of a kind, three at once and then one a minute.
+        lines: of one kind; default: three at once, then one a minute.
     """
 
     def __init__(self, lines: Buckets | None = None) -> None:
@@ -31,7 +30,7 @@ class Seldom(logging.Filter):
         self._lines = lines or Buckets(1 / 60, 3.0)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a line is written: by what it says first, before values are put into it."""
+        """Return whether a line is written, by its format before values are put into it."""
         return self._lines.take(str(record.msg).partition("\n")[0])
 
 
@@ -41,18 +40,14 @@ _LOG.addFilter(SELDOM)
 
 
 def code_of(error: BaseException) -> str:
-    """Return the code of `answers.STATUS` that tells of a failure.
-
-    Args:
-        error: what was raised.
-    """
+    """Return the code of `answers.STATUS` for an exception."""
     if not isinstance(error, SQLAlchemyError):
         return "fault"
     cause = getattr(error, "orig", None)
     name = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
     if name.startswith(_NO_ROOM):
         return "disk-full"
-    # SQLite's word for a statement that is wrong, under the same class as for a file that is held by others.
+    # SQLite's name for a wrong statement, of the same class as a locked file.
     if name == "SQLITE_ERROR":
         return "fault"
     gone = isinstance(error, DBAPIError) and error.connection_invalidated
@@ -60,12 +55,8 @@ def code_of(error: BaseException) -> str:
 
 
 def write_down(error: BaseException) -> None:
-    """Log a failure by its kind and place.
-
-    Args:
-        error: what was raised; its message may quote what somebody sent, and stays out.
-    """
+    """Log an exception by its type and place; its message may quote what somebody sent, and is left out."""
     places = traceback.extract_tb(error.__traceback__)
     at = ", ".join(f"{place.name} line {place.lineno}" for place in places[-4:])
-    # A line of its own for each kind, of which few are written.
+    # One format for each code, so that `Seldom` limits each by itself.
     _LOG.error(f"{code_of(error)}: %s in %s", type(error).__name__, at)

@@ -1,4 +1,4 @@
-"""The programs that simulated people answer with: ours in Python, ours in JavaScript under Node.js."""
+"""The clients of simulated people: ours in Python, and ours in JavaScript under Node.js."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 from graphveil.errors import InputError
 
-#: The program of `clients/js`, as it was built there: it lies beside the pages, and none of them loads it.
+#: The program of `clients/js`, as built there; it lies beside the pages, and none of them loads it.
 LINES = Path(__file__).parents[1] / "assets" / "lines.mjs"
 
 
 def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
-    """Return how each client is started.
+    """Return the command that starts each client.
 
     Args:
-        names: python, js or both, with a comma. js: another program than ours in JavaScript.
+        names: python, js or both, with a comma. js: a program to use in place of our JavaScript client.
 
     Raises:
-        InputError: another name, one twice, or what JavaScript needs is not here.
+        InputError: another name, a name twice, or Node.js or the program is missing.
     """
     clients = [name.strip() for name in names.split(",")]
     for name in clients:

@@ -1,7 +1,7 @@
 """Made-up phones at a collector that runs on this machine: a rehearsal beside a device of one's own.
 
-Everybody whose token is left enrols, waits until the epoch opens, and answers with a graph's values. What they send is
-stored like any other report; that is why only a collector on this machine takes them.
+Everybody whose token is unused enrols, waits until the epoch opens, and answers with a graph's values. Their reports
+are stored like any other, so phones work only with a collector on this machine.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 def ring(
     folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
 ) -> dict[str, Any]:
-    """Let everybody whose token is left take part in one epoch.
+    """Let everybody whose token is unused take part in one epoch.
 
     Args:
         folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
-        cast: programs, dropouts, retries, seed. tell: hears of progress. tokens: their file; None: that of the folder.
+        cast: clients, dropouts, retries, seed. tell: called with progress. tokens: their file; None: in the folder.
 
     Returns:
-        How many enrolled, whose tokens were taken, how many answered and sent again.
+        How many enrolled, enrolled elsewhere, answered and sent again.
 
     Raises:
-        InputError: a collector elsewhere, other people than the tokens', or no token is left.
+        InputError: the collector is on another machine, the data has other people than the tokens, or none is unused.
     """
     if not Place(urlsplit(url).hostname or "").here:
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
@@ -65,8 +65,8 @@ class Phones:
     """Made-up phones.
 
     Args:
-        remote: the collector. graph: whose nodes the people are. cast: who plays. clients: that they answer
-        with, in turn. tell: hears of progress. wait: lets seconds pass.
+        remote: the collector. graph: whose nodes the people are. cast: who plays. clients: which they use in turn.
+        tell: called with progress. wait: sleeps for seconds.
     """
 
     remote: Remote
@@ -77,13 +77,13 @@ class Phones:
     wait: Callable[[float], None] = time.sleep
 
     def enrol(self, tokens: Sequence[str]) -> list[Device]:
-        """Enrol everybody whose token is left.
+        """Enrol everybody whose token is unused.
 
         Args:
             tokens: of everybody, by number.
 
         Raises:
-            InputError: none is left.
+            InputError: all tokens are used.
         """
         devices: list[Device] = []
         for node, token in enumerate(tokens):
@@ -97,10 +97,10 @@ class Phones:
         return devices
 
     def answer(self, task: Task, devices: Sequence[Device]) -> dict[str, Any]:
-        """Wait for the epoch of the devices, and answer in it; return how many did what.
+        """Wait for the devices' first epoch, and answer in it; return the counts.
 
         Args:
-            task: what is asked. devices: as they enrolled.
+            task: of the collection. devices: as they enrolled.
         """
         opening, draws = self._await_opening(task, devices[0].joined), Random(self.cast.seed)
         kinds, counts = [field.kind for field in task.fields], Counter[str]()
@@ -114,14 +114,14 @@ class Phones:
         return {"phones": len(devices), "elsewhere": elsewhere, **totals}
 
     def _enrol(self, token: str, key: bytes) -> tuple[int, int] | None:
-        """Number and first epoch, or None where somebody else has used the token."""
+        """Return number and first epoch, or None where somebody else has used the token."""
         while True:
             try:
                 return self.remote.enrol(token, key.hex())
             except DeviceError as error:
                 if error.code == "bad-token":
                     return None
-                # All phones here share one address, and what one address may ask for is limited.
+                # All phones here share one address, whose requests are limited.
                 if error.code != "too-often":
                     raise
             self.wait(1.0)
@@ -142,7 +142,7 @@ class Phones:
 
 def _tokens(path: Path, people: int) -> list[str]:
     try:
-        # By number and not by line: a file of the organiser's own may name people in any order.
+        # By number and not by line: an organiser's own file may list people in any order.
         tokens = [token.hex() for _, token in sorted(read_tokens(path), key=lambda row: number_of(row[1]))]
     except OSError as error:
         remedy = "make them: `graphveil collect enrol FOLDER`, or name the file that holds them: --tokens FILE"

@@ -1,7 +1,7 @@
 """A whole collection played over the network on this machine: organiser, collector, and a device for each person.
 
-Everything is thrown away but the export: keys, tokens, secrets and the database are made for the play alone, under a
-task of its own, so that no made-up report can ever count in the collection that it tries out.
+Everything but the export is thrown away: keys, tokens, secrets and the database exist only for the play, under a task
+of its own, so that no made-up report can ever count in the collection that it tries out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from graphveil.graphs.load import load_parts
 from graphveil.graphs.value.parts import GraphParts, SparseRows
 from graphveil.runtime.progress import Progress, ProgressCallback
 
-#: What stands in a task of a play for what its organiser has not written yet.
+#: The window of a play's task.
 _PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
 #: The file of public edges.
 _EDGES = "edges.parquet"
@@ -50,12 +50,12 @@ class Cast:
     """Who plays.
 
     Args:
-        people: how many enrol, None for all. clients: programs that answer lines of the standard, by name; people use
-        them in turn.
-        dropouts: share of people who enrol and never answer. retries: share of those who answer that never hear they
-        were heard, and send again. seed: of who does what; it never changes noise.
-        epochs: how often they are asked. changed: share of people whose values are others in each epoch after the
-        first. late: share of people who enrol after the first epoch alone.
+        people: how many enrol; None: all. clients: commands of programs that answer lines of the standard, by name;
+            people use them in turn.
+        dropouts: share of people who enrol and never answer. retries: share of those who answer whose acknowledgement
+            is lost, and who send again. seed: of who does what; it never changes noise.
+        epochs: how many. changed: share of people whose values change in each epoch after the first. late: share of
+            people who enrol only after the first epoch.
     """
 
     people: int | None
@@ -77,7 +77,7 @@ class Device:
     """A person's device in a play.
 
     Args:
-        node: of the person. number, joined: as the collector told it. client: what answers. secret, key: its own.
+        node: of the person. number, joined: from the collector. client: its program. secret, key: its own.
     """
 
     node: int
@@ -92,7 +92,7 @@ class Client:
     """A program that answers lines of the standard.
 
     Args:
-        name: of it. command: that starts it.
+        name: for messages. command: starts it.
 
     Raises:
         InputError: it does not start.
@@ -109,11 +109,11 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing its input ends it; what it still had to say is nobody's any more.
+        # Closing its input ends it; its remaining output is discarded.
         self._process.communicate()
 
     def ask(self, **line: object) -> dict[str, Any]:
-        """Return what the program answers to a line.
+        """Return the program's answer to a line.
 
         Raises:
             InputError: it refuses, or has ended.
@@ -142,7 +142,7 @@ class Apart:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        # All of them are this machine here, and what one address may ask for is limited.
+        # All clients are on this machine, and the requests of one address are limited.
         if scope["type"] == "http" and scope.get("client"):
             port = int(scope["client"][1])
             scope = {**scope, "client": (f"10.0.{port >> 8}.{port & 255}", port)}
@@ -153,11 +153,11 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
     """Play a collection from enrolment to export.
 
     Args:
-        folder: with the draft of the task, signed or not; nothing of it is changed. data: whose nodes are the people.
-        cast: who plays. tell: hears of progress. out: where to write the export; None: nowhere.
+        folder: with the draft of the task, signed or not; it is not changed. data: whose nodes are the people.
+        cast: who plays. tell: called with progress. out: where to write the export; None: nowhere.
 
     Returns:
-        How many enrolled, dropped out, answered and sent again, by client; what was refused; the hash of the epoch.
+        How many enrolled, dropped out, answered and sent again, by client; the refusals; the hash of the epoch.
 
     Raises:
         InputError: the draft has no price, or its people are not the nodes of the data.
@@ -166,7 +166,7 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
     draft, graph = read_draft(folder), load_parts(data)
     _require_fit(draft, graph, cast, data)
     started = time.monotonic()
-    # On a disk of its own that nobody keeps: secrets of a play are worth nothing, and look like real ones.
+    # In a temporary folder: a play's secrets are worth nothing, but look like real ones.
     with tempfile.TemporaryDirectory() as play_folder, ExitStack() as stack:
         desk = _signed(draft, Path(play_folder), cast)
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
@@ -182,11 +182,7 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
 
 @contextmanager
 def served(desk: Desk) -> Iterator[str]:
-    """Give the address of a desk's collector, which runs in a thread of this process.
-
-    Args:
-        desk: with a task that was signed.
-    """
+    """Run the collector of a signed task in a thread of this process; yield its address."""
     place = Place(port=0)
     with desk.store() as store, listening(place) as own:
         server = server_of(Apart(Collector(store)), place)
@@ -200,19 +196,19 @@ def served(desk: Desk) -> Iterator[str]:
 
 
 def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, object]:
-    """Return what a person knows of themselves, by kind of field; a label that nobody knows is left out.
+    """Return a person's own values, by kind of field; an unknown label is left out.
 
     Args:
-        graph: the people. node: one of them. kinds: what is asked.
+        graph: of the people. node: the person's. kinds: of the task's fields.
     """
-    # The one place that reads them: what it returns goes to one device, and to nobody else.
+    # The one place that reads them: its result goes to one device, and to nobody else.
     values: dict[str, object] = {}
     if "features" in kinds:
         values["features"] = _row(graph.x, node).tolist()
     if "label" in kinds and graph.y[node] >= 0:
         values["label"] = graph.schema.classes[int(graph.y[node])]
     if "links" in kinds or "degree" in kinds:
-        # Sorted by their first ends, so a person's list is one piece of the edges.
+        # Edges are sorted by their first ends, so a person's list is one slice.
         first, last = np.searchsorted(graph.edge_index[0], [node, node + 1])
         values["links"] = graph.edge_index[1, first:last].tolist()
     return values
@@ -248,7 +244,7 @@ def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
 
 def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:
     people = len(draft.subject.ids)
-    # By their places: ids of a task are texts, and those of a graph may be numbers.
+    # By number: ids of a task are texts, and those of a graph may be numbers.
     if graph.num_nodes != people:
         raise InputError(f"{data} has {graph.num_nodes:,} nodes, and the task is for {people:,} people")
     if cast.of(people) > people:
@@ -260,10 +256,10 @@ def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None
 
 
 def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
-    """A desk whose task asks the same, says that it is played, and is another one by its nonce."""
+    """Return a desk whose task has the same fields, is marked as a simulation, and is another task by its nonce."""
     words = replace(draft.words, name=f"simulation of {draft.words.name}")
     texts = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
-    # The window is open whatever was declared: a collection is tried out before it begins.
+    # The window is open in any case: a collection is tried out before it begins.
     least = min(draft.least or 1, cast.of(len(draft.subject.ids)))
     write_draft(folder, draft.subject, {**texts, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
     desk = Desk(folder)
@@ -274,11 +270,11 @@ def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where a collection is played.
+    """Plays a collection.
 
     Args:
-        desk: with a task that was signed. remote: its collector. graph: the people. cast: who plays. tell: hears of
-        progress.
+        desk: with a signed task. remote: its collector. graph: of the people. cast: who plays. tell: called with
+            progress.
     """
 
     desk: Desk
@@ -288,13 +284,13 @@ class _Stage:
     tell: ProgressCallback
 
     def played(self, clients: Sequence[Client]) -> dict[str, Any]:
-        """Return how many did what, over all epochs, and the hash of the last."""
+        """Play all epochs; return the counts, and the hash of the last epoch."""
         task, counts = Task.of(self.remote.task()), Counter[str]()
         show_task(task, clients)
-        # Of each person's own values; who changed keeps those that they have then.
+        # The node whose values a person has: at first their own; a change lasts until the next one.
         lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
         for epoch, nodes in enumerate(self._arrivals(task.people)):
-            # All before the first answer, as in a real collection: the nonce is drawn after the last token.
+            # All enrol before the first answer, as in a real collection: the nonce is drawn after the last token.
             devices += self._enrolled(task, nodes, clients, len(devices))
             if epoch:
                 counts["changed"] += self._change(lives, devices, epoch)
@@ -304,7 +300,7 @@ class _Stage:
         return _totals(counts, clients, len(devices), self.cast) | {"hash": hash}
 
     def _arrivals(self, people: int) -> list[list[int]]:
-        """Who enrols before each epoch."""
+        """Return who enrols before each epoch."""
         chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
         if self.cast.epochs == 1:
             return [chosen]
@@ -324,7 +320,7 @@ class _Stage:
             self.tell(Progress(place + 1, len(nodes), "enrolling"))
 
     def _change(self, lives: dict[int, int], devices: Sequence[Device], epoch: int) -> int:
-        """Give some of those who have been asked the values of somebody else; return how many they are."""
+        """Give some of those who took part before the values of somebody else; return how many."""
         draws, changed = Random(self.cast.seed + 1000 * epoch), 0
         for device in devices:
             if device.joined <= epoch and draws.random() < self.cast.changed:
@@ -336,10 +332,10 @@ class _Stage:
         opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
         kinds, counts = [task_field.kind for task_field in task.fields], Counter[str]()
         for index, device in enumerate(devices):
-            # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
+            # A person who drops out has enrolled and sends nothing: their report is missing, not zero.
             if draws.random() >= self.cast.dropouts:
                 sent = report_of(task, opening, device, _values(self.graph, device.node, lives[device.node], kinds))
-                # Byte for byte the same: whoever hears nothing sends again, and is counted once.
+                # Byte for byte the same: without an acknowledgement a device sends again, and is counted once.
                 times = 2 if draws.random() < self.cast.retries else 1
                 with refusals("report"):
                     counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
@@ -349,7 +345,7 @@ class _Stage:
 
 
 def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> dict[str, object]:
-    """What a person knows of themselves who lives as somebody else does; nobody is linked to themselves."""
+    """Return the values of a person who has those of another node; nobody is linked to themselves."""
     values = values_of(graph, life, kinds)
     friends = values.get("links")
     if isinstance(friends, list):
@@ -359,18 +355,14 @@ def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> di
 
 def _totals(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
     by = {client.name: counts[f"by {client.name}"] for client in clients}
-    # Of several epochs somebody may have answered one and not the next: how many said nothing is in the export.
+    # With several epochs a person may answer one and not the next: the export says how many never answered.
     often = {"epochs": cast.epochs, "changed": counts["changed"]}
     more = {"dropped": enrolled - sum(by.values())} if cast.epochs == 1 else often
     return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
 
 
 def show_task(task: Task, clients: Sequence[Client]) -> None:
-    """Show a task to programs, each of which checks signature, hash and thresholds itself.
-
-    Args:
-        task: what is asked. clients: that will answer it.
-    """
+    """Send a task to clients, each of which checks signature, hash and thresholds itself."""
     for client in clients:
         client.ask(op="task", data=task.data.decode(), expected=task.hash.hex())
 
@@ -379,7 +371,7 @@ def report_of(task: Task, opening: str, device: Device, values: Mapping[str, obj
     """Return the report that a device's program makes of a person's values.
 
     Args:
-        task: what is asked. opening: as the collector told it. device: the device. values: see `values_of`.
+        task: of the collection. opening: the signed one. device: the person's. values: see `values_of`.
     """
     task_line = {"task": task.hash.hex()}
     secret = device.secret.hex()

@@ -1,4 +1,4 @@
-"""What must not meet: an epoch that opens, and bodies that are forgotten. An export holds all epochs or none."""
+"""Opening an epoch and scrubbing bodies exclude each other: an export holds all epochs or none."""
 
 from __future__ import annotations
 
@@ -10,29 +10,22 @@ from graphveil.errors import InputError
 
 #: The epoch that is open, if one is.
 OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
-#: What salts the hash of an epoch goes with its bodies.
+#: The secret of an epoch's salts is deleted with its bodies.
 _SCRUBBED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None), EPOCHS.c.secret.is_(None)).limit(1)
-#: Held by whoever opens an epoch or scrubs the closed ones: of two at once, the second sees what the first has done.
+#: Locked by whoever opens an epoch or scrubs the closed ones: of two at once, the second sees the first one's changes.
 _EVERY = select(EPOCHS.c.epoch).order_by(EPOCHS.c.epoch).with_for_update()
 
 
 def is_scrubbed(connection: Connection) -> bool:
-    """Return whether bodies were scrubbed.
-
-    Args:
-        connection: of the database.
-    """
+    """Return whether bodies were scrubbed."""
     return connection.execute(_SCRUBBED).scalar_one_or_none() is not None
 
 
 def require_bodies(connection: Connection) -> None:
     """Refuse to open an epoch where bodies were scrubbed; nobody scrubs them before the transaction ends.
 
-    Args:
-        connection: of the database.
-
     Raises:
-        InputError: they were.
+        InputError: bodies were scrubbed.
     """
     connection.execute(_EVERY).all()
     # People would pay for reports that no export can hold: one of all epochs needs the bodies of all.
@@ -43,11 +36,8 @@ def require_bodies(connection: Connection) -> None:
 def require_closed(connection: Connection) -> None:
     """Refuse to scrub while an epoch is open; nobody opens one before the transaction ends.
 
-    Args:
-        connection: of the database.
-
     Raises:
-        InputError: one is.
+        InputError: an epoch is open.
     """
     connection.execute(_EVERY).all()
     # Its reports were acknowledged, and could not be exported beside bodies that are gone.

@@ -1,4 +1,4 @@
-"""The reports of the closed epochs: what is exported, and compared with an export before it is forgotten."""
+"""The reports of the closed epochs: what is exported, and compared with an export before it is scrubbed."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Last:
     bodies: Bytes
 
     def keeps(self, rows: Iterator[Row]) -> bool:
-        """Return whether these are the reports that a database holds, each and no other.
+        """Return whether these are exactly the reports that a database holds.
 
         Args:
-            rows: see `last_of`; a body that was scrubbed before has nothing to lose.
+            rows: see `last_of`; a body that is scrubbed already matches any.
         """
         at = 0
         while block := list(islice(rows, _AT_ONCE)):
             part = slice(at, at + len(block))
             columns = (self.numbers[part], self.epochs[part], self.joined[part])
             facts = np.array([row[:3] for row in block], np.int64).T
-            # Row by row, so that one too few or too many is another row at its place.
+            # Row by row: with one report too few or too many, another row is in its place.
             if not all(np.array_equal(own, stored) for own, stored in zip(columns, facts, strict=True)):
                 return False
             bodies = zip(self.bodies[part], (row[3] for row in block), strict=True)
@@ -63,7 +63,7 @@ class Last:
 
 @dataclass(frozen=True)
 class Leaves:
-    """What the hashes of the epochs are made of, see `seals`: of every report, by epoch and number.
+    """The leaves of the epochs' hashes (see `seals`), one of every report, by epoch and number.
 
     Args:
         epochs: int64 [r]. leaves: uint8 [r, bytes].
@@ -89,7 +89,7 @@ class Leaves:
 
 
 class Gathered:
-    """Reports as they are read from a database, one after the other.
+    """Collects reports as they are read from a database.
 
     Args:
         task: what was asked. secrets: of each closed epoch, None where it was scrubbed.
@@ -97,12 +97,12 @@ class Gathered:
 
     def __init__(self, task: Task, secrets: Mapping[int, bytes | None]) -> None:
         self._task, self._secrets, self._places = task, secrets, flag_places(task)
-        # Of the machine's own numbers: of Python's, a row would take four times as much.
+        # Machine numbers: with Python's a row would take four times the memory.
         self._facts, self._of_leaf = (array("q"), array("q"), array("q")), array("q")
         self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
 
     def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
-        """Take a report; of one person, the one of a later epoch comes later.
+        """Add a report; a person's reports come in the order of their epochs.
 
         Raises:
             InputError: it was scrubbed.
@@ -114,7 +114,7 @@ class Gathered:
         self._of_leaf.append(epoch)
         self._leaves += leaf_of(number, flags_of(body, self._places), seal_of(salt, joined, body))
         if self._facts[0] and self._facts[0][-1] == number:
-            # An earlier epoch's, which this one stands for.
+            # A report of an earlier epoch, which this one replaces.
             del self._bodies[-len(body) :], self._salts[-SHORT:]
             for column in self._facts:
                 column.pop()
@@ -129,7 +129,7 @@ class Gathered:
         width = -(-self._task.bits // 8)
         salts, bodies = _rows(self._salts, SHORT), _rows(self._bodies, width)
         of_leaf, leaves = np.frombuffer(self._of_leaf, np.int64), _rows(self._leaves, leaf_size(self._task))
-        # They came by number: stable, so that they stay so within an epoch.
+        # They came by number; a stable sort keeps that order within an epoch.
         order = np.argsort(of_leaf, kind="stable")
         return Last(numbers, epochs, joined, salts, bodies), Leaves(of_leaf[order], leaves[order])
 
@@ -140,7 +140,7 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
     Args:
         connection: of the database. epochs: the closed ones.
     """
-    # Here and not above: who trains on an export reads no database.
+    # Imported here: training on an export reads no database.
     from sqlalchemy import select
 
     from graphveil.collection.store.tables import ENROLMENTS, REPORTS
@@ -155,11 +155,7 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
 
 
 def last_of(rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the last report of each person.
-
-    Args:
-        rows: see `rows_of`.
-    """
+    """Yield the last report of each person, of the rows of `rows_of`."""
     last: Row | None = None
     for row in rows:
         if last is not None and last[0] != row[0]:
@@ -170,11 +166,7 @@ def last_of(rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def scrubbed(remedy: str = "train on the export that was made before") -> InputError:
-    """Return the refusal to read what was forgotten, or to go on without it.
-
-    Args:
-        remedy: what to do instead.
-    """
+    """Return the refusal to read scrubbed bodies, or to go on without them."""
     return InputError("this collection was scrubbed", remedy=remedy)
 
 

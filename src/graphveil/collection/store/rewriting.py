@@ -16,20 +16,16 @@ from sqlalchemy import Connection, Engine, Table
 from graphveil.collection.store.tables import ALONE, ENROLMENTS, EPOCHS, PATIENCE, PEOPLE, REPORTS
 from graphveil.errors import InputError
 
-#: What grows as people come.
+#: The tables that grow with the people.
 _GROWING = (PEOPLE, ENROLMENTS, REPORTS)
-#: Milliseconds for which PostgreSQL waits until nobody uses a table: whoever comes meanwhile waits behind.
+#: Milliseconds for which PostgreSQL waits until nobody uses a table; new users queue behind it.
 _LOCK = 5_000
-#: Milliseconds in which readers of SQLite's log are to be done with it: meanwhile nobody writes.
+#: Milliseconds that readers of SQLite's log get to finish; nobody writes meanwhile.
 _SHORT = 20
 
 
 def size_of(engine: Engine) -> int:
-    """Return the bytes of what grows as people come.
-
-    Args:
-        engine: see `tables.opened`.
-    """
+    """Return the bytes of the tables that grow with the people."""
     if engine.dialect.name == "sqlite":
         return _file(engine).stat().st_size
     sizes = " + ".join(f"pg_total_relation_size('{table.name}')" for table in _GROWING)
@@ -47,10 +43,10 @@ def has_room(engine: Engine, size: int) -> bool:
 
 
 def rewrite(engine: Engine, *, in_memory: bool) -> None:
-    """Lay all rows anew in the order of their keys; who writes meanwhile waits. Killed, it has changed nothing.
+    """Rewrite all rows in the order of their keys; writers wait meanwhile. If killed, it has changed nothing.
 
     Args:
-        engine: see `tables.opened`. in_memory: whether SQLite makes its copy there, and not in a temporary file.
+        engine: see `tables.opened`. in_memory: whether SQLite makes its copy in memory, not in a temporary file.
     """
     if engine.dialect.name == "sqlite":
         with _alone(engine) as connection:
@@ -60,23 +56,20 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
     for table in _GROWING:
         column = next(column.name for column in table.columns if not column.primary_key)
         with engine.begin() as connection:
-            # Of two processes one after the other: each would wait for rows of the other.
+            # Two processes go one after the other; at the same time, each would wait for rows of the other.
             connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE UPDATE EXCLUSIVE MODE")
             connection.exec_driver_sql(f"UPDATE {table.name} SET {column} = {column}")
         _cluster(engine, table)
 
 
 def overwrite(engine: Engine) -> None:
-    """Leave nothing of what reports said before in the database's own files.
-
-    Args:
-        engine: see `tables.opened`.
+    """Leave nothing of deleted bodies in the database's own files.
 
     Raises:
         InputError: somebody reads SQLite's log for so long that it cannot be emptied.
     """
-    # PostgreSQL keeps old rows in the table until it is written anew; SQLite has overwritten them by now, and its log
-    # still tells what stood there.
+    # PostgreSQL keeps old rows until the table is rewritten; SQLite has overwritten them, but its log still holds
+    # them.
     if engine.dialect.name == "postgresql":
         for table in (REPORTS, EPOCHS):
             _cluster(engine, table)
@@ -88,15 +81,15 @@ def overwrite(engine: Engine) -> None:
 
 
 def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
-    """Copy SQLite's log into the file and cut it to nothing; return whether that could be done now.
+    """Copy SQLite's log into the file and empty it; return whether that could be done now.
 
     Args:
-        engine: see `tables.opened`. wait: milliseconds for whoever reads.
+        engine: see `tables.opened`. wait: milliseconds for readers.
     """
     if engine.dialect.name != "sqlite":
         return True
     with _alone(engine) as connection:
-        # First all that keeps nobody waiting.
+        # First the part that keeps nobody waiting.
         connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
         connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
         try:
@@ -106,7 +99,7 @@ def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
 
 
 def _cluster(engine: Engine, table: Table) -> None:
-    # Unlike a copy under the same name, a backup that began before finds its rows.
+    # Unlike a new table under the old name, this leaves its rows to a backup that has begun.
     with engine.begin() as connection:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK}")
         connection.exec_driver_sql(f"CLUSTER {table.name} USING {table.name}_pkey")
@@ -117,11 +110,7 @@ def _file(engine: Engine) -> Path:
 
 
 def log_size(engine: Engine) -> int:
-    """Return the bytes of SQLite's log, 0 of another database.
-
-    Args:
-        engine: see `tables.opened`.
-    """
+    """Return the bytes of SQLite's log, 0 of another database."""
     if engine.dialect.name != "sqlite":
         return 0
     log = Path(f"{engine.url.database}-wal")

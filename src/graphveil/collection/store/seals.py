@@ -1,12 +1,12 @@
-"""What the hash of an epoch is made of: a seal of each report, which only whoever has the report can check.
+"""The hash of an epoch is made of a seal of each report, which only whoever has the report can check.
 
     salt = SHA-256("graphveil/salt/1" | secret (32) | number (8)), its first 16 bytes
     seal = SHA-256("graphveil/seal/1" | salt | first epoch (8) | body), its first 16 bytes
     leaf = number (8) | for each field whether it is answered (1) | seal (16)
     hash = SHA-256("graphveil/epoch/1" | task hash (32) | epoch (8) | nonce (16) | leaves by number)
 
-An export holds all leaves, and the salts of those reports alone whose bodies it holds: a short body could be guessed
-from its seal otherwise. The secret is drawn when an epoch is closed, and goes with the bodies when they are scrubbed.
+An export holds all leaves, but salts only of the reports whose bodies it holds: otherwise a short body could be guessed
+from its seal. The secret is drawn when an epoch is closed, and deleted with the bodies when they are scrubbed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seal_of(salt: bytes, joined: int, body: bytes) -> bytes:
 
 
 def leaf_of(number: int, flags: bytes, seal: bytes) -> bytes:
-    """Return what stands for a report in the hash of its epoch.
+    """Return the leaf of a report in the hash of its epoch.
 
     Args:
         number: who sent it. flags: see `flags_of`. seal: see `seal_of`.

@@ -1,6 +1,6 @@
-"""One collection in a database: who may take part, who has, what they sent, and what is frozen.
+"""One collection in a database: people, enrolments, reports and epochs.
 
-Everything that is written is written in one transaction, and an answer leaves after its commit.
+Every change is one transaction, and its answer leaves after the commit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _COUNT_IN_SQLITE = str(_added(sqlite).compile(dialect=sqlite.dialect()))
 
 @dataclass(frozen=True)
 class Sent:
-    """A report that is right, but for what the database knows.
+    """A report that was checked, but for what only the database knows.
 
     Args:
         number: who sent it. epoch: for which it was made. digest: of all its bytes, id included, 16 bytes.
@@ -73,13 +73,13 @@ class Sent:
 
     @property
     def name(self) -> tuple[int, int, bytes]:
-        """What tells it from all others."""
+        """What distinguishes it from all other reports."""
         return self.number, self.epoch, self.digest
 
 
 @dataclass(frozen=True)
 class Enrolment:
-    """Who stands behind an enrolment's name: number, key of the tags, first epoch."""
+    """An enrolled person: number, key of the tags, first epoch."""
 
     number: int
     key: bytes
@@ -100,10 +100,10 @@ class Store:
     # ---- task and people ----
 
     def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
-        """Keep a task and who may take part in it.
+        """Store a task and who may take part in it.
 
         Args:
-            task: signed. people: id and token of everybody, in their order.
+            task: signed. people: id and token of everybody, in order of their numbers.
 
         Raises:
             InputError: the database has a task already.
@@ -115,20 +115,20 @@ class Store:
             _write_people(connection, people)
 
     def withdraw(self, task: bytes) -> None:
-        """Forget a task that never came out, so that another one can begin here.
+        """Forget a task that was never published, so that another can begin here.
 
         Args:
-            task: as it was signed; any other one stays.
+            task: as it was signed; any other stays.
         """
         with self.engine.begin() as connection:
             mine = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
             connection.execute(delete(SETTINGS).where(mine))
 
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
-        """Keep who may take part, of a collection that began without them.
+        """Store who may take part in a collection that began without people.
 
         Args:
-            people: id and token of everybody, in their order.
+            people: id and token of everybody, in order of their numbers.
 
         Raises:
             InputError: there are people already.
@@ -151,30 +151,30 @@ class Store:
             return Task.of(data)
 
     def setting(self, name: str) -> bytes | None:
-        """Return a setting, None where it was not made."""
+        """Return a setting, None where there is none."""
         with self.reader.connect() as connection:
             return self._setting(connection, name)
 
     def keep(self, name: str, value: bytes) -> None:
-        """Keep a setting, in place of what it was."""
+        """Store a setting, in place of an older value."""
         with self.engine.begin() as connection:
-            # One row a name, by its key: another process may keep the same one now.
+            # One row a name, by its key: another process may store the same setting now.
             connection.execute(self._or_nothing(SETTINGS), {"name": name, "value": value})
             connection.execute(update(SETTINGS).where(SETTINGS.c.name == name).values(value=value))
 
     # ---- enrolment ----
 
     def enrol(self, task: Task, token: bytes, key: bytes) -> Enrolment | None:
-        """Bind a token to a device's key for good; again with the same key it is the same enrolment.
+        """Bind a token to a device's key for good; the same token and key again are the same enrolment.
 
         Args:
             task: of the collection. token: as it was handed out. key: 32 bytes that the device made.
 
         Returns:
-            Who they are, or None where no such token was given out, or it is bound to another key.
+            The enrolment, or None where no such token was given out, or it is bound to another key.
         """
         with self.engine.begin() as connection:
-            # Held: a token that is being replaced enrols before that, or not at all.
+            # The row is locked: a token that is being replaced enrols before that, or not at all.
             query = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token)).with_for_update()
             number = connection.execute(query).scalar_one_or_none()
             if number is None:
@@ -182,16 +182,16 @@ class Store:
             joined = (connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0) + 1
             name = enrolment_id(task.hash, key)
             values = {"number": number, "enrolment": name, "key": key, "joined": joined}
-            # By the constraint: of two devices with one token at once, the first is enrolled and the other is not.
+            # By the constraint: of two devices with one token at the same time, only the first is enrolled.
             fresh = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
             if connection.execute(fresh, values).scalar_one_or_none() is not None:
                 self._count(connection, "enrolled", joined, 0, 1)
-            # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
+            # The row as it is now, whoever wrote it: an answer that was lost is repeated to the same device alone.
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
 
     def replace_token(self, id: str, random: bytes) -> bytes:
-        """Give somebody another token, and return it; the one before enrols nobody any more.
+        """Give somebody another token, and return it; the old one enrols nobody any more.
 
         Args:
             id: of a person who has not enrolled. random: of the new one.
@@ -217,7 +217,7 @@ class Store:
         return token
 
     def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
-        """Return who stands behind names on the wire; those that nobody has are left out.
+        """Return the enrolments behind names on the wire; names that nobody has are left out.
 
         Args:
             names: 16 bytes each.
@@ -280,7 +280,7 @@ class Store:
             if row is None:
                 raise InputError("no epoch is open")
             places = flag_places(task)
-            # In the order of people and not of arrival: the hash tells what was received, and not when.
+            # In the order of people and not of arrival: the hash shows what was received, and not when.
             leaves = (
                 leaf_of(number, flags_of(body or b"", places), seal_of(salt_of(secret, number), joined, body or b""))
                 for number, _, joined, body in rows_of(connection, [row.epoch])
@@ -302,23 +302,23 @@ class Store:
         """Store reports in one transaction; see `intake` for what is checked before.
 
         Args:
-            sent: reports. inside: whether it is time for new ones; those that stand are told so at any time.
+            sent: reports. inside: whether the task's window is open for new ones; stored ones are acknowledged always.
 
         Returns:
-            For each: "accepted", "again" (the same report was stored before), "conflict" (another one of the person
-            was), or "closed" (its epoch is not open any more, or it is not the time).
+            For each: "accepted", "again" (the same report was stored before), "conflict" (another report of the person
+            was stored), or "closed" (its epoch is closed, or the window is).
         """
         with self.engine.begin() as connection:
-            # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
+            # A shared lock: an epoch is not closed and hashed while reports of it are being stored.
             found_open = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
             epoch = found_open if inside else None
             before, answered = self._stored(connection, [report.number for report in sent], epoch)
-            # Of this epoch alone, and found out here: another process may have closed one and opened the next since
-            # the tag was checked.
+            # Of the epoch that is open now: another process may have closed one and opened the next since the tag was
+            # checked.
             free = [report for report in reversed(sent) if report.epoch == epoch and report.number not in answered]
             fresh = {report.number: report for report in free}
             written = self._write(connection, list(fresh.values()), epoch)
-            # Another process may have written the same report since: it stands, and this one did not write it.
+            # Another process may have written the same report since then: it is stored, though not by this process.
             stored_since = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
             stands = before | stored_since | {fresh[number].name for number in written}
         answers = []
@@ -329,7 +329,7 @@ class Store:
         return answers
 
     def _write(self, connection: Connection, fresh: Sequence[Sent], epoch: int | None) -> set[int]:
-        """Write reports of different people unless they have one of the epoch; return whose were written."""
+        """Write reports of different people who have none of the epoch yet; return whose were written."""
         if not fresh:
             return set()
         # The hour and no finer: when somebody answered may tell who they are.
@@ -338,23 +338,23 @@ class Store:
         written = self._insert(connection, rows)
         if written and epoch is not None:
             self._count(connection, "received", epoch, hour, len(written))
-            # Counted as they come: to look for them later would read all rows.
+            # Counted as they come: counting them later would read all rows.
             empty = sum(report.number in written and not any(report.body) for report in fresh)
             if empty:
                 self._count(connection, "empty", epoch, hour, empty)
         return written
 
     def _insert(self, connection: Connection, rows: list[tuple[int, int | None, bytes, bytes, int]]) -> set[int]:
-        # The lock of SQLite is held since it was read who has one; were it otherwise, the key would refuse them aloud.
+        # SQLite's lock has been held since the stored reports were read; without it the key would raise an error.
         if self.engine.dialect.name == "sqlite":
-            # As the driver takes them: to name and convert each value costs more than to store it.
+            # In the driver's own form: to name and convert each value costs more than to store it.
             connection.exec_driver_sql(_INTO_SQLITE, rows)
             return {number for number, *_ in rows}
         named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
     def frozen(self) -> tuple[Last, Leaves]:
-        """Return everybody's last report of the closed epochs, and what the hashes of these are made of.
+        """Return everybody's last report of the closed epochs, and the leaves of these epochs' hashes.
 
         Raises:
             InputError: bodies were scrubbed.
@@ -372,8 +372,8 @@ class Store:
         """Yield the id of everybody who may take part, by number."""
         last = -1
         while True:
-            # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves. A
-            # small one, since thousands may read slowly at the same time.
+            # Page by page, with no connection in between: a slow reader would keep one occupied. The pages are small,
+            # since thousands may read slowly at the same time.
             query = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
             with self.reader.connect() as connection:
                 page = connection.execute(query.order_by(PEOPLE.c.number).limit(_IDS)).all()
@@ -383,19 +383,19 @@ class Store:
             last = page[-1].number
 
     def scrub(self, last: Last) -> int:
-        """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
+        """Delete the bodies of closed epochs, and return how many; that they were sent stays on record.
 
-        The database's own files hold them no longer: not its pages, not its log. Backups and copies of the disk do.
+        The database's own files no longer hold them: neither its pages nor its log. Backups and copies of the disk do.
 
         Args:
             last: everybody's last report, as an export holds them.
 
         Raises:
-            InputError: an epoch is open, or the closed ones hold another one; or as `rewriting.overwrite`.
+            InputError: an epoch is open, or the closed ones hold other reports; or as `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
             require_closed(connection)
-            # One by one: an epoch that is closed from now on was compared with nothing.
+            # By number: an epoch that closes from now on was compared with nothing.
             epochs = connection.execute(_CLOSED).scalars().all()
             if not last.keeps(last_of(rows_of(connection, epochs))):
                 raise InputError(
@@ -404,7 +404,7 @@ class Store:
                 )
             old = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
             forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
-            # Short bodies could be guessed again: their seals are in the export, and the secret salts them.
+            # With the secret, short bodies could be guessed: it salts their seals, which are in the export.
             connection.execute(update(EPOCHS).where(EPOCHS.c.epoch.in_(epochs)).values(secret=None))
         overwrite(self.engine)
         return forgotten
@@ -418,7 +418,7 @@ class Store:
         if not refused:
             return
         with self.engine.begin() as connection:
-            # In one order everywhere: two processes that count the same codes wait for each other, and not both ways.
+            # In one order everywhere, so that two processes that count the same codes never wait for each other.
             for code, more in sorted(refused.items()):
                 added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
                 if not connection.execute(added).rowcount:
@@ -427,10 +427,10 @@ class Store:
                     connection.execute(added)
 
     def status(self) -> dict[str, Any]:
-        """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
+        """Return how many may take part, have enrolled, have reported in the present epoch, and were refused."""
         with self.reader.connect() as connection:
             last = connection.execute(select(func.max(PEOPLE.c.number))).scalar()
-            # They are numbered from 0 on, all of them.
+            # Everybody is numbered, from 0 on.
             people = 0 if last is None else last + 1
             epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
             of = COUNTS.c.kind
@@ -442,11 +442,7 @@ class Store:
         return {**counts, "open": open is not None, "received": received, "refused": self.refusals()}
 
     def empty(self, epoch: int) -> int:
-        """Return how many reports of an epoch say nothing: everything was left out, so the body is all zeros.
-
-        Args:
-            epoch: its number.
-        """
+        """Return how many reports of an epoch are empty: nothing was answered, so the body is all zeros."""
         with self.reader.connect() as connection:
             query = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
             return int(connection.execute(query).scalar() or 0)
@@ -459,7 +455,7 @@ class Store:
     def _stored(
         self, connection: Connection, numbers: list[int], epoch: int | None
     ) -> tuple[set[tuple[int, int, bytes]], set[int]]:
-        """The names of what some people have sent, in any epoch, and who of them has sent something in one."""
+        """Return the names of some people's reports of all epochs, and who of them has a report of one epoch."""
         if not numbers:
             return set(), set()
         query = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
@@ -468,7 +464,7 @@ class Store:
         return names, {row.number for row in rows if row.epoch == epoch}
 
     def _count(self, connection: Connection, kind: str, epoch: int, hour: int, more: int) -> None:
-        """Add to what this process has counted, in the transaction of what it counts."""
+        """Add to this process's own counts, in the transaction of what is counted."""
         row = (kind, epoch, hour, self._writer, more)
         if self.engine.dialect.name == "sqlite":
             connection.exec_driver_sql(_COUNT_IN_SQLITE, row)
@@ -495,5 +491,5 @@ def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -
 
 
 def hashed(token: bytes) -> bytes:
-    """Return how a token is stored: 128 bits, as hard to meet as the shortest token."""
+    """Return how a token is stored: 128 bits, as hard to guess as the shortest token."""
     return hashlib.sha256(b"graphveil/token/1" + token).digest()[:16]

@@ -1,12 +1,12 @@
-"""What a collector stores: nothing that says where a report came from, and the hour in place of the time.
+"""The tables of a collector: nothing says where a report came from, and the hour stands in place of the time.
 
-settings     the signed task, the organiser's opening, what admits to administration, the shape of these tables
+settings     the signed task, the organiser's opening, the hash of the administration's token, the shape of these tables
 people       number -> id, hash of the token that enrols them
 enrolments   number -> name on the wire, key of the tags, first epoch
 reports      (number, epoch) -> digest of all bytes, body; the row stays when the body is scrubbed
-epochs       epoch -> nonce; once it is closed: hash of everything it holds, and until it is scrubbed what salts that
+epochs       epoch -> nonce; of a closed epoch its hash and, until it is scrubbed, the secret of its salts
 refusals     code -> how many
-counts       how many enrolled and how many reports came, by epoch and hour: what is asked often is not counted anew
+counts       enrolments and reports by epoch and hour: often read, and so not counted anew each time
 """
 
 from __future__ import annotations
@@ -101,21 +101,21 @@ COUNTS = Table(
     sqlite_with_rowid=False,
 )
 
-#: Milliseconds for which SQLite waits for who writes.
+#: Milliseconds for which SQLite waits for another writer.
 PATIENCE = 30_000
-#: Of SQLite. Reports come in no order, so that each writes a page of its own: of 4 KB, they write four times as much.
-#: A collector copies the log into the file beside what it writes (see `arrival`). Who writes does so only at 256 MB,
-#: and the log is cut to 64 MB then; pages are held up to as many negative KB.
-#: What is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
+#: Of SQLite. Reports come in no order, so each writes a page of its own: with pages of 4 KB, four times as much.
+#: A collector copies the log into the file in the background (see `arrival`). Writers do so only from 256 MB on, and
+#: then cut the log to 64 MB; a negative cache size is in KB.
+#: Scrubbed bodies are overwritten, where SQLite would leave them on pages that it calls free.
 _PRAGMAS = (
     "page_size=1024", "journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE}", "secure_delete=ON",
     "wal_autocheckpoint=262144", "journal_size_limit=67108864", "cache_size=-65536",
 )  # fmt: skip
-#: Of PostgreSQL: seconds in which it is reached, and milliseconds in which it takes what it was sent.
+#: Of PostgreSQL: seconds to connect, and milliseconds in which it must acknowledge what it was sent.
 _REACHED = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
-#: Makes tables of one shape into those of the next.
+#: Brings tables of one shape to the next.
 Step = Callable[[Connection], None]
-#: From shape n to n + 1, in order: every database tells its shape in its settings. Steps are never changed.
+#: From shape n to n + 1, in order: the settings of every database hold its shape. Steps are never changed.
 STEPS: tuple[Step, ...] = ()
 #: What marks connections that only read.
 READS = {"graphveil_reads": True}
@@ -124,18 +124,18 @@ ALONE = {"graphveil_alone": True}
 
 
 def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
-    """Return the engine of a database, its tables made where they are missing, and brought up to date.
+    """Return the engine of a database; missing tables are made, older ones brought up to date.
 
     Args:
         url: "sqlite:///FILE" or "postgresql+psycopg://...". steps: see `STEPS`.
 
     Raises:
-        InputError: another kind of database, one whose shape is not known, or a file that others may read and that is
-        not ours to close.
+        InputError: another kind of database, an unknown shape, or a file that others may read and whose mode this user
+            cannot change.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
-    # What a statement was given are keys and bodies: no error may quote it.
+    # The parameters of statements are keys and bodies: no error may quote them.
     if url.startswith("sqlite"):
         _keep_private(url)
         engine = create_engine(url, hide_parameters=True)
@@ -154,9 +154,9 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
 
 
 def _keep_private(url: str) -> None:
-    """Make the file of a SQLite database its owner's alone, wherever it lies: there from the first byte on.
+    """Close the file of a SQLite database to all but its owner, before its first byte is written.
 
-    What SQLite writes beside it, the log among it, gets the mode of the file.
+    What SQLite writes beside it, the log included, gets the mode of the file.
     """
     file = make_url(url).database
     if not file or file == ":memory:":
@@ -171,7 +171,7 @@ def _keep_private(url: str) -> None:
 
 
 def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:
-    """Make the tables, or those of an older shape into those of today's."""
+    """Make the tables, or bring those of an older shape up to date."""
     newest, shape = len(steps) + 1, (SETTINGS.c.name == "shape")
     if not inspect(connection).has_table(SETTINGS.name):
         METADATA.create_all(connection)
@@ -193,21 +193,18 @@ def _unknown(shape: int, newest: int) -> InputError:
             f"the database is of a newer graphveil (shape {shape}; this one knows up to {newest})",
             remedy="install that graphveil, or put a backup from before back",
         )
-    return InputError(
-        "the database is from before graphveil 0.1 and has another shape, or is not graphveil's",
-        remedy="close and export it with the graphveil that began it, or take another file or database",
-    )
+    return InputError("the database holds tables that are not graphveil's", remedy="take another file or database")
 
 
 def _durable(connection: Any, _: Any) -> None:
-    # sqlite3 would begin by itself, and only at the first write: two processes could then read and both write.
+    # sqlite3 would begin by itself, and only at the first write: two processes could read the same, and both write.
     connection.isolation_level = None
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin(connection: Connection) -> None:
-    # Who reads waits for nobody, and nobody for them; all others have the lock before they have read anything.
+    # Readers wait for nobody, and nobody for them; writers take the lock before they read anything.
     options = connection.get_execution_options()
     if "graphveil_alone" not in options:
         connection.exec_driver_sql("BEGIN" if "graphveil_reads" in options else "BEGIN IMMEDIATE")

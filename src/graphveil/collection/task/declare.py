@@ -1,4 +1,4 @@
-"""From what is declared about a graph, and a price, to the facts of a task, with the thresholds of our own mechanisms.
+"""From a graph's declaration and prices to the facts of a task, with the thresholds of our own mechanisms.
 
     epsilon (a decimal)  ->  the largest binary64 number that is not above it  ->  the mechanism  ->  its whole numbers
 
@@ -42,11 +42,11 @@ Mechanism: TypeAlias = MultiBit | RandomizedResponse | AdjacencyRR | NoisyDegree
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What is asked at which epsilon, as decimals; None asks nothing.
+    """The fields of a task with their epsilons, as decimals; None leaves a field out.
 
     Args:
         features, label, links, degree: epsilon of one report of each. mode: for whom a list answers, see `AdjacencyRR`.
-        sampled: coordinates of the features, None: the best.
+        sampled: coordinates of the features; None: the best number.
     """
 
     features: str | None = None
@@ -59,7 +59,7 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What people read: name, organiser, purpose and contact of a task, and what of it is public."""
+    """The texts of a task: name, organiser, purpose, contact, and sentences on what is public."""
 
     name: str
     organiser: str
@@ -82,12 +82,12 @@ def task_facts(
     """Return the facts of a task, ready to be signed.
 
     Args:
-        schema: of the graph that is asked for. names: of its columns. ids: of everybody who may take part, in order.
-        prices: what is asked, and for how much. words: what people read.
+        schema: of the graph to be collected. names: of its columns. ids: of everybody who may take part, in order.
+        prices: of the fields. words: the texts.
         opens, closes: seconds since 1970. least: reports, below which nothing is exported.
 
     Raises:
-        InputError: nothing is asked, or a price or size that no task can have.
+        InputError: no field, or a price or size that no task can have.
     """
     fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
     if not fields_and_mechanisms:
@@ -106,7 +106,7 @@ def task_facts(
         "fields": list(fields),
         "guarantee": [paragraph(guarantee) for guarantee in guarantees],
         "public": list(words.public),
-        # Two tasks that ask the same are two tasks: their noise, and what they cost, are apart.
+        # Two tasks that ask the same are two tasks: noise and price of one are not those of the other.
         "nonce": secrets.token_hex(16),
     }
 
@@ -172,19 +172,19 @@ def _features(
 
 
 def _decimal(bound: float) -> str:
-    """A number as the shortest decimal that is read as it again."""
+    """Return the shortest decimal that reads back as the same number."""
     mantissa, _, exponent = repr(float(bound)).partition("e")
     mantissa = mantissa.removesuffix(".0")
     return mantissa if not exponent else f"{mantissa}e{int(exponent)}"
 
 
 def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[Guarantee]:
-    """Return what is promised: of each unit, then of all of them together where there are several.
+    """Return the guarantee of each unit, then of all units together where there are several.
 
     Args:
-        mechanisms: that answer, one a field. epsilons: of the fields, as the decimals that the task states.
+        mechanisms: one for each field. epsilons: of the fields, as the decimals that the task states.
     """
-    # At the epsilon that is stated: devices pay it, also where no threshold of 64 bits can lose as much.
+    # At the stated epsilon: devices pay it, even where no threshold of 64 bits can lose as much.
     stated = [_of_both_ends(mechanism, float(epsilon)) for mechanism, epsilon in zip(mechanisms, epsilons, strict=True)]
     people = [
         permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, MultiBit | RandomizedResponse)
@@ -192,7 +192,7 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
     lists = [permanent_guarantee(mechanism) for mechanism in stated if isinstance(mechanism, AdjacencyRR | NoisyDegree)]
     of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
     each = [*people, *of_lists]
-    # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+    # Replacing one relationship by another would change two bits; the unit is whether a relationship exists.
     whole = [
         *people,
         *(replace(mechanism, unit=mechanism.unit.existence(), relation="replace") for mechanism in of_lists),
@@ -201,14 +201,14 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
 
 
 def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
-    # Of friends each names the other, also where lists hold what begins at their person: whoever reads both divides
-    # twice, whatever a single link costs.
+    # Friends name each other, even where a list holds only links that begin at its person: whoever reads both lists
+    # divides twice, whatever a single link costs.
     if isinstance(mechanism, AdjacencyRR | NoisyDegree) and mechanism.mode == "directed":
         return replace(mechanism, epsilon=epsilon, mode="both")
     return replace(mechanism, epsilon=epsilon)
 
 
 def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
-    # As the decimals that people read: 0.1 and 0.2 in binary are a little more than 0.3, and would be told as 0.300001.
+    # As the decimals that people read: in binary 0.1 + 0.2 is a little above 0.3, and would be printed as 0.300001.
     exact = sum(Fraction(str(part.epsilon)) for part in parts)
     return replace(compose(parts, unit=unit), epsilon=float(exact))

@@ -1,6 +1,6 @@
-"""The draft of a task: a plain file that its organiser fills in, beside what the data's declaration says.
+"""The draft of a task: a file that its organiser fills in, beside the data's declaration.
 
-task.toml     what people read, window, least number, prices: to be edited until it is signed
+task.toml     texts, window, least number, prices: to be edited until it is signed
 schema.json   classes, columns and ranges, of the declaration
 ids.txt       the id of everybody who may take part, a line each, in JSON
 """
@@ -26,7 +26,7 @@ from graphveil.files.writing import write_text
 from graphveil.graphs.value.schema import schema_facts, schema_from
 
 TASK, SCHEMA, IDS = "task.toml", "schema.json", "ids.txt"
-#: What people read, and the window, with what each means.
+#: Texts and window, with the meaning of each.
 WORDS: Mapping[str, str] = {
     "name": "what the collection is called",
     "organiser": "who asks",
@@ -35,7 +35,7 @@ WORDS: Mapping[str, str] = {
     "opens": "first moment, UTC: 2027-01-31, or 2027-01-31T08:00",
     "closes": "last moment",
 }
-#: What may be asked, with what its price is of.
+#: The fields that a task may have, with the unit of each price.
 PRICES: Mapping[str, str] = {
     "features": "a person's whole list of features",
     "label": "a person's class",
@@ -55,9 +55,9 @@ class Draft:
     """A task before it is signed.
 
     Args:
-        subject: what may be asked, and of whom. words: that people read, empty where they are missing.
+        subject: what may be asked, and of whom. words: the texts, empty where they are missing.
         opens, closes: as they were written. least: reports, below which nothing is exported; 0 where it is missing.
-        prices: what is asked.
+        prices: of the fields.
     """
 
     subject: Subject
@@ -69,8 +69,8 @@ class Draft:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What has still to be filled in."""
-        # An empty purpose could be signed, and nobody would know what they give their data for.
+        """The names of what is still to be filled in."""
+        # An empty purpose could be signed, and nobody would know what their data is for.
         texts = {name: getattr(self.words, name) for name in ("name", "organiser", "purpose", "contact")}
         facts: dict[str, object] = {**texts, "opens": self.opens, "closes": self.closes, "least": self.least}
         empty = [name for name, value in facts.items() if not value]
@@ -78,14 +78,14 @@ class Draft:
 
     @property
     def asks(self) -> bool:
-        """Whether anything has a price."""
+        """Whether any field has a price."""
         return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
         """Return the facts of the task.
 
         Raises:
-            InputError: something is missing, or is no fact of a task.
+            InputError: something is missing or invalid.
         """
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
@@ -94,17 +94,17 @@ class Draft:
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """Return what is promised at the prices, in sentences; nothing where there are none.
+        """Return the guarantee at these prices in sentences, none without prices.
 
         Raises:
             InputError: a price that no task can have.
         """
-        # Of no window and least number: neither changes what is promised.
+        # With any window and least number: neither changes the guarantee.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
 
     def report_bytes(self) -> int:
-        """Return the bytes of one report at the prices, 0 where nothing is asked.
+        """Return the bytes of one report at these prices, 0 without prices.
 
         Raises:
             InputError: a price that no task can have.
@@ -122,7 +122,7 @@ class Draft:
             return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
 
     def _require_seen(self) -> None:
-        """Refuse texts that do not read as they are written: people agree to what they see."""
+        """Refuse texts with invisible or direction-changing letters: people agree to what they see."""
         texts_by_name = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
         for name, texts in {**texts_by_name, "ids": self.subject.ids}.items():
             hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
@@ -135,10 +135,10 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
     """Write a draft.
 
     Args:
-        folder: that is there. subject: what may be asked. typed: what is known of the words, window and least number.
-        prices: what is known of them.
+        folder: an existing one. subject: what may be asked. typed: those of texts, window and least number that are
+            known. prices: those that are known.
     """
-    # No default stands for the least number: what is safe to publish is the organiser's to say.
+    # The least number has no default: how few reports are safe to publish is the organiser's decision.
     facts = {"name": subject.schema.name, "least": 0, **typed}
     lines = [f"{name} = {_toml(facts.get(name, ''))}  # {meaning}" for name, meaning in WORDS.items()]
     lines.append(f"least = {facts['least']}  # reports, below which nothing is exported")
@@ -156,7 +156,7 @@ def read_draft(folder: Path) -> Draft:
     """Return the draft of a folder.
 
     Raises:
-        InputError: there is none, or a file of it is not as it was written.
+        InputError: there is none, or one of its files is damaged.
     """
     try:
         facts = read_toml(folder / TASK, error=InputError)
@@ -167,7 +167,7 @@ def read_draft(folder: Path) -> Draft:
             f"{folder} holds no draft of a task", remedy="`graphveil collect init DATA -o FOLDER` makes one"
         ) from error
     where = str(folder / TASK)
-    # A misspelt "public" or "least" would be left out of what everybody agrees to.
+    # A misspelt "public" or "least" would be missing from what everybody agrees to.
     _require_keys(facts, _KEYS, where)
     price = facts.get("price", {})
     if not isinstance(price, dict):
@@ -175,7 +175,7 @@ def read_draft(folder: Path) -> Draft:
     _require_keys(price, {*PRICES, "mode", "sampled"}, where)
     texts = {name: _text(facts, name, where) for name in WORDS}
     words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(facts))
-    # Texts and no numbers: 0.1 is no binary number, and devices check the decimal that people read.
+    # Texts and not numbers: 0.1 is no binary fraction, and devices check the decimal that people read.
     prices = Prices(
         **{name: _text(price, name, where) or None for name in PRICES},
         mode=_text(price, "mode", where) or "lower",
@@ -183,7 +183,7 @@ def read_draft(folder: Path) -> Draft:
     )
     if prices.mode not in ("lower", "both", "directed"):
         raise InputError(f"mode is {prices.mode!r}", where=where, allowed="lower, both, directed")
-    # From their own files: an organiser who edits classes or columns by hand would leave the declaration behind.
+    # From files of their own: classes or columns edited by hand would differ from the declaration.
     try:
         subject = Subject(schema_from(about["schema"]), tuple(about["names"]), ids)
     except (KeyError, TypeError) as error:
@@ -193,7 +193,7 @@ def read_draft(folder: Path) -> Draft:
 
 def read_ids(folder: Path) -> tuple[str, ...]:
     """Return who may take part, in order."""
-    # By "\n" alone: an id may hold what else Python takes for the end of a line.
+    # Split at "\n" only: an id may hold other characters that Python takes for the end of a line.
     lines = (folder / IDS).read_text(encoding="utf-8").split("\n")
     try:
         ids = tuple(json.loads(line) for line in lines if line)
@@ -207,10 +207,10 @@ def read_ids(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def refusals(where: str) -> Iterator[None]:
-    """Turn what a device refuses while the block runs into an error of the program.
+    """Turn a device's refusal in the block into an InputError.
 
     Args:
-        where: it was found.
+        where: of the error.
     """
     try:
         yield
@@ -219,7 +219,7 @@ def refusals(where: str) -> Iterator[None]:
 
 
 def _toml(value: object) -> str:
-    # Texts and lists of texts in JSON are TOML too, but for the one letter that TOML does not take as it is.
+    # JSON of texts and lists of texts is TOML too, but for the one character that TOML requires to be escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -230,13 +230,13 @@ def moment_of(name: str, text: str) -> int:
         name: of the fact. text: as it was written.
 
     Raises:
-        InputError: it is neither.
+        InputError: the text is neither.
     """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(f"{name} is {text!r}", where=TASK, allowed="2027-01-31, or 2027-01-31T08:00") from error
-    # Without a zone it is UTC, here and on every device: the organiser's own zone is known to nobody else.
+    # Without a zone it is UTC, here and on every device, which cannot know the organiser's zone.
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
@@ -244,10 +244,10 @@ def require_possible(facts: Mapping[str, object], people: int) -> None:
     """Refuse a window or a least number that no task can have, whatever else is filled in.
 
     Args:
-        facts: what is known of them. people: how many may take part.
+        facts: those that are known. people: how many may take part.
 
     Raises:
-        InputError: a day that is none, an end before the beginning, or more reports than people.
+        InputError: an invalid day, an end before the beginning, or more reports than people.
     """
     opens, closes = (str(facts.get(name) or "") for name in ("opens", "closes"))
     seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}

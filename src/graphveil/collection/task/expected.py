@@ -1,7 +1,7 @@
-"""How much a number of answers would say: from the task's thresholds and how many answered, and from no answer.
+"""How accurate results from a number of answers would be, computed from the task's thresholds and without any answer.
 
-Of means the law of the noise gives the error. Of predictions it gives it under two assumptions about the graph, which
-the collector does not have:
+The law of the noise gives the error of means. For predictions it takes two assumptions about the graph, which the
+collector does not have:
 
     everybody has k neighbours on average (Poisson), each of whom has a person's own class with chance h and every other
     class alike;  a share r of them answers, and says the class truly with chance p, each other one with q
@@ -9,9 +9,9 @@ the collector does not have:
     votes for the true class ~ Poisson(k r s),  s = h p + (1 - h) q        for each other class ~ Poisson(k r t)
     accuracy of the class with most votes, ties drawn by lot = sum over a of P(a) (F(a)^c - F(a-1)^c) / (c f(a))
 
-with f and F the law of another class's votes and c the number of classes: of m others that reach a as well, one in
-m + 1 ties is won. That is the plainest vote; what reads features or looks further does better. `graphveil
-plan` has no such figure: it tells of noise by degree, which takes the graph, and no accuracy.
+with f and F the law of another class's votes and c the number of classes: if m other classes reach a as well, one in
+m + 1 ties is won. This is the plainest vote; methods that read features or more hops do better. `graphveil plan` has no
+such figure: it states noise by degree, for which it needs the graph, and no accuracy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is assumed of people's neighbours.
+    """The assumptions about people's neighbours.
 
     Args:
         neighbours: of a person, on average. alike: chance that a neighbour has the person's own class.
@@ -47,15 +47,14 @@ class Surroundings:
 
 
 def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
-    """Return what so many answers would say.
+    """Return the accuracy of results from so many answers.
 
     Args:
-        task: what is asked. answered: people. around: what is assumed of the graph.
+        task: of the collection. answered: how many people answered. around: the assumptions about the graph.
 
     Returns:
-        "means": of each field, what is estimated, by how much it errs (95%), None before anybody answered, and how wide
-        its whole range is;
-        "accuracy": None where no label is asked, else at the present participation and at that of everybody.
+        "means": for each field the estimate, its error (95%; None before anybody answered) and its whole range;
+        "accuracy": None where no label is asked, else at the present participation and at full participation.
     """
     means = [row for field in task.fields for row in _means(field, answered, task.people)]
     label = next((field for field in task.fields if isinstance(field, Label)), None)
@@ -67,10 +66,10 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
 
 
 def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
-    """Return how often the class that most of a person's neighbours say is the person's own.
+    """Return how often the class that most of a person's neighbours report is the person's own.
 
     Args:
-        label: the field. share: of people who answered. around: what is assumed of neighbours.
+        label: the field. share: of people who answered. around: the assumptions about neighbours.
     """
     classes, other = len(label.classes), label.share / WORD
     truth = 1 - (classes - 1) * other
@@ -94,7 +93,7 @@ def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]
 
     if isinstance(field, Features):
         width = field.high - field.low
-        # At most: a bit is either end, its estimate lies half the range by this factor beside the middle.
+        # At most: a bit stands for either end, so its estimate is half the range times this factor from the middle.
         factor = 1 / (1 - 2 * field.threshold / WORD)
         share = field.sampled / len(field.names)
         unit = f"of {field.low:g} to {field.high:g}"
@@ -112,9 +111,9 @@ def _means(field: Field, answered: int, people: int) -> Iterator[dict[str, Any]]
 
 
 def _share_deviation(label: Label) -> float:
-    """Standard deviation in points, at most, of the share of a class that one answer estimates."""
+    """Return a bound of the standard deviation, in points, of one answer's estimate of a class's share."""
     classes, other = len(label.classes), label.share / WORD
     truth = 1 - (classes - 1) * other
-    # Whatever the true shares: an answer names a class with a chance from q to p, and a half is the worst.
+    # For any true shares: an answer names a class with a chance from q to p, and one half is the worst.
     chance = min(max(0.5, other), truth)
     return 100 * math.sqrt(chance * (1 - chance)) / (truth - other)

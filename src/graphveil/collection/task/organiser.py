@@ -1,4 +1,4 @@
-"""The organiser's key, and what it signs: the task, and that an epoch has opened."""
+"""The organiser's key, and what it signs: the task and the openings of epochs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from graphveil.files.writing import write_bytes
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
-    """Make a key, and keep it in a file that its owner alone may read.
-
-    Args:
-        path: of a file that is not there yet.
+    """Make a key and write it to a new file that only its owner may read.
 
     Raises:
-        InputError: the file is there: a new key would make every device refuse what it signs.
+        InputError: the file exists: devices would refuse what a new key signs.
     """
     key = Ed25519PrivateKey.generate()
     partial = path.with_name(f".{path.name}.new")
-    # Whole or not at all: half a key would be in the way for good, as none is ever written over.
+    # Whole or not at all: half a key would block the name for good, as keys are never overwritten.
     write_bytes(partial, key.private_bytes_raw().hex().encode(), mode=0o600)
     try:
         os.link(partial, path)
@@ -40,7 +37,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     """Return the key of a file.
 
     Raises:
-        InputError: there is none.
+        InputError: the file holds no key.
     """
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
@@ -58,7 +55,7 @@ def signed_task(facts: Mapping[str, object], key: Ed25519PrivateKey) -> Task:
 
 
 def signed_opening(task: Task, nonces: Sequence[bytes], key: Ed25519PrivateKey) -> bytes:
-    """Return what tells devices that an epoch has opened.
+    """Return the signed opening of the last epoch.
 
     Args:
         task: whose. nonces: one for each epoch so far. key: the organiser's.

@@ -1,4 +1,4 @@
-"""The first step of a collection: its draft, and what a plan says of the method that its reports would train."""
+"""The first step of a collection: its draft, and a plan of the method that its reports would train."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def drafted(
     """Write the draft of a task into a new folder.
 
     Args:
-        out: the folder. subject: what may be asked, and of whom. typed: what is known of the words, window and least
-        number. prices: what is known of them.
+        out: the folder. subject: what may be asked, and of whom. typed: those of texts, window and least number that
+            are known. prices: those that are known.
 
     Returns:
-        What is missing, what is promised and what a report takes; the plan, where there is a graph to plan with.
+        What is missing, the guarantee and the bytes of a report; the plan, where there is a graph to plan with.
 
     Raises:
         InputError: a price that no task can have, or a folder that is used.
     """
     with new_folder(out) as partial:
-        # The organiser's alone, before its key and everybody's tokens come to lie here.
+        # Closed to others before the key and everybody's tokens are written here.
         partial.chmod(0o700)
         write_draft(partial, subject, typed, prices)
-        # As it will be read: what cannot be signed is refused before the folder is there.
+        # Read back as signing will: what cannot be signed is refused before the folder exists.
         draft = replace(read_draft(partial), subject=subject)
         guarantee, size, planned_method = draft.guarantee(), draft.report_bytes(), planned(draft)
     facts = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
-    # As devices send it, in whole bytes, and no method's own account of it.
+    # The bytes that devices send, not the method's own estimate.
     planned_method = None if planned_method is None else replace(planned_method, report_bytes=float(size))
     plan = None if planned_method is None else planned_method.to_dict()
     return {**facts, "guarantee": guarantee, "report_bytes": size, "plan": plan}, planned_method
 
 
 def planned(draft: Draft) -> Plan | None:
-    """Return what training on the reports would promise and cost; None where no method or no graph is at hand.
+    """Return the plan of training on the reports; None without a method or a graph.
 
     Args:
         draft: with prices that a task can have.
@@ -56,10 +56,10 @@ def planned(draft: Draft) -> Plan | None:
     method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
     if method is None or graph is None:
         return None
-    # What such a method does depends on the edges, which the organiser does not have where they are private.
+    # Such a method needs the edges, which the organiser does not have where they are private.
     if "edges" in graph.schema.private and prices.links is None:
         return None
-    # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
+    # A method's default would plan a report that nobody sends; a label that is not asked is known.
     settings: dict[str, Any] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
     if method != "label-pool":
         settings["epsilon_x"] = None if prices.features is None else float(prices.features)
@@ -67,7 +67,7 @@ def planned(draft: Draft) -> Plan | None:
 
 
 def _lists(prices: Prices) -> dict[str, Any]:
-    """The settings of what is asked about links; nothing where nothing is."""
+    """Return the settings of the fields about links."""
     if prices.links is None:
         return {}
     if prices.degree is None:
@@ -77,14 +77,14 @@ def _lists(prices: Prices) -> dict[str, Any]:
 
 
 def _both(prices: Prices) -> tuple[float, float]:
-    """The price of a report that carries list and degree, and the degree's share of it."""
+    """Return the price of list and degree together, and the degree's share of it."""
     degree = Fraction(prices.degree or 0)
     total = Fraction(prices.links or 0) + degree
     return float(total), float(degree / total)
 
 
 def _method(prices: Prices) -> str | None:
-    # Whoever asks for links has no public topology, which the methods below need; degrees are read beside lists alone.
+    # Where links are asked there is no public topology for the methods below; degrees are read beside lists only.
     if prices.degree is not None:
         return "blink" if prices.links is not None and SHARES[0] <= _both(prices)[1] <= SHARES[1] else None
     if prices.links is not None:

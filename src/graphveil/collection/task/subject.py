@@ -1,4 +1,4 @@
-"""What a collection may ask, and of whom: the declaration of a data set, or of a folder that holds no data yet."""
+"""What a collection may ask, and of whom: the declaration of a data set, or of a folder without data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Subject:
     """What may be asked, and of whom.
 
     Args:
-        schema: what is declared. names: of its columns, as people read them. ids: of everybody, in order.
-        parts: the graph where there is one: what a plan is made of.
+        schema: the declaration. names: of its columns, as people read them. ids: of everybody, in order.
+        parts: the graph, where there is one, for plans.
     """
 
     schema: GraphSchema
@@ -33,20 +33,20 @@ class Subject:
     parts: GraphParts | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # People are numbered by their place in this list, on the wire and in every neighbour list.
+        # A person's number, on the wire and in every neighbour list, is their index in this list.
         if not self.ids:
             raise InputError("there is no id", where=self.schema.name, allowed="one for each person")
         require_people(self.ids, self.schema.name)
 
 
 def require_people(ids: Sequence[str], where: str) -> None:
-    """Refuse a list of people in which somebody stands twice, also under two spellings of one id.
+    """Refuse a list in which a person stands twice, even in two spellings of one id.
 
     Args:
-        ids: of everybody. where: they were found.
+        ids: of everybody. where: of the error.
 
     Raises:
-        InputError: naming both ids; or one that no device reads.
+        InputError: with both ids, or with one that no device reads.
     """
     try:
         require_distinct(ids)
@@ -61,17 +61,17 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
     """Return what may be asked about a data set.
 
     Args:
-        data: its name or folder; a folder needs no more than a `graph.toml`, as what it declares is all that is used.
-        root: where named sets are. people: a file with an id a line, or a csv file with a column of ids; without one,
-        the nodes of the data.
+        data: its name or folder; a folder needs only a `graph.toml`, since only its declaration is used.
+        root: where named sets are. people: a file with an id a line, or a csv file with a column of ids; None: the
+            nodes of the data.
 
     Raises:
-        InputError: no such data, or nobody to ask.
+        InputError: no such data, or no people.
     """
     folder = Path(data)
     of_its_own = not is_name(data) and (folder / FILE).is_file()
     declared = read_declaration(folder / FILE) if of_its_own else None
-    # A collection begins before anybody's data is there, so a declaration must be enough.
+    # A collection begins before there is any data, so a declaration must be enough.
     if declared is not None and find_table(folder, "nodes", required=False) is None:
         parts, schema = None, _schema(declared, folder)
     else:
@@ -111,7 +111,7 @@ def _listed(path: Path) -> tuple[str, ...]:
         raise InputError(f"{path} is no file", where="--ids", allowed="a text with an id a line, or a csv file")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            # An id may hold a comma, so the name of the file decides and not its content.
+            # An id may hold a comma, so the file's name decides and not its content.
             if path.suffix != ".csv":
                 return tuple(line.strip() for line in file if line.strip())
             rows = csv.DictReader(file)
@@ -131,8 +131,8 @@ def _names(schema: GraphSchema, declared: Declaration | None) -> tuple[str, ...]
 
 
 def _blocks(column: Column) -> Iterator[str]:
-    """The names of the numbers that a column is encoded as: its answers, where each has a number of its own."""
-    # Shown to people before they answer, so it should say what the number stands for.
+    """Yield the names of the numbers that encode a column: its values, where each value has a number of its own."""
+    # Shown to people before they answer, so each name should say what its number stands for.
     kind = column.kind
     answers = kind.values if isinstance(kind, Category) else kind.vocabulary if isinstance(kind, Tags) else ()
     if kind.width == 1:

@@ -138,11 +138,6 @@ class Mailbox:
         self._in, self._expected, self._acknowledged = 0, 1, 0
         self._assembly: Assembly | None = None
 
-    @property
-    def waiting_bytes(self) -> int:
-        """Bytes that lie here: not acknowledged, and not read."""
-        return self._out + self._in
-
     # ---- the program's side ----
 
     def begin(self, session: bytes) -> None:
