@@ -164,6 +164,16 @@ def category_mechanisms() -> str:
     return table(("mechanism", *head, "bytes"), rows)
 
 
+def searched() -> str:
+    """Return the settings that `graphveil tune` searches where none is named, methods with the same ones together."""
+    rows: dict[str, list[str]] = {}
+    for name, method in METHODS.items():
+        if method.search:
+            values = " ".join(f"{key}={','.join(map(str, tried))}" for key, tried in method.search.items())
+            rows.setdefault(values, []).append(f"`{name}`")
+    return table(("methods", "searched"), [(", ".join(names), f"`{values}`") for values, names in rows.items()])
+
+
 def number(value: float) -> str:
     """Return a number with three digits, or all of them before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -179,6 +189,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mutants": mutants,
     "observers": lambda: codes("observer"),
     "options": options,
+    "searched": searched,
     "units": lambda: codes("unit"),
 }
 

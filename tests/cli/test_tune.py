@@ -12,14 +12,10 @@ from graphveil.methods.runs.paid_tuning import payable
 from graphveil.methods.runs.proxy_tuning import PROMISED
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
+from tests.pages import generated
 
 #: What is searched by default, in the documentation.
-TABLE = (
-    (Path(__file__).parents[2] / "docs" / "how-to" / "tune.md")
-    .read_text()
-    .partition("| methods | searched |")[2]
-    .splitlines()
-)
+TABLE = generated("searched").splitlines()
 pytestmark = pytest.mark.usefixtures("quick_pages")
 BASE = ("tune", "lpgnn", "social-200", "--epsilon-x", 2, "--epsilon-y", 2, "--epochs", 2, "--no-controls")
 
