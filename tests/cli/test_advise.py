@@ -104,7 +104,7 @@ def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() 
     names = ("contacts follow classes hardly (22% inside)", "contacts follow classes mostly (71% inside)")
     trials = tuple(replace(TRIAL, world=name, control="label-propagation") for name in names)
     text = shown(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
-    assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was made" in text
+    assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was generated" in text
     # No word of the table is broken at 80 columns.
     assert text.count("label-propagation") == 2
     known = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))

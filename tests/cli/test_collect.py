@@ -253,14 +253,14 @@ ASKED = {
     "such as a mail address): ": ["clubs@city.example"],
     "T08:00) [": ["soon", ""],
     "(as before, and later) [": ["2020-01-01", ""],
-    "shall nothing be exported? (1 to 100": ["many", "0", "101", "40"],
+    "before anything is exported? (1 to 100": ["many", "0", "101", "40"],
 }
 ASKED_PRICES = {
     "features): ": [""],
     "class (label): ": ["-1", "2.5"],
     "list (links): ": ["1e3", "2"],
     "links (degree): ": [""],
-    "are told of twice [lower]: ": ["neither", "both"],
+    "report two links [lower]: ": ["neither", "both"],
 }
 
 

@@ -51,9 +51,7 @@ def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> Render
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
 
 
-_LIFTS = (
-    "Lifts are those of the most similar graphs measured. With --trust: why, a rehearsal, and what is not protected."
-)
+_LIFTS = "Lifts are those of the most similar graphs measured. --trust adds why, a rehearsal and what is not protected."
 
 
 def _lift(advice: Advice) -> str:
@@ -153,8 +151,8 @@ def _rehearsed(advice: Advice) -> list[RenderableType]:
 
 
 _WORLDS = (
-    "How often contacts lie inside a class is not public, so a graph was made for each of three answers (equal rows: "
-    "classes cannot follow your contacts more). The expected lift spans all their intervals."
+    "How often contacts lie inside a class is not public, so a graph was generated for each of three values (equal "
+    "rows: classes cannot follow your contacts more). The expected lift spans all their intervals."
 )
 
 

@@ -18,9 +18,11 @@ License = Annotated[
     typer.Option("--license", metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html."),
 ]
 CiteAs = Annotated[str | None, typer.Option("--cite-as", metavar="TEXT", help="How to cite it, BibTeX at best.")]
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Its page.")]
-Creator = Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")]
-Published = Annotated[str | None, typer.Option("--published", metavar="DAY", help="When, as 2026-01-31.")]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Its web page.")]
+Creator = Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Its creator.")]
+Published = Annotated[
+    str | None, typer.Option("--published", metavar="DAY", help="Day of publication, such as 2026-01-31.")
+]
 
 
 def group() -> typer.Typer:
@@ -52,7 +54,7 @@ def describe(
 
 
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
-    """Write a data set as arrays into a new folder, which every command accepts as DATA and maps, not loads."""
+    """Write a data set as arrays into a folder; every command accepts it as DATA and maps it instead of loading it."""
     from graphveil import graphs
     from graphveil.files.outputs import new_output
 

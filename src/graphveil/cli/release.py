@@ -249,8 +249,8 @@ def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: fl
         InputError: the interval of the expected lift lies below zero.
     """
     from graphveil.methods.release.controls import rival_name
-    from graphveil.methods.release.heterorr import domain_of
     from graphveil.methods.release.outlook import assumed_neighbours, outlook_of
+    from graphveil.methods.release.published import domain_of
     from graphveil.methods.release.rehearsal import alternatives, rehearsable, rehearse
 
     domain = domain_of(graph)

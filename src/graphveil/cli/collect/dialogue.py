@@ -23,8 +23,8 @@ from graphveil.errors import InputError
 _WINDOW_LENGTH = 30 * 24 * 3600
 _MODES = ("lower", "both", "directed")
 _HEAD = (
-    "Some of what people will read is missing. Enter alone takes what stands in [brackets], or leaves it empty: it can "
-    "be filled in later."
+    "Some of what people will read is missing. Enter alone accepts the value in [brackets], or leaves the field empty, "
+    "to be filled in later."
 )
 _WORDS = {
     "organiser": "Who asks? (organiser, such as: the city's youth office)",
@@ -37,8 +37,8 @@ _COSTS = (
     "as sure of anything as before, at 2 not more than 7.4 times. Enter: not asked."
 )
 _MODE = (
-    "Who reports a link between two people? lower: the one with the lower number, so it is told once; both: each of "
-    "them, so it costs twice; directed: the one at whom it begins, so that two who name each other are told of twice"
+    "Who reports a link between two people? lower: the person with the lower number, so it is reported once; both: "
+    "each of them, so it costs twice; directed: the person where it starts, so two who name each other report two links"
 )
 
 
@@ -106,7 +106,7 @@ class Dialogue:
 
     def _least(self, fields: dict[str, object], people: int) -> None:
         question = (
-            f"From fewer than how many reports shall nothing be exported? (1 to {people:,}: few reports tell more of "
+            f"How many reports must there be before anything is exported? (1 to {people:,}: few reports reveal more of "
             "each person, and many may never come)"
         )
         self._ask(fields, "least", question, lambda text: _whole(text, people))
