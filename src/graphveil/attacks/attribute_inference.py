@@ -95,7 +95,7 @@ def attribute(
 
 
 def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
-    """What `judge` is told of the AUCs that labels alone and features dealt out anew reach: the better one."""
+    """The baseline for `judge`: the better AUC of labels alone and of features dealt out anew."""
     facts: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
     if dealt:
         # One training without the secret may lie above another by luck, so a method is accused only beyond the spread
@@ -110,7 +110,7 @@ def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
 
 
 def _next_below(aucs: Sequence[float]) -> float:
-    """What one more of some normal draws stays below but for a false alarm in 1,000: mean + t s sqrt(1 + 1 / m)."""
+    """What one more normal draw exceeds only by a false alarm in 1,000: mean + t s sqrt(1 + 1 / m)."""
     m = len(aucs)
     if m < 2:
         return float(np.mean(aucs))
@@ -126,7 +126,7 @@ class _Found:
 
 
 def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found:
-    """Fit on the public nodes, return what is said of the others beyond the mean, in deviations of each column."""
+    """Fit on the public nodes; return the predictions for the others beyond the mean, in deviations of each column."""
     centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
     # Centred on the known people: moments of those who are judged are what the adversary is to find out.
     scaled = (rows - centre) / np.where(spread > 1e-12, spread, 1.0)

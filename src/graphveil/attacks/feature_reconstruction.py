@@ -302,7 +302,7 @@ def _notes(people: _People, graph: Graph, figures: Mapping[str, float]) -> tuple
 
 
 def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np.ndarray) -> AttackResult:
-    """Return the result with what was made of the first node of each class, where features are pixels of an image."""
+    """Return the result with the reconstruction of each class's first node, where features are pixels of an image."""
     image = graph.get("image")
     if image is None or graph.y.dim() != 1:
         return result
@@ -317,7 +317,7 @@ def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np
 def likeness(
     guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mean: np.ndarray, image: bool
 ) -> dict[str, float]:
-    """Return mean squared error, correlation and (of images) structural similarity, beside those of two guesses.
+    """Return mean squared error, correlation and (of images) structural similarity, beside those of both means.
 
     Args:
         guess, truth: rows [m, d] over the declared range, in 0..1.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from graphveil.methods.curator.messages import messages
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
+
+if TYPE_CHECKING:
+    from graphveil.methods import HeteroRR, LinkBeliefs, Solitude
 
 Bits = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
@@ -239,13 +242,13 @@ def _agreement(sums: Tensor, sent: Tensor) -> Scores:
     return np.asarray(each.view(-1, 2).sum(dim=1))
 
 
-def _of_lists(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_lists(method: LinkBeliefs | Solitude, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether the lower id of a pair names the higher one."""
     lists = method.randomize(graph, split=split, randomness=randomness).lists["lists"]
     return _named(lists.to_edge_index(), int(graph.num_nodes))
 
 
-def _of_release(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_release(method: HeteroRR, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether a pair is an edge of the released graph."""
     return _named(method.release(graph, randomness=randomness).edge_index, int(graph.num_nodes))
 

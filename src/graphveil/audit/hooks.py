@@ -320,7 +320,7 @@ class TreeTap:
 
 
 def _fewest_deviations(moved: float, noise: npt.NDArray[np.float64]) -> float:
-    """The fewest deviations of the noise that a move can be, at most 1e6; wrong by chance with _FALSE_ALARM."""
+    """A lower bound on a move, in deviations of the noise, at most 1e6; wrong with probability _FALSE_ALARM."""
     # Measured and not read off the settings: noise that was never added, or with half its deviation, shows here.
     largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))
     return 1e6 if largest == 0.0 else min(moved / largest, 1e6)

@@ -99,7 +99,7 @@ def outcome_of(method: Estimator, without: int | None = None) -> dict[str, objec
 
 
 def _timeless(value: object) -> object:
-    """Return what was read from a file without the moments at which anything was made, which no data moves."""
+    """Return the content of a file without its timestamps, which no data moves."""
     if isinstance(value, str):
         return _MOMENT.sub("then", value)
     if isinstance(value, Mapping):

@@ -252,7 +252,7 @@ def from_networkx(
 
 
 def to_pyg(graph: Graph) -> Data:
-    """Return a PyG `Data` for PyG's own layers and loaders: dense features, and what else the graph holds.
+    """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts of the graph.
 
     Args:
         graph: any graph; it is a `Data` already, but its features may be sparse. The copy needs 4 n d bytes for them
@@ -300,7 +300,7 @@ def object_graph(value: object, schema: GraphSchema | None = None) -> Graph:
 
 
 def _refuse_other_data(data: object) -> None:
-    """Refuse what is no PyG graph of one kind of nodes with features and edges."""
+    """Refuse anything but a PyG graph with features, edges and one kind of nodes."""
     if hasattr(data, "node_types"):
         raise InputError("data has several kinds of nodes", where="from_pyg", remedy="call data.to_homogeneous()")
     for name, remedy in (

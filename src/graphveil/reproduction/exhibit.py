@@ -129,7 +129,7 @@ class Exhibit:
         return splits * sum(entry.cpu or self.cpu[entry.data] for entry in self.entries)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a list says of it."""
+        """Return its entry in a list."""
         return {
             "id": self.id,
             "caption": self.caption,

@@ -28,7 +28,7 @@ DELTA = 1e-4
 
 @dataclass(frozen=True)
 class Federated:
-    """What an entry's settings come to.
+    """The training that an entry's settings describe.
 
     Attributes:
         plan: of the training.
@@ -69,7 +69,7 @@ class Federated:
         return [dealt[self.holder]] if self.kind == "alone" else dealt
 
     def trained(self, graph: Graph, split: Split, seed: int) -> tuple[Outcome, Cost | None]:
-        """Train, in the clear or by the parties' own programs, whose cost is told."""
+        """Train in the clear, or by the parties' own programs and return their cost too."""
         parts = self.parts(graph, seed)
         if self.kind == "shares":
             # Fresh masks: the accuracy does not depend on them, beyond rounding.

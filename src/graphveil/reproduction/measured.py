@@ -12,7 +12,7 @@ from graphveil.reports.base.record import interval_from_dict
 
 @dataclass(frozen=True)
 class Price:
-    """What one run costs in truth.
+    """The true privacy price of one run.
 
     Attributes:
         unit: whose data it is the price of.

@@ -58,7 +58,7 @@ SERVER = "server"
 
 @dataclass(frozen=True)
 class _Keys:
-    """Of one holder's parts: of the masks u, of the products w, and of what cuts."""
+    """Keys of one holder's parts: of the masks u, of the products w, and of cuts."""
 
     factor: MaskKey
     product: MaskKey

@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was run, and what was not: data set -> why it is not at hand."""
+    """What was run, and what was not: data set -> why it is missing."""
 
     rows: tuple[Row, ...]
     absent: Mapping[str, str]
@@ -122,7 +122,7 @@ def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> 
 
 
 def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) -> None:
-    """Make the folder of an exhibit, or take up the one that is there.
+    """Make the folder of an exhibit, or continue in the one that exists.
 
     Args:
         folder: where it lies, checked.

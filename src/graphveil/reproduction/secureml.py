@@ -305,7 +305,7 @@ def train(party: Arithmetic, start: Start, plan: Plan) -> Program[None]:
 
 
 class _Clear:
-    """Of one party that has every number: what shares come to."""
+    """The arithmetic of one party that has every number: what shares add up to."""
 
     def __init__(self, matrices: Mapping[str, RingMatrix], labels: LabelHolder) -> None:
         self._matrices, self._labels = dict(matrices), labels

@@ -1,4 +1,4 @@
-"""An exhibit as it is shown and written: the paper's figures beside ours."""
+"""An exhibit as text: the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
-    """Return what to mind, what is missing in the catalogue, and what was not run: kind and sentence."""
+    """Return notes, what the catalogue lacks, and what was not run: kind and sentence."""
     units = " or ".join(dict.fromkeys(row.runs[0].price.unit for row in outcome.rows))
     lines = [("Mind", note) for note in (*exhibit.notes, f"epsilon: true is the price of {units}")]
     # What the catalogue lacks stands under every table, so that no part passes for the whole.
@@ -126,7 +126,7 @@ def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _costs(row: Row) -> Iterator[str]:
-    """Say what an epoch takes of the parties, where they ran; the mean of the splits."""
+    """Yield what an epoch costs the parties, where they ran: the mean over the splits."""
     costs = [run.cost for run in row.runs if run.cost is not None]
     if costs:
         epochs = sum(cost.epochs for cost in costs)

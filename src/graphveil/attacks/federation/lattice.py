@@ -179,7 +179,7 @@ def _noise_bits(view: View) -> float:
 
 
 def _enough(view: View) -> int:
-    """How many known rows m leave W alone short: (64 m + s d) / (m + d) bits, s of `weight`, against the noise."""
+    """With how many known rows m W alone is short: (64 m + s d) / (m + d) bits, s of `weight`, against the noise."""
     noise = _noise_bits(view)
     room = _WORD - noise - _ROOM
     count = math.ceil(view.setting.columns * (_LARGEST_WEIGHT + _ROOM) / max(room, 1e-9)) + 1
@@ -206,7 +206,7 @@ def _centred(words: np.ndarray, step: int) -> np.ndarray:
 
 
 def _pairs(p: np.ndarray, judged: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return people, and for each of them somebody else whose row is another one."""
+    """Return people, and for each of them somebody else with another row."""
     decoys = judged[rng.permutation(len(judged))]
     # Two people with one row cannot be told apart by anybody: such pairs would only draw the score towards a half.
     different = (p[judged] != p[decoys]).any(axis=1)

@@ -53,8 +53,8 @@ class _Noted:
     def bytes(self, count: int) -> builtins.bytes:
         drawn = self._source.bytes(count)
         place = len(self.drawn)
-        # The same keys to the others and new ones to the one: what still agrees between the runs was never the one's
-        # secret.
+        # The same keys to the colluders and new ones to the victim: what still agrees between the runs was never the
+        # victim's secret.
         if self._earlier is not None and place < len(self._earlier) and self._earlier[place] in self._repeated:
             drawn = self._earlier[place]
         self.drawn.append(drawn)
@@ -96,7 +96,7 @@ def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
 
 
 def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
-    """Return by how much all moved that the one and the server sent the others, and how many corrections did not."""
+    """Return how far all moved that victim and server sent the colluders, and how many corrections did not move."""
     words: dict[str, list[Tensor]] = {}
     same = 0
     for round in range(setting.publications + 1):
@@ -120,7 +120,7 @@ def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[st
 
 
 def _colluders_share(run: Run, setting: Setting, victim: str, round: int, to: str, kind: str, like: Tensor) -> Tensor:
-    """Return the sum of the others' shares of what the one sends a masked share of; zeros where they have none."""
+    """Return the sum of the colluders' shares of what the victim sends a masked share of; zeros if they have none."""
     colluders, before = [name for name in setting.names if name != victim], max(round - 1, 0)
     states = run.states[before]
     candidates: list[Tensor] = []
@@ -135,7 +135,7 @@ def _colluders_share(run: Run, setting: Setting, victim: str, round: int, to: st
 
 
 def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
-    """Return by how much masked shares of the one, beside the others', move from a round to the next."""
+    """Return how far masked shares of the victim, beside the colluders', move from a round to the next."""
     before, after = (run.bodies(round, *_MASKED) for round in (AGAIN, AGAIN + 1))
     words: dict[str, list[Tensor]] = {}
     for (sender, to, kind), bodies in before.items():
@@ -160,7 +160,7 @@ def _cuts(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
 
 
 def _own_corrections(setting: Setting) -> int:
-    """How many corrections are for two of the others: one a block and hop, and two a round."""
+    """How many corrections concern two colluders alone: one a block and hop, and two a round."""
     colluders = len(setting.names) - 1
     hops = setting.model.hops * len(row_blocks(NODES)) if setting.protocol.mode == "shared-linear" else 0
     return colluders * (colluders - 1) * (hops + 2 * setting.publications)

@@ -146,7 +146,7 @@ class _TrainingTap:
 
 
 def _with_noise(audit: Audit, of: str, noise: Sequence[Tensor]) -> Audit:
-    """Return the audit with the noise of a mechanism, which must not be smaller than 1, what is declared."""
+    """Return the audit with the measured noise of a mechanism, which must not be smaller than the declared 1."""
     squares, count = math.fsum(float(part.square().sum()) for part in noise), sum(part.numel() for part in noise)
     measured = f"{count} numbers of {of} have noise of {math.sqrt(squares / max(count, 1)):.3f} of what is declared"
     enough = count > 0 and squares >= float(stats.chi2.ppf(_FALSE_ALARM, count))
@@ -159,7 +159,7 @@ def _with_noise(audit: Audit, of: str, noise: Sequence[Tensor]) -> Audit:
 
 
 def made_person(changed: str = "") -> Person:
-    """Return what a holder has and is given; `changed` is the role of a person who has another record."""
+    """Return what a holder has and receives; `changed` is the role of a person who has another record."""
     generator = torch.Generator().manual_seed(23)
     x = (2 * torch.rand(_NODES, _COLUMNS, generator=generator) - 1).round(decimals=3)
     labels = torch.randint(0, _CLASSES, (_NODES,), generator=generator)

@@ -101,7 +101,7 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
 
 
 def audit_shares(mode: str, *, seed: int = 0) -> Audit:
-    """Test that all that is masked is uniform to its reader, and each holder's share of what the server opens.
+    """Test that everything masked is uniform to its reader, and so is each holder's share of what the server opens.
 
     A masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
 
@@ -254,7 +254,7 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
 
 
 def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
-    """Run a holder; remember its shares of what is opened, and send the kept ones in their place."""
+    """Run a holder; remember its shares of what is opened, and send the earlier ones in their place."""
 
     def replay(effect: Effect) -> Effect:
         if not isinstance(effect, Send) or effect.kind != "noisy-share":
@@ -278,7 +278,7 @@ def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:
 
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
-    """Add what the rows did that the server opens; nothing where it opens none."""
+    """Add how far the rows moved that the server opens; nothing where it opens none."""
     own, rest = moved
     if own == 0.0:
         return audit

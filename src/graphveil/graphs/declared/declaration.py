@@ -131,7 +131,7 @@ _NO_GRAPHS = {
 
 
 def _undeclared(folder: Path) -> DataError:
-    """Return the refusal of a folder without a `graph.toml`, which speaks of what it is where it is one of ours."""
+    """Return the refusal of a folder without a `graph.toml`; it says what the folder is where graphveil wrote it."""
     for file, (what, commands) in _NO_GRAPHS.items():
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
@@ -140,7 +140,7 @@ def _undeclared(folder: Path) -> DataError:
 
 
 def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
-    """Check the known keys of a declaration, of which `private`, `classes` and `range` or `columns` are there.
+    """Check the keys of a declaration; `private`, `classes` and one of `range` and `columns` are required.
 
     Args:
         content: the keys of a `graph.toml` and their values.

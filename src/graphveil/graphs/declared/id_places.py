@@ -1,4 +1,4 @@
-"""Where each id that an edge names stands among the people: block by block, as a long table may be larger than memory.
+"""The place of each id of an edge among the people, block by block: a long table may be larger than memory.
 
 Whole numbers close together are looked up in a table of all numbers between them, other ids by hashes: comparing texts
 would wait for memory.
@@ -32,7 +32,7 @@ class Places(Protocol):
     """The places of ids among people."""
 
     def find(self, ids: polars.Series) -> np.ndarray:
-        """Return the place of each of the wanted ids [m], of the kind of the ids; -1 for what is no id."""
+        """Return the place of each id [m]; -1 for one that nobody has. Of the kind of the people's ids."""
         ...
 
 
@@ -70,7 +70,7 @@ class KnownIds:
 
 
 def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
-    """Return the place among the people of each id in a column: whole numbers [rows], of few bits.
+    """Return the place of each id of a column among the people: whole numbers [rows], of few bits.
 
     Args:
         table, column: where the ids stand.

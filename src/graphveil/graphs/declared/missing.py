@@ -112,7 +112,7 @@ def _words(kind: Kind) -> tuple[str, ...]:
 
 
 def _with_own(kind: Kind, stand: Stand | None) -> Kind:
-    """The kind of a column whose missing values are an answer of their own, where they are."""
+    """The kind of a column, with one category more where missing values are an answer of their own."""
     if stand != OWN_CATEGORY:
         return kind
     return replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)

@@ -13,7 +13,7 @@ _POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
 
 
 def whole_texts(texts: polars.Series) -> polars.Series:
-    """Return texts such as "12.0" as "12", if all of them that are there are such whole numbers; else as they are.
+    """Return "12" for "12.0" if every text that is not null is such a whole number; else the texts as they are.
 
     Args:
         texts: null where missing.
@@ -29,7 +29,7 @@ def without_point(texts: polars.Series) -> polars.Series:
 
 
 def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """Return what to do about a value that is no declared name as it is written; None where nothing is near."""
+    """Return how to correct a value that is not written as any declared name; None where no name is near."""
     if value.strip() in declared:
         return "remove the spaces around it"
     if (whole := re.sub(_POINT, r"\1", value)) == value:

@@ -38,7 +38,7 @@ _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 
 
 def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """The graph of `root/mir-flickr`, with `public_edges`; nothing of it has an address to be fetched from.
+    """The graph of `root/mir-flickr`, with `public_edges`; it cannot be downloaded.
 
     A link that is listed as private and as public is private. Every image may have private links.
 

@@ -130,7 +130,7 @@ class Table:
     def fault(
         self, row: int, what: str, column: str, allowed: str | None = None, remedy: str | None = None
     ) -> DataError:
-        """Return the refusal of a row (from 0), for the reasons that `refuse` takes."""
+        """Return the error for a row (from 0); arguments as of `refuse`."""
         value = self.part(column, Block(0, row, row + 1))[0]
         message = what.format(column=column, value=_excerpt(value))
         return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
@@ -422,7 +422,7 @@ def _check_names(where: str, names: Sequence[str]) -> None:
 
 
 def _separated(names: Sequence[str]) -> str | None:
-    """Return what to do about a header that is one name, where other marks than commas stand between its parts."""
+    """Return how to correct a header whose names are separated by other marks than commas."""
     marks = {";": "semicolons", "\t": "tabs"}
     used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
     return f"separate fields by commas, not {used[0]}" if used else None

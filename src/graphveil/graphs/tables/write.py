@@ -118,7 +118,7 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
 
 
 def _names(schema: GraphSchema) -> dict[str, str]:
-    """What the columns beside the features are called: by a name that no feature has."""
+    """The names of the columns beside the features; none of them is the name of a feature."""
     reserved = {column.name for column in schema.columns}
     names = {}
     for name in ("id", "label", "split", "private"):

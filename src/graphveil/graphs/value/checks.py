@@ -105,7 +105,7 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
 
 
 def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse edges [2, E] that join what is no node, or are not in the form of `normalise_edges`.
+    """Refuse edges [2, E] with an end that is no node, or edges that are not in the form of `normalise_edges`.
 
     Args:
         edge_index: int64 [2, E].
@@ -217,7 +217,7 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
 
 
 def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
-    """Return the first id that is an earlier one's to people, who would be asked and charged as two: place and words.
+    """Return place and message of the first id that people read as an earlier one: one person would be charged as two.
 
     Args:
         ids: that differ as texts.

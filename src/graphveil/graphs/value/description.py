@@ -93,7 +93,7 @@ def _parts(graph: Graph) -> GraphParts:
 
 
 def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
-    """Edges that everybody knows, others, and the nodes that may have some; undirected edges once."""
+    """Public edges, private edges and the nodes that may have private ones; an undirected edge counts once."""
     public, members = parts.public_edges, parts.private_nodes
     if public is None and members is None:
         return None
@@ -215,7 +215,7 @@ def count_components(edge_index: np.ndarray, nodes: int, degrees: np.ndarray, *,
 
 
 def _joined(root: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the roots when each left node hangs together with its right one."""
+    """Return the roots after each left node is joined with its right one."""
     left, right = root[left], root[right]
     while (apart := left != right).any():
         left, right = left[apart], right[apart]

@@ -181,7 +181,7 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
 
 
 def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse edges that are not in the form of `merge_edges`; a part of them is looked at, at a time.
+    """Refuse edges that are not in the form of `merge_edges`, reading a part of them at a time.
 
     Args:
         source: [E] node numbers.

@@ -1,4 +1,4 @@
-"""The type of a graph: what every room may ask of one."""
+"""The type of a graph: what every room may read of it."""
 
 from __future__ import annotations
 

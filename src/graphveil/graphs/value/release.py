@@ -50,8 +50,8 @@ class Release:
     Attributes:
         method: the release method; settings: its settings, JSON values.
         guarantee: what everything that is made of the graph protects; ledger: what was spent.
-        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): as it is.
-        edges: whether the edges that are not marked public are made, not true ones.
+        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): unchanged.
+        edges: whether edges that are not marked public are generated, not true.
         notes: what to mind when reading the numbers.
         statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
         counts: noisy counts of everybody's private neighbours, where no edges are published in their place.

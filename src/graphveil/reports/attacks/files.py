@@ -39,7 +39,7 @@ Found = Mapping[str, Mapping[str, "AttackResult"]]
 
 
 def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
-    """Return every attack that a folder remembers: attack -> attacked -> result.
+    """Return the result of every attack in a folder: attack -> attacked -> result.
 
     Raises:
         ModelFileError: a file of them is damaged or was changed.

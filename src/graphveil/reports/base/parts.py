@@ -95,7 +95,7 @@ def checked(run: Path) -> Kept:
 
 @contextmanager
 def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -> Iterator[None]:
-    """Write files, and their digests once the block has ended; who is stopped before leaves known files, old or new.
+    """Write files, and their digests once the block has ended; stopped before, it leaves known files, old or new.
 
     Args:
         folder: the part of a run, public or not; must exist.
@@ -136,7 +136,7 @@ def save_public_model(model: Estimator, public: Path) -> None:
 
 
 def link_old_names(run: Path) -> None:
-    """Keep the model and the ledger where runs without parts had them, where the system has links."""
+    """Link the model and the ledger from where runs without parts had them, where the system has links."""
     for name in _OLD_NAMES:
         place = run / name
         if place.is_symlink():

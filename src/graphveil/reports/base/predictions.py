@@ -54,7 +54,7 @@ def check_file(path: Path | None, where: str = "--out") -> None:
 
 
 def check_people(people: str | None, model: Estimator) -> None:
-    """Refuse to be told who people are in words that are not known, or by a method that does not ask.
+    """Refuse an unknown word for who people are, or any word for a method that does not ask.
 
     Args:
         people: what the user says of the graph's people; None: nothing was said.

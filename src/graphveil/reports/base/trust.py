@@ -90,7 +90,7 @@ class Promise:
 
     @property
     def protected(self) -> str:
-        """One line: that it is less than a person, where it is; what is protected under which change, against whom."""
+        """One line: whether it is less than a person, then what is protected under which change, against whom."""
         if not self.parts:
             return "Protected: nothing."
         protected = []
@@ -103,7 +103,7 @@ class Promise:
 
 
 def parts_of(guarantee: Guarantee) -> tuple[Guarantee, ...]:
-    """The smallest parts of a guarantee, those of the same unit and change added up, or itself when it has none."""
+    """The smallest parts of a guarantee, those of one unit and change added up; the guarantee itself if it has none."""
     parts: dict[Part, list[Guarantee]] = {}
     for part in _leaves(guarantee):
         parts.setdefault(Part(part.unit, part.relation), []).append(part)
@@ -142,7 +142,7 @@ def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str
 
 
 def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[str, Any], ...]:
-    """What a guarantee says of other units, as the method and the accountant computed it: unit, epsilon, delta, why.
+    """What a guarantee implies for other units, as method and accountant compute it: unit, epsilon, delta, why.
 
     Args:
         relationship: what the method says that one relationship costs, or None.
@@ -261,7 +261,7 @@ def _promised(promise: Promise, opened: Sequence[str]) -> str:
 
 
 def _counts_entries(first: Promise, second: Promise) -> bool:
-    """Whether one promise is for single entries of the undirected edges that the other is for."""
+    """Whether the first promise is for single entries of the undirected edges that the second is for."""
     same = (first.trust, first.against) == (second.trust, second.against)
     # Only this pair of units has a conversion by the method's own accounting.
     units = [tuple(part.unit for part in promise.parts) for promise in (first, second)]

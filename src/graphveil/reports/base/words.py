@@ -91,7 +91,7 @@ def _without(score: Interval) -> str:
 
 
 def found_by(score: Interval) -> str:
-    """Where an interval is from: over the test nodes of one run, over runs, and of both the wider one."""
+    """What an interval is over: the test nodes of one run, runs, or the wider of both."""
     several = len(score.runs) > 1
     if score.kind in ("t", ""):
         return f"{'t over ' if score.kind else 'over '}{spread_over(score)}"
@@ -101,7 +101,7 @@ def found_by(score: Interval) -> str:
 
 
 def figure(record: RunRecord) -> tuple[str, str]:
-    """What the scores of a run are called, and what they say of the test nodes: several labels a node have an F1."""
+    """What the scores of a run are called, and what they say of the test nodes: an F1 with several labels a node."""
     if SEVERAL in record.notes:
         return "micro F1", "micro-averaged F1 on the test nodes"
     if ESTIMATED in record.notes:
@@ -119,7 +119,7 @@ def split_of(record: RunRecord) -> str:
 
 
 def used_settings(settings: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Settings for readers of a card: what a default became is named, and a delta that nothing uses is said to be idle.
+    """Settings for readers of a card: defaults by their value, and a delta that no mechanism uses marked as unused.
 
     Args:
         settings: of the method, as a run was given them.
@@ -142,7 +142,7 @@ def spread_over(score: Interval) -> str:
 
 
 def intervals_over(score: Interval) -> str:
-    """What the intervals of all scores of a run are: of two the wider one."""
+    """What the intervals of all scores of a run are over; of two the wider one."""
     nodes = "the test nodes of one run (Wilson; of differences, paired)"
     return f"{nodes} or over {len(score.runs)} runs (t), whichever is wider" if len(score.runs) > 1 else nodes
 
@@ -167,7 +167,7 @@ def lift_sentence(record: RunRecord) -> str:
 
 
 def free_lift(record: RunRecord) -> str:
-    """The lift over the best control that costs nothing, in one line; that there is none, where there is none."""
+    """One line on the lift over the best control that costs nothing; if there is no such control, it says so."""
     lift, best = record.scores.lift, record.scores.best_control
     if lift is None or best is None:
         return "Lift over the free baseline: not measured."
@@ -193,7 +193,7 @@ def measured_with(record: RunRecord) -> str:
 
 
 def holds(record: RunRecord) -> str:
-    """What the maker's own copy of a run holds, for which it is not handed on."""
+    """What in the maker's own copy of a run keeps it from being handed on."""
     if ESTIMATED in record.notes:
         return "estimates from people's randomized labels, and paths of this machine"
     return "what was measured on true data"
@@ -267,7 +267,7 @@ def rival_sentence(record: RunRecord) -> str:
 
 
 def asymptotic(guarantee: Guarantee) -> str | None:
-    """The assumption that a guarantee is asymptotic, if it makes it: nobody may read its epsilon without."""
+    """The assumption that a guarantee is asymptotic, if it makes it: its epsilon must not be read without it."""
     fact = guarantee.assumption("asymptotic")
     return None if fact is None else fact.sentence
 
@@ -280,7 +280,7 @@ def relationship_line(epsilon: float) -> str:
 
 
 def _bought(record: RunRecord, control: str) -> str:
-    """What a run has that a control lacks, and so what a lift over the control was bought with."""
+    """What a run has that a control lacks, which is what a lift over the control was bought with."""
     links = any(unit.covers_connections and epsilon < math.inf for unit, epsilon, _ in _units(record))
     if control in ("public-edges", "random-edges"):
         return "the private edges"
@@ -310,7 +310,7 @@ def _units(record: RunRecord) -> tuple[Priced, ...]:
 
 
 def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
-    """``(unit, epsilon, delta)`` of every part of a guarantee, or of itself when it has none."""
+    """``(unit, epsilon, delta)`` of every part of a guarantee, or of the guarantee itself if it has none."""
     parts = guarantee.parts or (guarantee,)
     return tuple((part.unit, part.epsilon, part.delta) for part in parts)
 

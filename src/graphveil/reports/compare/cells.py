@@ -98,12 +98,12 @@ def _word(value: object) -> str:
 
 
 def default_folder(data: str) -> Path:
-    """``runs/compare-<data>``: the same for the same data, so that it is found again."""
+    """``runs/compare-<data>``: the same for the same data, so that an interrupted comparison can go on."""
     return Path("runs") / f"compare-{plain_name(data)}"
 
 
 def check_folder(comparison: Comparison, folder: Path) -> None:
-    """Refuse a folder that a comparison can neither make nor go on with; nothing is written.
+    """Refuse a folder that a comparison can neither make nor continue; nothing is written.
 
     Args:
         comparison: what is compared; a folder taken up again must hold the same.
@@ -129,7 +129,7 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
 
 
 def open_folder(comparison: Comparison, folder: Output) -> None:
-    """Make the folder of a comparison, or take up the one that is there.
+    """Make the folder of a comparison, or continue in the one that exists.
 
     Args:
         folder: where it lies, checked.

@@ -27,7 +27,7 @@ _DASHED = "Dashed: best control of the method in that colour. Bars: 95%. Epsilon
 
 
 def figure(page: Sheet) -> Figure | None:
-    """One panel a group; None where nothing was scored."""
+    """One panel for each group; None where nothing was scored."""
     groups = [group for group in page.groups if any(row.accuracy for row in group.rows)]
     if not groups:
         return None

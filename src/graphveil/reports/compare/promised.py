@@ -10,7 +10,7 @@ from graphveil.reports.compare.sheet import Group
 
 
 def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
-    """Heading and text of each line; what is not the same in all rows is told of each method.
+    """Heading and text of each line; what differs between rows is listed by method.
 
     Args:
         where: the file that tells every fact in full.

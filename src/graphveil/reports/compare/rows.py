@@ -94,7 +94,7 @@ class Row:
 
     @property
     def void(self) -> str | None:
-        """Why nobody is protected after all, if so."""
+        """Why nobody is protected; None where the guarantee holds."""
         return self.guarantee.void
 
     @property
@@ -241,7 +241,7 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
 
 
 def _one_lead(record: RunRecord, best: str, theirs: Interval, kind: str) -> Interval:
-    """One run's difference: with its interval over the nodes where the run was held against that very score."""
+    """One run's difference, with its interval over the nodes if the run was compared with that very score."""
     mean, lift = record.scores.accuracy.mean - theirs.mean, record.scores.lift
     if kind == "control" and best == record.scores.best_control and lift is not None:
         return Interval(mean, mean + lift.low - lift.mean, mean + lift.high - lift.mean, (mean,), lift.kind)

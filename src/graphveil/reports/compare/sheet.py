@@ -65,7 +65,7 @@ class Sheet:
 
     @property
     def void(self) -> str | None:
-        """Why some of it protects nobody, if so."""
+        """Why some rows protect nobody; None where all guarantees hold."""
         return next((row.void for row in self.rows if row.void), None)
 
     @property

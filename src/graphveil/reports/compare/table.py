@@ -135,7 +135,7 @@ def markdown_text(page: Sheet) -> str:
 
 
 def _assumed(group: Group) -> list[str]:
-    """What a group assumes, a fact an item; nothing where nothing is."""
+    """What a group assumes, one fact an item."""
     assumptions = promised.facts(group)
     return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in assumptions), ""] if assumptions else []
 

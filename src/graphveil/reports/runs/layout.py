@@ -19,7 +19,7 @@ _SEED: Final = 20_240
 
 
 def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.ndarray:
-    """Return the nodes to draw, increasing: all, or those nearest to a few that are drawn at random.
+    """Return the nodes to draw, ascending: all, or those nearest to a few random ones.
 
     Args:
         edge_index: int64 [2, E], of the edges that the picture may show and no others: the choice tells of them.
@@ -87,7 +87,7 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
 
 
 def _scaled(place: np.ndarray) -> np.ndarray:
-    """Return places on a square of whole numbers; a few far away do not make all others small."""
+    """Return places on a square of whole numbers; a few distant nodes do not shrink all others."""
     if not len(place):
         return np.zeros((0, 2), dtype=np.int64)
     low, high = np.quantile(place, [0.005, 0.995], axis=0)

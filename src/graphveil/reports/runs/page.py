@@ -62,7 +62,7 @@ class Bar:
 
     @property
     def tooltip(self) -> str:
-        """What one reads who points at it."""
+        """The text shown to whoever points at it."""
         runs = ", ".join(text.percent(run) for run in self.score.runs)
         return f"{self.name}: {self.number} (95%: {words.interval(self.score)}); runs: {runs}"
 

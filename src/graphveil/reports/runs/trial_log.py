@@ -31,7 +31,7 @@ class TrialLog:
         path: the file to make.
         room: space on its disk that is given to the log where there is no other left.
         say: hears in one line of a log that had to go elsewhere.
-        held: what keeps a name for it there.
+        stack: keeps its name reserved there.
 
     Raises:
         InputError: there is a log already, finished or not, or nothing may be written there.

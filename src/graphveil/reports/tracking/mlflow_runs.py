@@ -45,7 +45,7 @@ def write(released: Released, place: str | None) -> str:
 
 
 def _experiment(client: Any) -> str:
-    """The number of the experiment, which is made where there is none."""
+    """The id of the experiment, which is created if it does not exist."""
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
     experiment = client.get_experiment_by_name(name)
     return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)

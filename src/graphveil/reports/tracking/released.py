@@ -1,4 +1,4 @@
-"""What of a run may leave for a tracker: a part of what its `public/` tells, and figures of released labels.
+"""What a tracker may receive of a run: a part of what its `public/` tells, and figures of released labels.
 
 The rule, in one place:
 
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Released:
-    """What a tracker is given; it has no way to the run, the model or the graph.
+    """What a tracker receives; it has no access to the run, the model or the graph.
 
     Attributes:
         title: the method.

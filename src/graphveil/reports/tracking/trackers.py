@@ -1,4 +1,4 @@
-"""The trackers by name; each is one function around a library, which is loaded when it is called for."""
+"""The trackers by name; each is one function around a library, which is loaded on first use."""
 
 from __future__ import annotations
 
