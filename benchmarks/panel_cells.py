@@ -24,8 +24,8 @@ from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.registry import build_method
 from graphveil.methods.release.counts.count_readings import read_public
-from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import domain_of
 from graphveil.privacy import SeededRandomness
 
 

@@ -29,49 +29,49 @@ if TYPE_CHECKING:
 # The screen.
 
 
-def release_screen(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> RenderableType:
+def release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | None) -> RenderableType:
     """What was published, its guarantee, how well it preserves the structure, and what to do next.
 
     Args:
-        graph: the published graph.
-        out: its folder.
+        released: the published graph.
+        folder: its folder.
         curator: figures computed from the truth, only for the curator's screen; None: none.
     """
 
     from graphveil.reports.base import words
     from graphveil.reports.base.card import MARKDOWN
 
-    release = graph.release
+    release = released.release
     head = Text(
-        f"{release.method} on {printable(graph.schema.name)}: released into {printable(str(out))}", style="bold"
+        f"{release.method} on {printable(released.schema.name)}: released into {printable(str(folder))}", style="bold"
     )
     parts: list[RenderableType] = [head, Text()]
     if release.guarantee.void:
         parts[:0] = [voided(release.guarantee.void, "release"), Text()]
-    parts += _structure(graph, curator)
+    parts += _structure(released, curator)
     exposed = words.not_protected(release.guarantee, release.settings)
     facts = [
-        ("In it", _content(graph)),
+        ("In it", _content(released)),
         *(("Note", note) for note in release.notes),
-        ("Next", f"graphveil train {release.method} {out} (costs no more privacy; the same guarantee)"),
+        ("Next", f"graphveil train {release.method} {folder} (costs no more privacy; the same guarantee)"),
     ]
-    return Group(*parts, three_lines(release.guarantee, exposed, out / MARKDOWN), Text(), pairs(facts))
+    return Group(*parts, three_lines(release.guarantee, exposed, folder / MARKDOWN), Text(), pairs(facts))
 
 
-def _content(graph: Graph) -> str:
+def _content(released: Graph) -> str:
     from graphveil.reports.releases import card as release_card
 
-    edges = release_card.counts(graph)
-    text = f"{int(graph.num_nodes):,} nodes, {edges['edges']:,} edges"
+    edges = release_card.counts(released)
+    text = f"{int(released.num_nodes):,} nodes, {edges['edges']:,} edges"
     if edges["made"] is not None:
         text += f": {edges['public']:,} public, {edges['made']:,} generated in place of private ones"
     return text
 
 
-def _structure(graph: Graph, curator: Mapping[str, Any] | None) -> list[RenderableType]:
+def _structure(released: Graph, curator: Mapping[str, Any] | None) -> list[RenderableType]:
     from graphveil.reports.releases import card as release_card
 
-    figures = release_card.figures(graph.release.statistics)
+    figures = release_card.figures(released.release.statistics)
     if not figures or curator is None:
         return []
     public = rows(("figure", "released", "public edges alone", "generated edges alone"), figures)
@@ -149,7 +149,7 @@ def release(
 
     # No default epsilon: a run can be repeated, a publication cannot be taken back.
     require_epsilons(info, release_settings)
-    with working() as progress, new_output(out, out, say=complain) as folder, opened(engine_choice) as engine:
+    with working() as progress, new_output(out, out, say=complain) as output, opened(engine_choice) as engine:
         graph = choices.with_private_share(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )
@@ -163,7 +163,7 @@ def release(
         if "edges" in estimator.privacy.protected:
             complain(expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that cannot be written would be paid for and lost.
-        folder.reserve(space.room_of(graph))
+        output.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
         released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
         structure = release_report.kept_structure(graph, released)
@@ -175,11 +175,11 @@ def release(
             pages = cards.pages(release_card(released, path))
             write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
 
-        folder.write(write)
+        output.write(write)
     curator = None if structure is None else dict(structure.curator)
-    answer = answered(released, folder.path, curator)
+    answer = answered(released, output.path, curator)
 
-    emit(answer, as_json=as_json, screen=lambda: release_screen(released, folder.path, curator))
+    emit(answer, as_json=as_json, screen=lambda: release_screen(released, output.path, curator))
 
 
 def find_release(name: str) -> Entry:
@@ -272,12 +272,12 @@ def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: fl
     return f"{prefix}{sentence}{f'; recommended is {advice}' if advice else ''}"
 
 
-def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
+def answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
     """What ``--json`` prints: the release, its folder, and what only the curator may see.
 
     Args:
         released: the published graph.
-        out: its folder.
+        folder: its folder.
         curator: figures computed from the truth, which must not be passed on; None: none.
     """
     from graphveil.reports.releases.card import counts
@@ -292,5 +292,5 @@ def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict
         "ledger": released.release.ledger.to_dict(),
         "statistics": about["statistics"],
         "curator": curator,
-        "folder": str(out),
+        "folder": str(folder),
     }

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from graphveil.methods.local.label_propagation import LabelPool as LabelPool
     from graphveil.methods.local.label_propagation import LabelPropagation as LabelPropagation
     from graphveil.methods.local.lpgnn import LPGNN as LPGNN
-    from graphveil.methods.local.lpgnn import UPGNet as UPGNet
+    from graphveil.methods.local.upgnet import UPGNet as UPGNet
     from graphveil.methods.release.counts.class_counts import ClassCounts as ClassCounts
     from graphveil.methods.release.heterorr import EdgeRand as EdgeRand
     from graphveil.methods.release.heterorr import EdgeRR as EdgeRR

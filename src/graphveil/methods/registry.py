@@ -219,6 +219,9 @@ def load_method(path: str | Path) -> Any:
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
     loaded = load_estimator(stored[kind].load_class(), path)
+    for method in METHODS.values():
+        if method.fixed and method.family == stored[kind].family:
+            method.load_class()  # it may be the class of the file
     loaded.__class__ = class_of(loaded)
     # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)

@@ -16,9 +16,9 @@ from graphveil.graphs import Split, draw_private, social_graph
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.counts.posterior import weighted_topology
-from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import PublicPart, everybody, neighbour_sums, public_part_of
+from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.rehearsal import MOST_EDGES, alternatives, made_private, rehearsable, rehearse
 from graphveil.privacy import SeededRandomness
 from tests.methods import made, released_made

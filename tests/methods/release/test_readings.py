@@ -10,8 +10,8 @@ import torch
 from graphveil.graphs import Split, draw_private, social_graph
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.counts.count_readings import read_public
-from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import domain_of
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.heterorr import ENTRIES
 from tests.methods import made

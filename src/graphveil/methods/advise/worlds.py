@@ -26,8 +26,8 @@ from graphveil.graphs.value.parts import Features, GraphParts, SparseRows
 from graphveil.graphs.value.plain import plain_graph
 from graphveil.graphs.value.schema import FeatureNumbers
 from graphveil.methods.base.cost import ASSUMED_DEGREE
-from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.rehearsal import made_private
 
 if TYPE_CHECKING:

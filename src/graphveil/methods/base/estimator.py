@@ -14,8 +14,8 @@ settings, because trying settings on the same people is what `methods.runs.tunin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -26,8 +26,9 @@ from graphveil.graphs.value.protocol import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.blocks import collecting, predicting, training
 from graphveil.methods.base.method import Method
-from graphveil.methods.base.parameters import documented, parameters_of, signature_of
+from graphveil.methods.base.parameters import admitting, documented, parameters_of, require_parameters
 from graphveil.methods.base.people.account import Account
+from graphveil.methods.base.refusals import labels_apart, not_fitted, would_ask_again
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import Stored, read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
@@ -37,23 +38,6 @@ from graphveil.training import Epoch
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor, nn
-
-
-# A refusal before fitting that scikit-learn's callers know; scikit-learn is imported when it is raised, not before.
-
-
-def not_fitted(refusal: InputError) -> InputError:
-    """Return a refusal that is scikit-learn's NotFittedError as well as an InputError.
-
-    Args:
-        refusal: the method's own.
-    """
-    from sklearn.exceptions import NotFittedError
-
-    class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
-        """A method that was asked before it was fitted."""
-
-    return NotFitted(refusal.what, where=refusal.where, allowed=refusal.allowed, remedy=refusal.remedy)
 
 
 class Measured(Protocol):
@@ -113,7 +97,7 @@ class Estimator:
         super().__init_subclass__(**keywords)
         init: Any = vars(cls).get("__init__")
         if init is not None:
-            cls.__init__ = _admitting(cls, init)  # type: ignore[method-assign]
+            cls.__init__ = admitting(cls, init)  # type: ignore[method-assign]
         if "entry" in vars(cls):
             options = cls.entry.options.items()
             cls.__doc__ = documented(cls, {**cls.further_help, **{name: option.help for name, option in options}})
@@ -204,7 +188,7 @@ class Estimator:
                 another engine than `LOCAL` for a method that does not work by blocks.
         """
         if y is not None:
-            raise _labels_apart(graph)
+            raise labels_apart(graph)
         # Before the graph is looked at: what an engine cannot do is refused at no price.
         collect = collecting(self, engine)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
@@ -372,12 +356,12 @@ class Estimator:
                 fitted, or a clone, which shares the account of its original.
         """
         params = self.get_params()
-        _require_parameters(type(self), changes)
+        require_parameters(type(self), changes)
         changed = {name: value for name, value in changes.items() if value != params[name]}
         # Judged by what could have been read, not by what was: a ledger with spends has asked people, whatever became
         # of it.
         if changed and (self._cloned or self.fitted or self.ledger.spends):
-            raise _would_ask_again(type(self).__name__, changed)
+            raise would_ask_again(type(self).__name__, changed)
         if not self.fitted:
             rebuilt = type(self)(**{**params, **changes})
             # Other budgets open another account, which nobody has paid from; the same settings keep what was shared.
@@ -442,8 +426,6 @@ class Estimator:
         if not self.fitted:
             raise AttributeError(f"{name} exists only after fitting")
         return self
-
-    # ---- the rest ----
 
     def __repr__(self) -> str:
         parameters = parameters_of(type(self))
@@ -513,59 +495,5 @@ def class_of(model: Estimator) -> type[Estimator]:
     return max(kinds, key=fit)
 
 
-def _admitting(kind: type[Estimator], init: Callable[..., None]) -> Callable[..., None]:
-    """Return the `__init__` of a class, with its signature spelt out; unknown parameters are refused by name."""
-
-    @wraps(init)
-    def __init__(self: Estimator, *args: Any, **settings: Any) -> None:
-        own = type(self)
-        if own.__init__ is __init__:
-            _require_parameters(own, settings)
-            settings = own.entry.followed(settings) if hasattr(own, "entry") else settings
-            self._unset = frozenset(name for name in own.derived if settings.get(name) is None)
-        init(self, *args, **settings)
-
-    __init__.__signature__ = signature_of(kind, init)  # type: ignore[attr-defined]
-    return __init__
-
-
-def _require_parameters(kind: type[Estimator], settings: Mapping[str, object]) -> None:
-    """Refuse a parameter that a class does not have, with InputError."""
-    parameters = parameters_of(kind)
-    for name in settings:
-        if name not in parameters and name == "backbone":
-            raise InputError(
-                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
-                "module of plain rows does not take",
-                where="backbone",
-                allowed="with lpgnn, solitude, class-sums and dp-mlp",
-            )
-        if name not in parameters:
-            raise InputError(f"setting {name!r} is not known", where=kind.__name__, allowed=", ".join(parameters))
-
-
 def _as_graph(value: Graph) -> Graph:
-    """Return a graph as it is, and what else a user has as a graph."""
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
-
-
-def _labels_apart(rows: object) -> InputError:
-    return InputError(
-        f"a {type(rows).__name__} with labels apart, as cross-validation hands over: rows, dense or sparse, have no "
-        "people, edges or declared range",
-        where="fit",
-        allowed="one graph",
-        remedy="make one with graphveil.from_tables or from_adjacency; folds would ask the same people again: "
-        "methods.runs.experiment.run(..., repeats=5) measures on several splits, `graphveil tune` chooses settings on "
-        "one collection",
-    )
-
-
-def _would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
-    settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
-    return InputError(
-        f"{settings} on the account of people who answer once: each candidate of a search would ask them again",
-        where=name,
-        remedy="choose settings on one collection, which costs nothing more: `graphveil tune`, or "
-        "methods.runs.tuning.tune; for other people, build another method",
-    )

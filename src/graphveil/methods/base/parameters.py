@@ -9,8 +9,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
+from functools import wraps
 from textwrap import wrap
 from typing import Any
+
+from graphveil.errors import InputError
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _ARGS = "    Args:"
@@ -47,6 +50,37 @@ def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
         else:
             listed.append(parameter.replace(annotation=_type(parameter.annotation, spaces)))
     return plain.replace(parameters=listed)
+
+
+def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
+    """Return the `__init__` of a class, with its signature spelt out; unknown parameters are refused by name."""
+
+    @wraps(init)
+    def __init__(self: Any, *args: Any, **settings: Any) -> None:
+        own: Any = type(self)
+        if own.__init__ is __init__:
+            require_parameters(own, settings)
+            settings = own.entry.followed(settings) if hasattr(own, "entry") else settings
+            self._unset = frozenset(name for name in own.derived if settings.get(name) is None)
+        init(self, *args, **settings)
+
+    __init__.__signature__ = signature_of(kind, init)  # type: ignore[attr-defined]
+    return __init__
+
+
+def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
+    """Refuse a parameter that a class does not have, with InputError."""
+    parameters = parameters_of(kind)
+    for name in settings:
+        if name not in parameters and name == "backbone":
+            raise InputError(
+                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
+                "module of plain rows does not take",
+                where="backbone",
+                allowed="with lpgnn, solitude, class-sums and dp-mlp",
+            )
+        if name not in parameters:
+            raise InputError(f"setting {name!r} is not known", where=kind.__name__, allowed=", ".join(parameters))
 
 
 def parameters_of(kind: type) -> Mapping[str, inspect.Parameter]:

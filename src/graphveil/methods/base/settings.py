@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -103,21 +102,17 @@ class NetworkOptions(TrainingOptions, total=False):
     steps_y: int | None
 
 
-def require_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Refuse settings that there are not.
+class ReleasedOptions(TrainingOptions, total=False):
+    """Keywords of the network that is trained on a release, which smooths no labels."""
 
-    Args:
-        given: their names.
-        known: all names that there are, in the order in which they are listed.
-        where: what they are settings of.
+    model: str
+    steps_x: int | None
 
-    Raises:
-        InputError: naming the first one that is not known.
-    """
-    names = list(known)
-    for name in given:
-        if name not in names:
-            raise InputError(f"setting {name!r} is not known", where=where, allowed=", ".join(names))
+
+class PooledReleasedOptions(ReleasedOptions, total=False):
+    """The same, and whether the network is pooled with what is public."""
+
+    pooling: str
 
 
 def number_or_nan(value: object) -> float:

@@ -61,7 +61,7 @@ LOCAL_METHODS: tuple[Method, ...] = (
         "upgnet",
         "lpgnn with UPGNet's two layers in place of its hops: small averages set to zero, hops averaged (ICML 2025)",
         "local",
-        f"{_ROOM}.lpgnn:UPGNet",
+        f"{_ROOM}.upgnet:UPGNet",
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),

@@ -495,32 +495,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
-class UPGNet(LPGNN):
-    """LPGNN with UPGNet's two layers in place of its hops, as published: nothing is pooled.
-
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-    """
-
-    entry = entry_of("upgnet", LOCAL_METHODS)
-
-    def __init__(
-        self,
-        *,
-        epsilon_x: float | None,
-        epsilon_y: float,
-        mechanism: str = "multi-bit",
-        delta: float = 1e-10,
-        sampled: int | None = None,
-        queries: int = 0,
-        backbone: nn.Module | None = None,
-        **settings: Unpack[NetworkOptions],
-    ) -> None:
-        reports: dict[str, Any] = {"mechanism": mechanism, "delta": delta, "sampled": sampled, "queries": queries}
-        options: dict[str, Any] = {**reports, **settings, **self.entry.fixed}
-        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, backbone=backbone, **options)
-
-
 def _sent(reports: object) -> dict[str, Tensor]:
     """Return feature reports as tensors; nothing where features are public or not collected."""
     return reports.to_tensors() if hasattr(reports, "to_tensors") else {}

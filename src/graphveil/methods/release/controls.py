@@ -30,7 +30,8 @@ from graphveil.methods.local.label_propagation import LabelPropagation, propagat
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import joined, warning_of
-from graphveil.methods.release.heterorr import HeteroRR, domain_of
+from graphveil.methods.release.heterorr import HeteroRR
+from graphveil.methods.release.published import domain_of
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 

@@ -23,8 +23,9 @@ from graphveil.methods.release.controls import (
     release_rivals_of,
     release_warning,
 )
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
 from graphveil.methods.release.plan import release_plan
+from graphveil.methods.release.published import domain_of
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 

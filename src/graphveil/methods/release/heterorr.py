@@ -24,17 +24,15 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.graphs.releases.score_file import read_scores
 from graphveil.graphs.value.checks import require_one_label
-from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.blocks import not_by_blocks
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.fitted import ForgetsPeople
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.people.account import Account, digest_of, restored_account
+from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import topology_of
-from graphveil.methods.base.settings import NetworkSettings, TrainingOptions
+from graphveil.methods.base.settings import NetworkSettings, PooledReleasedOptions, ReleasedOptions
 from graphveil.methods.base.storage import Stored
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNN
@@ -46,7 +44,15 @@ from graphveil.methods.release.features import PublishedFeatures, published_feat
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
-from graphveil.methods.release.published import Parts, assemble, describe
+from graphveil.methods.release.published import (
+    Parts,
+    assemble,
+    describe,
+    domain_of,
+    edge_price,
+    release_digest,
+    rows_of,
+)
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness
 from graphveil.runtime.late import torch
@@ -62,13 +68,6 @@ _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name !
 HOPS = 8
 #: With what the network is pooled.
 PUBLIC_PART, POOLINGS = "public-part", ("public-part", "none")
-
-
-class ReleasedOptions(TrainingOptions, total=False):
-    """Keywords of the network that is trained on a release, which smooths no labels."""
-
-    model: str
-    steps_x: int | None
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ class HeteroRR(ForgetsPeople, Estimator):
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
-            known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
+            known = rows_of(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
             made = make_edges(privacy, domain, private, features=known, chains=self.chains, progress=tell, **how)
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
@@ -414,11 +413,7 @@ class HeteroRR(ForgetsPeople, Estimator):
 
 
 class FeatureRR(HeteroRR):
-    """Private features are published, every one in a bin near the true one; edges as they are.
-
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-    """
+    """Private features are published, every one in a bin near the true one; edges as they are."""
 
     entry = entry_of("feature-rr", RELEASE_METHODS)
 
@@ -429,19 +424,14 @@ class FeatureRR(HeteroRR):
         epsilon_y: float = math.inf,
         bins: int = 10,
         scores: Scores | str | None = None,
-        pooling: str = PUBLIC_PART,
-        **settings: Unpack[ReleasedOptions],
+        **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
-        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, bins=bins, scores=scores, **options)
+        own: dict[str, Any] = {"bins": bins, "scores": scores, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, **own)
 
 
 class EdgeRR(HeteroRR):
-    """Private edges are made anew from noisy counts of blocks of a tree; features are published as they are.
-
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-    """
+    """Private edges are made anew from noisy counts of blocks of a tree; features are published as they are."""
 
     entry = entry_of("edge-rr", RELEASE_METHODS)
 
@@ -453,41 +443,23 @@ class EdgeRR(HeteroRR):
         tree_share: float = 0.5,
         steps: int | None = None,
         chains: int = 3,
-        pooling: str = PUBLIC_PART,
-        **settings: Unpack[ReleasedOptions],
+        **settings: Unpack[PooledReleasedOptions],
     ) -> None:
         tree: dict[str, Any] = {"edges": edges, "tree_share": tree_share, "steps": steps, "chains": chains}
-        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, **tree, **options)
+        super().__init__(epsilon_a=epsilon_a, **tree, **settings, **self.entry.fixed)
 
 
 class EdgeRand(HeteroRR):
-    """Private edges are published after randomized response on every pair; features as they are.
-
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-    """
+    """Private edges are published after randomized response on every pair; features as they are."""
 
     entry = entry_of("edge-rand", RELEASE_METHODS)
 
-    def __init__(
-        self,
-        *,
-        epsilon_a: float,
-        weights: str = NONE,
-        pooling: str = PUBLIC_PART,
-        **settings: Unpack[ReleasedOptions],
-    ) -> None:
-        options: dict[str, Any] = {"weights": weights, "pooling": pooling, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, **options)
+    def __init__(self, *, epsilon_a: float, weights: str = NONE, **settings: Unpack[PooledReleasedOptions]) -> None:
+        super().__init__(epsilon_a=epsilon_a, weights=weights, **settings, **self.entry.fixed)
 
 
 class LapGraph(HeteroRR):
-    """The pairs that are largest after noise are published as edges; features as they are.
-
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-    """
+    """The pairs that are largest after noise are published as edges; features as they are."""
 
     entry = entry_of("lap-graph", RELEASE_METHODS)
 
@@ -497,19 +469,14 @@ class LapGraph(HeteroRR):
         epsilon_a: float,
         count_share: float = 0.01,
         weights: str = NONE,
-        pooling: str = PUBLIC_PART,
-        **settings: Unpack[ReleasedOptions],
+        **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        options: dict[str, Any] = {"weights": weights, "pooling": pooling, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, count_share=count_share, **options)
+        own: dict[str, Any] = {"count_share": count_share, "weights": weights, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **own)
 
 
 class PrivHRG(HeteroRR):
-    """Edges are published that are drawn from a tree which private edges helped to fit; features as they are.
-
-    Raises:
-        InputError: for a value outside its range, or unknown settings.
-    """
+    """Edges are published that are drawn from a tree which private edges helped to fit; features as they are."""
 
     entry = entry_of("priv-hrg", RELEASE_METHODS)
 
@@ -519,50 +486,7 @@ class PrivHRG(HeteroRR):
         epsilon_a: float,
         tree_share: float = 0.5,
         steps: int | None = None,
-        pooling: str = PUBLIC_PART,
-        **settings: Unpack[ReleasedOptions],
+        **settings: Unpack[PooledReleasedOptions],
     ) -> None:
-        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
-        super().__init__(epsilon_a=epsilon_a, tree_share=tree_share, steps=steps, **options)
-
-
-def domain_of(graph: Graph | GraphParts) -> PairDomain:
-    """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
-
-    Raises:
-        InputError: for a directed graph.
-    """
-    if graph.schema.directed:
-        raise InputError(
-            "edges have a direction, and what is protected here is an undirected edge",
-            where=graph.schema.name,
-            allowed="undirected graphs",
-            remedy="declare directed = false if both directions mean the same, or protect features alone",
-        )
-    public = getattr(graph, "public_edges", None)
-    # Declared, never guessed: an edge whose status nobody stated is private.
-    declared = getattr(graph, "private_nodes", None)
-    members = None if declared is None else torch.as_tensor(declared)
-    if public is None:
-        return PairDomain(int(graph.num_nodes), members)
-    known = torch.as_tensor(graph.edge_index[:, public])
-    return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
-
-
-def edge_price(origin: Release) -> float:
-    """Return what one private edge has cost in a release; inf where edges went out as they are."""
-    return float(origin.settings.get("epsilon_a", math.inf))
-
-
-def release_digest(released: Graph) -> str:
-    """Return a hash that tells one release from another."""
-    edges, labels = released.edge_index, released.y
-    parts = {"features": released["x"], "edges": edges, "labels": labels}
-    counts = released.release.counts
-    return digest_of(parts if counts is None else parts | {"counts": counts.counts})
-
-
-def _rows(x: Tensor) -> Any:
-    """Return features [n, d] as numpy, or CSR where they are sparse."""
-    features = as_matrix(x)
-    return features.numpy() if isinstance(features, torch.Tensor) else features
+        own: dict[str, Any] = {"tree_share": tree_share, "steps": steps, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **own)

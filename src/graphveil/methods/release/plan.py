@@ -12,11 +12,13 @@ from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
 from graphveil.methods.base.plan import spelled
-from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
-from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.counts.class_counts import ClassCounts
+from graphveil.methods.release.edges import STEPS_A_NODE, Chains, warning_of
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
 from graphveil.methods.release.outlook import outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
+from graphveil.methods.release.published import domain_of
 
 #: Feature mechanisms that feature-rr is shown beside.
 BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature-rr")
@@ -57,7 +59,7 @@ class ReleasePlan:
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
-def release_plan(method: Any, graph: Graph | GraphParts) -> ReleasePlan:
+def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:
@@ -68,12 +70,13 @@ def release_plan(method: Any, graph: Graph | GraphParts) -> ReleasePlan:
     noise = feature_noise(privacy, graph.schema)
     best = min(noise, key=lambda name: noise[name]) if noise else None
     chained = domain is not None and privacy.edges in CHAINS
-    steps = (method.chains.steps or STEPS_A_NODE * nodes) if chained else None
+    chosen = method.chains if isinstance(method, HeteroRR) else Chains()
+    steps = (chosen.steps or STEPS_A_NODE * nodes) if chained else None
     false = None
     if domain is not None and privacy.edges == "edge-rand":
         # Expected over an empty graph: how many true edges there are is private and is not looked at.
         false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
-    chains = method.chains.chains if privacy.edges == "mcmc" else 1
+    chains = chosen.chains if privacy.edges == "mcmc" else 1
     known = 0 if domain is None or domain.public is None else domain.public.shape[1]
     return ReleasePlan(
         nodes=nodes,

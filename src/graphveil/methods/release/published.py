@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import graphveil
+from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, make_graph
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.graphs.value.value import MASKS
 from graphveil.mechanisms import PairDomain
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.account import digest_of
 from graphveil.methods.release.edges import MadeEdges, joined
 from graphveil.methods.release.features import PublishedFeatures
 from graphveil.methods.release.names import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.privacy import Ledger, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,3 +105,45 @@ def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
             f"labels went through randomized response at epsilon {rounded_up(privacy.epsilon_y)}: not all are true ones"
         )
     return tuple(notes)
+
+
+def domain_of(graph: Graph | GraphParts) -> PairDomain:
+    """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
+
+    Raises:
+        InputError: for a directed graph.
+    """
+    if graph.schema.directed:
+        raise InputError(
+            "edges have a direction, and what is protected here is an undirected edge",
+            where=graph.schema.name,
+            allowed="undirected graphs",
+            remedy="declare directed = false if both directions mean the same, or protect features alone",
+        )
+    public = getattr(graph, "public_edges", None)
+    # Declared, never guessed: an edge whose status nobody stated is private.
+    declared = getattr(graph, "private_nodes", None)
+    members = None if declared is None else torch.as_tensor(declared)
+    if public is None:
+        return PairDomain(int(graph.num_nodes), members)
+    known = torch.as_tensor(graph.edge_index[:, public])
+    return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
+
+
+def edge_price(origin: Release) -> float:
+    """Return what one private edge has cost in a release; inf where edges went out as they are."""
+    return float(origin.settings.get("epsilon_a", math.inf))
+
+
+def release_digest(released: Graph) -> str:
+    """Return a hash that tells one release from another."""
+    edges, labels = released.edge_index, released.y
+    parts = {"features": released["x"], "edges": edges, "labels": labels}
+    counts = released.release.counts
+    return digest_of(parts if counts is None else parts | {"counts": counts.counts})
+
+
+def rows_of(x: Tensor) -> Any:
+    """Return features [n, d] as numpy, or CSR where they are sparse."""
+    features = as_matrix(x)
+    return features.numpy() if isinstance(features, torch.Tensor) else features

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.graphs import Graph
 from graphveil.mechanisms import protected_pairs
-from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.published import domain_of
 from graphveil.methods.release.structure import CURATOR_ONLY, preserved
 
 if TYPE_CHECKING:

@@ -30,10 +30,11 @@ from graphveil.methods.base.storage import Stored, schema_facts, schema_from
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
 from graphveil.methods.release.entries import RELEASE_METHODS
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of, edge_price, release_digest
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import domain_of, edge_price, release_digest
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback

@@ -27,9 +27,10 @@ from graphveil.methods.local.controls import hits
 from graphveil.methods.release.controls import RIVAL_EDGES, release_rivals_left_out, rival_name
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.counts.count_readings import read_public
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
 from graphveil.methods.release.plan import release_plan
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import domain_of
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 

@@ -1,0 +1,42 @@
+"""UPGNet: LPGNN with two layers of another kind in place of its hops.
+
+The layers, and their source, are in `aggregation.high_order`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.base.settings import NetworkOptions
+from graphveil.methods.local.entries import LOCAL_METHODS
+from graphveil.methods.local.lpgnn import LPGNN
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class UPGNet(LPGNN):
+    """LPGNN with UPGNet's two layers in place of its hops, as published: nothing is pooled.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    entry = entry_of("upgnet", LOCAL_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_y: float,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        sampled: int | None = None,
+        queries: int = 0,
+        backbone: nn.Module | None = None,
+        **settings: Unpack[NetworkOptions],
+    ) -> None:
+        reports: dict[str, Any] = {"mechanism": mechanism, "delta": delta, "sampled": sampled, "queries": queries}
+        options: dict[str, Any] = {**reports, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, backbone=backbone, **options)
