@@ -151,7 +151,7 @@ def shows_features(method: object, served: Graph) -> bool:
 
 
 def _mechanism(method: object, schema: GraphSchema) -> Any:
-    """Return the mechanism behind which features are shown, or None where answers are all that others see."""
+    """Return the mechanism that hides the shown features, or None where others see answers alone."""
     privacy = getattr(method, "privacy", None)
     if isinstance(privacy, ReleasePrivacy):
         return privacy.feature_mechanism(schema) or Public(dimension=schema.dimension)
@@ -164,7 +164,7 @@ def _mechanism(method: object, schema: GraphSchema) -> Any:
 
 
 def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generator) -> _People:
-    """Draw who is known and who is attacked, never the same; the one place that reads features and labels."""
+    """Draw who is known and who is attacked, two disjoint sets; the only function that reads features and labels."""
     n, d, schema = int(graph.num_nodes), int(graph.schema.dimension), graph.schema
     order = rng.permutation(n)
     if isinstance(auxiliary, np.ndarray):

@@ -1,4 +1,4 @@
-"""A network that goes back from what is shown of people to what they hold, learned on people who gave both away.
+"""A network that maps what is shown of people back to their features, trained on people of whom both are known.
 
     x^ = mean + g (s - mean) + network(s)
 
@@ -42,7 +42,7 @@ class Observed:
 
 
 def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, seed: int) -> np.ndarray:
-    """Return what everybody is taken to hold [n, d].
+    """Return the reconstructed features of all people [n, d].
 
     Args:
         auxiliary: mask [n] of the people to learn from; truth: what they hold [m, d].
@@ -66,7 +66,7 @@ def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, se
 
 
 def _start(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
-    """Return what is said before the network speaks [n, d]."""
+    """Return the linear estimate that the network starts from [n, d]."""
     mean: np.ndarray = truth.mean(axis=0)
     if observed.estimate is None:
         return np.repeat(mean[None], len(auxiliary), axis=0)
@@ -91,7 +91,7 @@ def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:
 
 
 def _network(inputs: int, outputs: int, seed: int) -> nn.Sequential:
-    """Return a network that says 0 of everybody, before it learns."""
+    """Return a network that gives 0 for everybody before it learns."""
     # torch's layers draw from its global generator, which must come out as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -125,7 +125,7 @@ def limit_of(method: object, secret: str) -> Limit:
 
 
 def caveat_of(guarantee: Guarantee) -> str:
-    """Return what must stand behind whatever is said of a void guarantee; nothing behind one that holds."""
+    """Return the warning that follows every statement about a void guarantee; nothing for one that holds."""
     if guarantee.void is None or math.isinf(guarantee.epsilon):
         return ""
     return f" (void: {guarantee.void}; the limit is what it would be)"

@@ -107,7 +107,7 @@ def confidence(method: Answering, graph: Graph) -> np.ndarray:
 
 
 def _limit(method: object) -> Limit:
-    """Membership is bounded where whole nodes come and go; that a label is hidden does not hide that one was sent."""
+    """Membership is bounded where whole nodes come and go; hiding a label does not hide that one was sent."""
     if getattr(getattr(method, "privacy", None), "unit", None) == "node":
         return limit_of(method, "node")
     guarantee = getattr(method, "guarantee", None)

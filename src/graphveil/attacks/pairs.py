@@ -87,7 +87,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
 
 
 def too_few(what: str, attacked: int, nodes: int) -> InputError:
-    """Return the refusal of an attack on too few edges.
+    """Return the error for an attack on too few edges.
 
     Args:
         what: is too few. attacked: nodes, out of that many `nodes` that could be.

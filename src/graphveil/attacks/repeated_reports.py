@@ -1,4 +1,4 @@
-"""Averaging: a person who reports the same value again and again with fresh noise wears its protection off.
+"""Averaging: a person who reports the same value again and again with fresh noise wears the protection down.
 
     score = sum over reports of  log Pr[report | other value] - log Pr[report | one value]
 

@@ -131,7 +131,7 @@ _TEXTS = ("name", "target", "limit_note", "baseline_note")
 
 
 def _require_kinds(result: AttackResult) -> None:
-    """Refuse a result of a file whose numbers or texts are none; raises TypeError."""
+    """Refuse a result from a file whose fields are not of their types; raises TypeError."""
     scores = (result.auc, result.advantage, result.tpr_at_1_fpr)
     numbers = [getattr(result, name) for name in _NUMBERS]
     numbers += [value for name in _MAYBE if (value := getattr(result, name)) is not None]

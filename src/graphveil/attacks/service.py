@@ -1,4 +1,4 @@
-"""The answers of a fitted method that is queried with other features: the only door of the influence attacks.
+"""The answers of a fitted method that is queried with other features: all that the influence attacks use.
 
 A method decides itself: from its cache (the features asked with change nothing), not at all, or at a price for every
 new group of people. A plain network is taken as it is deployed in a vertical setting: the adversary hands in the
@@ -66,7 +66,7 @@ class Service:
 
 
 def service_of(method: Answering, graph: Graph) -> Service:
-    """Return what the method answers to somebody who changes the features of `graph`.
+    """Return the answers of the method to an adversary who changes the features of `graph`.
 
     Args:
         method: fitted; it decides itself whether it answers for features of others.
@@ -255,7 +255,7 @@ def _with_logs(chances: np.ndarray) -> np.ndarray:
 
 
 def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray:
-    """Return the probabilities [n, c] that somebody else than the node itself can have, float64.
+    """Return the probabilities [n, c] that others than the node itself can obtain, float64.
 
     Those that the method gives; where each is for its own node alone, what the released weights say of a graph that the
     adversary holds.
@@ -278,7 +278,7 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
 
 
 def networks_on(method: StagedEstimator, graph: Graph) -> Tensor:
-    """Return what released networks say of a graph that whoever has them holds [n, c]: no noise, nothing paid.
+    """Return what released networks predict on a graph that their holder has [n, c]: no noise, nothing paid.
 
     For an adversary of the simulation, who has a graph of its own; never an answer about people who are protected.
 
@@ -353,7 +353,7 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
 
 
 def with_features_of_others(graph: Graph, seed: int) -> Graph:
-    """Return the graph with its rows of features dealt out to its nodes anew.
+    """Return the graph with its rows of features permuted among its nodes.
 
     Args:
         graph: features [n, d], dense or sparse CSR.

@@ -120,7 +120,7 @@ def link_stealing(
 
 
 def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Answering:
-    """Return a plain perceptron trained on features and labels alone: what can be said of the nodes without edges.
+    """Return a plain perceptron trained on features and labels alone: what the nodes show without edges.
 
     Args:
         graph: its edges are not read.

@@ -237,7 +237,7 @@ def _of_class_sums(method: Any, graph: Graph, split: Split, randomness: Randomne
 
 
 def _agreement(sums: Tensor, sent: Tensor) -> Scores:
-    """How much each of two partners' sums looks like what the other would have sent."""
+    """How similar each of two partners' sums is to what the other would have sent."""
     each = (sums * sent.view(-1, 2, sent.shape[1]).flip(1).reshape(sent.shape)).sum(dim=1).double()
     return np.asarray(each.view(-1, 2).sum(dim=1))
 

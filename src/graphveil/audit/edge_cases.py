@@ -271,7 +271,7 @@ def _class_counts() -> Case:
         return ClassCounts(epsilon=epsilon, domain=PairDomain(2 * _MANY), groups=torch.arange(2 * _MANY) % 2, classes=2)
 
     def draw(mechanism: ClassCounts) -> sampled.Draw:
-        """How many counts of two partners name each other, when all partners are related or none: pairs are apart."""
+        """How many counts of two partners name each other, when all partners are related or none; disjoint pairs."""
         partners = torch.arange(2 * _MANY).view(-1, 2).T
 
         def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:

@@ -183,7 +183,7 @@ def _not_whole(table: Table) -> tuple[str, ...]:
 
 
 def _change(table: Table, g: int, h: int) -> Table:
-    """log Pr[. | g] - log Pr[. | h]; 0 where neither is possible."""
+    """log Pr[. | g] - log Pr[. | h]; 0 where both are impossible."""
     with np.errstate(invalid="ignore"):
         change: Table = table[g] - table[h]
     # An output that neither graph can give tells nothing; computed, inf - inf would be NaN and win every maximum.

@@ -118,7 +118,7 @@ def public_of(public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, d
 
 
 def _words(ends: tuple[np.ndarray, np.ndarray], rows: np.ndarray, *, directed: bool) -> npt.NDArray[np.uint64]:
-    """One word for each of some listed edges, whichever way it is listed where edges have no direction."""
+    """One word for each listed edge; the same for both orders of its ends where edges have no direction."""
     source, target = (each[rows] for each in ends)
     return packed(source, target) if directed else packed(np.minimum(source, target), np.maximum(source, target))
 

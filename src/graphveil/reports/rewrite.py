@@ -13,7 +13,7 @@ Answer = dict[str, str | None]
 
 
 def has_pages(folder: Path) -> bool:
-    """Whether a folder holds what pages are written of."""
+    """Whether a folder holds something that has pages."""
     # The result stays in the private part: a public part alone has none.
     is_run = (folder / run_parts.RESULT).is_file()
     return (

@@ -142,7 +142,7 @@ def _too_small(numbers: Tensor, deviation: float) -> bool:
 
 
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
-    """Return by how much all that is masked moved between a round and the same round after a resume."""
+    """Return how far everything masked moved between a round and the same round after a resume."""
     uniform = [kind for kind, message in KINDS.items() if message.reveals == UNIFORM]
     before, after = (each.bodies(AGAIN, *uniform) for each in (run, resumed))
     return {
@@ -154,13 +154,13 @@ def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
 
 
 def _kinds(run: Run, setting: Setting) -> list[str]:
-    """Say what was sent to the server that may not be."""
+    """List what was sent to the server and must not be."""
     sent = {message.kind for _, _, message in run.messages if message.to == setting.server}
     return [f"{kind} was sent to the server" for kind in sorted(sent - ALLOWED[setting.protocol.mode])]
 
 
 def _published_again(run: Run, resumed: Run, setting: Setting) -> list[str]:
-    """Say which bytes differ that are published in a round and in the same round after a resume."""
+    """List what is published with other bytes in a round and in the same round after a resume."""
     if setting.protocol.mode == "shared-linear":
         same = torch.equal(_sums(run, setting)[AGAIN], _sums(resumed, setting)[AGAIN])
         return [] if same else ["a round that ran again after a resume opened another sum"]

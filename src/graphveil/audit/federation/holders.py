@@ -1,4 +1,4 @@
-"""Audit of all holders but one, who put together what they were dealt, drew and received: can they tell the one's data?
+"""Audit of all holders but one, who put together what they were dealt, drew and received: do they learn its data?
 
     again     the same secrets of all holders and the same keys dealt to the others; new ones, which the server deals
               the one alone: all that the one and the server send them moves by uniform words, or they could unmask it
@@ -149,7 +149,7 @@ def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]
 
 
 def _cuts(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
-    """Return by how much the masks of what is cut move, with other keys, and from a round to the next."""
+    """Return how far the masks of cuts move with other keys, and from a round to the next."""
     features, weights = (NODES, setting.columns), (setting.columns, setting.model.width)
     steps = [(f"hop {hop}", features) for hop in range(setting.model.hops)]
     steps += [(f"step {round}", weights) for round in range(1, setting.publications + 1)]

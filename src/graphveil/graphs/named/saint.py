@@ -33,7 +33,7 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError
 
 
 def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files have no address that a program may fetch them from.
+    """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program.
 
     Args:
         progress: told the bytes so far while something is downloaded.

@@ -1,4 +1,4 @@
-"""Croissant 1.1 metadata of a graph: JSON-LD by which hubs and search engines find a data set, and loaders read it.
+"""Croissant 1.1 metadata of a graph: JSON-LD that hubs, search engines and loaders read.
 
 Source: MLCommons, Croissant Format Specification, version 1.1 (2026). A writer of our own and no library: of a graph it
 takes one file for each table and one record set for each file, and `mlcroissant` reads it back in tests.

@@ -1,4 +1,4 @@
-"""Features, labels, edges and masks as a caller hands them over (NumPy, SciPy, torch, lists), brought to the one form.
+"""Features, labels, edges and masks from a caller (NumPy, SciPy, torch, lists), converted to one form.
 
 Every kind of array is taken; what would have to be guessed (numbers that are no labels, several splits at once, NaN) is
 refused with one message.
@@ -86,7 +86,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
 
 
 def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
-    """Put what stands for a missing value in the place of every NaN, and return a note of it."""
+    """Replace every NaN by the declared value for missing ones, and return a note of it."""
     if not declared.missing:
         return ()
     stand = stand_for(ALL, declared.missing)

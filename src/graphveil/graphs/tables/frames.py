@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PandasFrame(Protocol):
-    """What is asked of a pandas frame, so that pandas need not be installed."""
+    """What is used of a pandas frame, so that pandas need not be installed."""
 
     @property
     def columns(self) -> Any: ...

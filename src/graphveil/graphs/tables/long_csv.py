@@ -42,7 +42,7 @@ class LongCsv:
 
     @classmethod
     def of(cls, path: Path, lines: int = _LINES) -> LongCsv | None:
-        """Return a csv in parts; None where only a whole reading tells rows from lines, or refuses it.
+        """Return a csv in parts; None where only reading it whole tells rows from lines, or finds its error.
 
         Args:
             lines: of a part.

@@ -1,4 +1,4 @@
-"""A graph kept as its arrays, which are mapped when it is loaded: what nobody reads of it takes no memory.
+"""A graph stored as arrays that are memory-mapped when it is loaded: parts that nobody reads take no memory.
 
 stored.json    the schema, and kind and shape of each array
 x.npy          float32 [n, d]; of sparse features values.npy and columns.npy [m], starts.npy [n + 1]

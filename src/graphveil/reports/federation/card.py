@@ -64,7 +64,7 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
 
 
 def _matter(outcome: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Return what hubs read; only the label holder, which knows the accuracy, tells one."""
+    """Return what hubs read; only the label holder, which knows the accuracy, states it."""
     subject = front_matter.Subject("federation", f"federation-{outcome['mode']}", str(outcome["run"]), guarantee)
     if "accuracy" not in outcome:
         return front_matter.of_model(subject)
@@ -161,7 +161,7 @@ def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _bought(outcome: Mapping[str, Any]) -> Section:
-    """Return the accuracy, where the party knows it, and the free baseline that it is to be held against."""
+    """Return the accuracy, where the party knows it, and the free baseline to compare it with."""
     accuracy = "Only the label holder can measure accuracy."
     if "accuracy" in outcome:
         score = interval_from_dict(outcome["accuracy"])

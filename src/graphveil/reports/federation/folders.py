@@ -195,7 +195,7 @@ def facts_from(
 
 
 def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path, *, directed: bool) -> None:
-    """Refuse a holder's declaration that says another range or direction than was typed."""
+    """Refuse a holder's declaration with another range or direction than was typed."""
     if (declared.low, declared.high) != typed:
         remedy = f"--range {declared.low:g},{declared.high:g}, if all holders declare that"
         raise InputError(f"range {typed[0]:g},{typed[1]:g} is not that of {file}", where="--range", remedy=remedy)

@@ -81,7 +81,7 @@ class StatusFile:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Say that the party waits, and at the end how it ended."""
+        """Write that the party waits, and at the end how it ended."""
         self.write("waiting for the others", 0, 0.0)
         try:
             yield
@@ -266,7 +266,7 @@ def _write_outcome(
 
 
 def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
-    """Return count and bytes of each kind of message between each two parties, in the order of first sight."""
+    """Return count and bytes of each kind of message between each two parties, in order of first appearance."""
     totals: dict[tuple[str, str, str], list[int]] = {}
     for entry in transcript.entries:
         sums = totals.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])

@@ -139,7 +139,7 @@ def _report(setting: Setting) -> dict[str, Any]:
 
 
 def _units(setting: Setting) -> list[dict[str, Any]]:
-    """Return what a person pays, and beside it what a weaker unit does, with what it leaves out."""
+    """Return what a person pays and, beside it, what a weaker unit pays and leaves out."""
     if setting.price.public:
         return []
     guarantee, person = guarantee_of(setting), person_of(setting)

@@ -126,7 +126,7 @@ def _guarantees(sides: tuple[_Side, _Side]) -> Section:
 
 
 def _prices(guarantee: Guarantee) -> Iterator[tuple[tuple[str, str], str]]:
-    """Give the price of each unit under its terms: the same words under another relation are another promise."""
+    """Return the price of each unit under its terms: the same words under another relation are another promise."""
     parts = guarantee.parts or (guarantee,)
     for part in (*parts, *((guarantee,) if len(parts) > 1 else ())):
         terms = f"{part.relation}, {part.model}, against {part.against.text}"

@@ -27,7 +27,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True)
 class About:
-    """What may be told of a run to anybody: nothing that was measured on true labels, no time, no path.
+    """What anybody may know of a run: nothing that was measured on true labels, no time, no path.
 
     Attributes:
         relationship: what one relationship costs where connections are protected, else None.
@@ -71,7 +71,7 @@ class About:
 
 
 def _with_file_names(record: RunRecord) -> dict[str, Any]:
-    """Return the settings, and of each file that they name its own name and checksum, not where its maker keeps it."""
+    """Return the settings; a file is named by its own name and checksum, without its folder."""
     options = METHODS[record.method].options if record.method in METHODS else {}
     named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
     # From the record and not from the file: cards are written anew when the file may be gone, or another one.
@@ -186,7 +186,7 @@ def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
 
 
 def attack_command(record: RunRecord) -> str:
-    """Return what attacks the run, to be typed."""
+    """Return the command that attacks the run."""
     truth = " --truth DATA" if words.on_release(record) else ""
     return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"
 

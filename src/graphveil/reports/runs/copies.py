@@ -96,12 +96,12 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
 
 
 def _kept_on_devices(guarantee: Guarantee) -> bool:
-    """Whether people randomize some of it themselves, so that a server never meets the truth."""
+    """Whether people randomize some of it themselves, so that no server ever has the truth."""
     return guarantee.model == "local" and any(math.isfinite(part.epsilon) for part in guarantee.parts or (guarantee,))
 
 
 def _topology_is_public(guarantee: Guarantee) -> bool:
-    """Whether edges may be shown, and with them predictions: what noisy reports and public edges led to."""
+    """Whether edges may be shown, and with them predictions, which follow from noisy reports and public edges."""
     return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
 
 
@@ -147,7 +147,7 @@ def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _drawn_edges(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return as many edges of each kind as are drawn, chosen at random where there are more."""
+    """Return at most `MOST_EDGES` edges of each kind, chosen at random where there are more."""
     # A fixed seed: this is a choice of what is drawn, and no noise that would protect anybody.
     rng = np.random.default_rng(_SEED)
     edges = {}

@@ -159,7 +159,7 @@ def open_model(path: Path) -> Any:
 
 
 class _Reserving:
-    """An account that takes space for what will be kept before it lets anything be spent, so before data is read."""
+    """An account that reserves disk space before it lets anything be spent, and so before data is read."""
 
     def __init__(self, account: Account, reserve: Callable[[], object]) -> None:
         self._account, self._reserve = account, reserve
@@ -172,7 +172,7 @@ class _Reserving:
 
 
 def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitStack:
-    """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
+    """Let a paid prediction of ``model`` first reserve the space to keep the run and ``more`` bytes.
 
     Args:
         model: as opened from the run; its ledger is given another account, in place.
@@ -296,7 +296,7 @@ def config_toml(record: RunRecord) -> str:
 
 
 def _settings(record: RunRecord) -> dict[str, Any]:
-    """Return the settings that a run is made again from: of a total that was split, the total alone."""
+    """Return the settings that reproduce a run: of a total that was split, the total alone."""
     settings = dict(record.settings)
     if settings.get("epsilon") is not None:
         return {key: value for key, value in settings.items() if key not in ("epsilon_x", "epsilon_y")}
