@@ -159,12 +159,12 @@ def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False)
     from graphveil.files.outputs import new_output
     from graphveil.reports.runs.folder import default_folder
 
-    with new_output(out, default_folder(DATA, "demo", datetime.now()), say=complain) as folder:
+    with new_output(out, default_folder(DATA, "demo", datetime.now()), say=complain) as output:
         choices.prepare("cpu", None)
-        _run(folder, seed, as_json=as_json)
+        _run(output, seed, as_json=as_json)
 
 
-def _run(folder: Output, seed: int, *, as_json: bool) -> None:
+def _run(output: Output, seed: int, *, as_json: bool) -> None:
 
     # Late: refusals need nothing that trains, attacks or draws.
     from graphveil.graphs import load_plain
@@ -174,7 +174,7 @@ def _run(folder: Output, seed: int, *, as_json: bool) -> None:
     with working() as progress:
         graph = load_plain(DATA)
         choices.settle_threads(None, graph)
-        folder.reserve(demo_folder.ROOM)
+        output.reserve(demo_folder.ROOM)
         story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
-        answer = folder.write(lambda path: demo_folder.write(story, path))
-    emit(answer, as_json=as_json, screen=lambda: screen_of(story, folder.path))
+        answer = output.write(lambda path: demo_folder.write(story, path))
+    emit(answer, as_json=as_json, screen=lambda: screen_of(story, output.path))

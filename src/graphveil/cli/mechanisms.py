@@ -195,10 +195,10 @@ def compare_mechanisms(
     epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
     question = Question(epsilons, dimension, users, low, high, delta)
     default = run_folder.default_folder("mechanisms", str(dimension), datetime.now())
-    with working() as progress, new_output(out, default, say=complain) as folder:
+    with working() as progress, new_output(out, default, say=complain) as output:
         results = compare(question, randomness=SecureRandomness(), progress=progress)
-        answer = folder.write(lambda path: mechanism_comparison.write(question, results, path))
-    emit(answer, as_json=as_json, screen=lambda: compared(question, results, folder.path))
+        answer = output.write(lambda path: mechanism_comparison.write(question, results, path))
+    emit(answer, as_json=as_json, screen=lambda: compared(question, results, output.path))
 
 
 def compare_category_mechanisms(

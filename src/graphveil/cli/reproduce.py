@@ -118,21 +118,21 @@ def reproduce(
     def check(path: Path) -> None:
         runner.check_folder(exhibit, path, run_options)
 
-    with working() as progress, new_output(out, default, say=complain, check=check) as folder:
+    with working() as progress, new_output(out, default, say=complain, check=check) as output:
 
         def load(name: str) -> Graph:
             graph = load_plain(name, data_root, progress=progress)
             # Once per graph: the fastest number of threads depends on its edges.
             choices.settle_threads(speed.threads, graph)
             # Only now: without data there is nothing to resume.
-            runner.open_folder(exhibit, folder, run_options)
+            runner.open_folder(exhibit, output, run_options)
             return graph
 
         # Each split has its own noise, like each run of a comparison.
         noise = partial(choices.noise_of_cell, reproducible_noise)
         train = runner.trainer(noise=noise, device=speed.device, progress=progress)
-        outcome = runner.run_missing(entries, splits, folder, load=load, train=train)
-        folder.keep("table.md", tables.markdown(exhibit, outcome))
-        answer = tables.answer(exhibit, outcome, folder.path)
-        folder.keep("table.json", to_json(json_safe(answer), indent=2) + "\n")
-    emit(answer, as_json=as_json, screen=lambda: reproduced(exhibit, outcome, folder.path))
+        outcome = runner.run_missing(entries, splits, output, load=load, train=train)
+        output.keep("table.md", tables.markdown(exhibit, outcome))
+        answer = tables.answer(exhibit, outcome, output.path)
+        output.keep("table.json", to_json(json_safe(answer), indent=2) + "\n")
+    emit(answer, as_json=as_json, screen=lambda: reproduced(exhibit, outcome, output.path))

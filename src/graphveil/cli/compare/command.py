@@ -58,7 +58,7 @@ def compare(
 
     check = partial(cells.check_folder, comparison)
     # Locked from before loading to the end: two comparisons in one folder would run each cell twice.
-    with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
+    with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as output:
         graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
         takes, methods_settings = comparison.takes, comparison.methods
@@ -67,7 +67,7 @@ def compare(
         }
         defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
-        cells.open_folder(comparison, folder)
+        cells.open_folder(comparison, output)
         choices.settle_threads(speed.threads, graph)
         run = cells.experimenter(
             graph,
@@ -77,13 +77,13 @@ def compare(
             split=repetition.split,
             progress=defaults,
         )
-        with room_for(folder.path / "table", space.room_of(graph, len(list(comparison.cells())))):
-            records = cells.run_missing(comparison, folder, run)
+        with room_for(output.path / "table", space.room_of(graph, len(list(comparison.cells())))):
+            records = cells.run_missing(comparison, output, run)
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))
-        folder.within(lambda path: write(page, path))
-    answer = table.answer(page, folder.path, data=data)
-    emit(answer, as_json=as_json, screen=lambda: screens.compared(page, folder.path), first=defaults.sentence)
+        output.within(lambda path: write(page, path))
+    answer = table.answer(page, output.path, data=data)
+    emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.sentence)
 
 
 def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Comparison:

@@ -84,10 +84,10 @@ def split(
     from graphveil.reports.federation.folders import shares_of, write_split
 
     shares = shares_of(proportion, parties)
-    with new_output(out, out, say=complain) as folder:
+    with new_output(out, out, say=complain) as output:
         graph = load_plain(data, root=data_root)
-        folder.reserve(space.room_of_split(graph))
-        answer = folder.write(lambda path: write_split(graph, shares, path, seed=seed), paid=False)
+        output.reserve(space.room_of_split(graph))
+        answer = output.write(lambda path: write_split(graph, shares, path, seed=seed), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
 
 
@@ -101,8 +101,8 @@ def key(
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation.folders import make_key
 
-    with new_output(out, out, say=complain) as folder:
-        answer = folder.write(lambda path: make_key(name, path), paid=False)
+    with new_output(out, out, say=complain) as output:
+        answer = output.write(lambda path: make_key(name, path), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
 
 
@@ -136,13 +136,13 @@ def init(
     federation_settings = files.settings_from(
         [*(settings or []), *(f"{key}={text}" for key, text in option_settings.items() if text)]
     )
-    with new_output(out, out, say=complain) as folder:
+    with new_output(out, out, say=complain) as output:
         if source is not None:
             facts = files.facts_of(source, port)
         else:
             facts = files.facts_from(server, holders or [], classes, feature_range, directed=directed)
         certificates = files.read_certificates(certificate or [])
-        answer = folder.write(
+        answer = output.write(
             lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
         )
     emit(answer, as_json=as_json, screen=lambda: screens.created(answer))

@@ -104,11 +104,11 @@ def train(
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours because its folder is in use.
     with working() as progress, ExitStack() as stack:
-        folder = stack.enter_context(new_output(out, default, say=complain))
-        rows = None
+        output = stack.enter_context(new_output(out, default, say=complain))
+        predictions_output = None
         if predictions is not None:
             check = partial(tables.check_file, where="--predictions")
-            rows = stack.enter_context(new_output(predictions, predictions, say=complain, check=check))
+            predictions_output = stack.enter_context(new_output(predictions, predictions, say=complain, check=check))
         engine = stack.enter_context(opened(engine_choice))
         if is_export(data, export.edges):
             learned = train_collected(method, data, export, settings, repetition, speed, progress, engine)
@@ -116,15 +116,15 @@ def train(
         else:
             graph = choices.load(data, source, repetition.seed, progress, engine)
             # Space first: a private run that cannot be saved would spend its budget for nothing.
-            folder.reserve(space.room_of(graph, repetition.repeats))
-            if rows is not None:
-                rows.reserve(space.room_of_predictions(graph))
+            output.reserve(space.room_of(graph, repetition.repeats))
+            if predictions_output is not None:
+                predictions_output.reserve(space.room_of_predictions(graph))
             result, defaults_sentence = run_method(method, graph, settings, repetition, speed, progress, engine=engine)
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+        record = output.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
         predictions_note = None
-        if rows is not None:
-            predictions_note = rows.write(lambda path: tables.write_own(result.model, graph, path))
-            predictions = rows.path
+        if predictions_output is not None:
+            predictions_note = predictions_output.write(lambda path: tables.write_own(result.model, graph, path))
+            predictions = predictions_output.path
     send(record)
     answer = record.to_dict()
     answer |= (

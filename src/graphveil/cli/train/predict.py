@@ -60,9 +60,9 @@ def predict(
     with working() as progress, contextlib.ExitStack() as stack:
         # One prediction at a time: two at once would not know whom the other asks, and both would pay.
         stack.enter_context(locked_folder(public_part(run), complain))
-        file = None
+        output = None
         if out is not None:
-            file = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
+            output = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
         model: Any = run_folder.open_model(run)
         require_predicting(engine_choice, model)
         if data is None:
@@ -70,8 +70,8 @@ def predict(
         engine = stack.enter_context(opened(engine_choice))
         graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)
-        if file is not None:
-            file.reserve(space.room_of_predictions(graph))
+        if output is not None:
+            output.reserve(space.room_of_predictions(graph))
         # Before the prediction: reports that cannot be stored would be paid for again next time.
         rooms = run_folder.reserve(model, run, space.room_of_answers(graph), stack)
         ledger = model.ledger
@@ -84,9 +84,9 @@ def predict(
             rooms.close()
             run_folder.keep_spending(model, run, say=complain)
         table = predictions.tabulate(probabilities, graph, model.schema.classes)
-        if file is not None:
-            file.write(lambda path: predictions.write(table, path))
-            out = file.path
+        if output is not None:
+            output.write(lambda path: predictions.write(table, path))
+            out = output.path
     note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=model.kind != "link-beliefs")
     answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

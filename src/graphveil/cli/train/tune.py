@@ -128,12 +128,12 @@ def tune(
         return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
 
     with working() as progress, contextlib.ExitStack() as stack:
-        folder = stack.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
+        output = stack.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
         graph = choices.load(data, source, repetition.seed, progress)
         if proxy is not None:
             search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=progress))
-        log = _log(folder.path, stack) if search.paid(method) else None
-        folder.reserve(space.room_of(graph, repetition.repeats))
+        log = _log(output.path, stack) if search.paid(method) else None
+        output.reserve(space.room_of(graph, repetition.repeats))
         result, defaults_sentence = run_method(
             method, graph, settings, repetition, speed, progress, replace(search, log=log)
         )
@@ -143,8 +143,8 @@ def tune(
             complain(f"log of all trials, for the curator only: {log.path}")
             # The start of the tuning stays secret: its duration reveals the number of trials.
             if out is None:
-                folder = stack.enter_context(new_output(None, default(), say=complain))
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+                output = stack.enter_context(new_output(None, default(), say=complain))
+        record = output.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults_sentence)
 
 
