@@ -91,7 +91,12 @@ def three_lines(
 
 
 def stated(head: str, line: str) -> Text:
-    """A line with a bold heading."""
+    """A line with a bold heading.
+
+    Args:
+        head: without its colon.
+        line: the text after it.
+    """
     return Text.assemble((f"{head}: ", "bold"), printable(line))
 
 

@@ -25,7 +25,12 @@ def pairs(facts: Iterable[tuple[str, str]]) -> Table:
 
 
 def listed(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Facts for `pairs`: several lines under one name, which stands before the first."""
+    """Facts for `pairs`: several lines, of which the first has a name.
+
+    Args:
+        name: before the first line.
+        lines: any number, also none.
+    """
     return [(name if index == 0 else "", line) for index, line in enumerate(lines)]
 
 

@@ -126,7 +126,12 @@ def search(
 
 
 def with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
-    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does."""
+    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does.
+
+    Args:
+        settings: those that were given.
+        goal_result: result of the search.
+    """
     sure = goal_result.reached.sure
     return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
 
