@@ -69,8 +69,8 @@ class _View:
     observed: Observed
     words: str
     limit: Limit
-    apart: np.ndarray | None = None
-    apart_note: str = "the mean of the class"
+    baseline: np.ndarray | None = None
+    baseline_note: str = "the mean of the class"
 
 
 def reconstruction(
@@ -120,9 +120,13 @@ def reconstruction(
     guess = inverted(view.observed, people.auxiliary, seen, seed=seed)[hidden]
     # Candidates share a class: telling classes apart is no reconstruction of a person.
     truth, centre = people.truth[hidden], _centres(people)[hidden]
-    mine, theirs = _partners(people.groups[hidden], rng)
-    own, other = _alike(guess, truth, centre, mine, mine), _alike(guess, truth, centre, mine, theirs)
-    apart = centre if view.apart is None else inverted(Observed(view.apart), people.auxiliary, seen, seed=seed)[hidden]
+    targets, partners = _partners(people.groups[hidden], rng)
+    own, other = _alike(guess, truth, centre, targets, targets), _alike(guess, truth, centre, targets, partners)
+    baseline = (
+        centre
+        if view.baseline is None
+        else inverted(Observed(view.baseline), people.auxiliary, seen, seed=seed)[hidden]
+    )
     figures = likeness(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
     figures["nearer to its own than to the other"] = float(((own > other) + 0.5 * (own == other)).mean())
     result = judge(
@@ -132,8 +136,10 @@ def reconstruction(
         other,
         limit=view.limit,
         seed=seed,
-        baseline=auc_of(_alike(apart, truth, centre, mine, mine), _alike(apart, truth, centre, mine, theirs)),
-        baseline_note=view.apart_note,
+        baseline=auc_of(
+            _alike(baseline, truth, centre, targets, targets), _alike(baseline, truth, centre, targets, partners)
+        ),
+        baseline_note=view.baseline_note,
         figures=figures,
         notes=_notes(people, graph, figures),
     )
@@ -233,9 +239,9 @@ def _answered(method: Answering, graph: Graph, people: _People, split: Split | N
     """Return answers, and what labels tell without them."""
     limit = limit_of_answers(method)
     classes = people.groups[:, None] == np.unique(people.groups)
-    apart = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
+    baseline = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
     rows = answer_rows(method, graph)[people.nodes]
-    return _View(Observed(rows), "the answer about it", limit, apart, "the class, and labels spread over the edges")
+    return _View(Observed(rows), "the answer about it", limit, baseline, "the class, and labels spread over the edges")
 
 
 def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:
@@ -261,24 +267,24 @@ def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray,
 
     So every candidate is compared as often with its own reconstruction as with another's, as the limit supposes.
     """
-    mine, theirs = [], []
+    targets, partners = [], []
     for group in np.unique(groups):
         places = rng.permutation(np.flatnonzero(groups == group))
         # A class with one node offers nobody to be confused with.
         if len(places) > 1:
-            mine.append(places)
+            targets.append(places)
             # A cycle in random order: nobody is compared with itself, and everybody serves once as the other.
-            theirs.append(np.roll(places, 1))
-    if not mine:
+            partners.append(np.roll(places, 1))
+    if not targets:
         raise InputError("no two nodes under attack have the same class", where="reconstruction")
-    return np.concatenate(mine), np.concatenate(theirs)
+    return np.concatenate(targets), np.concatenate(partners)
 
 
 def _alike(
-    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, mine: np.ndarray, candidates: np.ndarray
+    guess: np.ndarray, truth: np.ndarray, centre: np.ndarray, targets: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
     """Return how alike the reconstructions of `mine` and the truth of `candidates` are beyond their class [p]."""
-    guessed, actual = guess[mine] - centre[mine], truth[candidates] - centre[mine]
+    guessed, actual = guess[targets] - centre[targets], truth[candidates] - centre[targets]
     sizes = np.linalg.norm(guessed, axis=1) * np.linalg.norm(actual, axis=1)
     cosine: np.ndarray = np.where(sizes > 1e-12, (guessed * actual).sum(axis=1) / np.maximum(sizes, 1e-12), 0.0)
     # Rounded, so that rounding errors do not break ties between equal candidates.
@@ -339,17 +345,17 @@ def _moments(guess: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _correlation(guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    first, second, both = _moments(guess, truth)
+    first, second, covariance = _moments(guess, truth)
     sizes = np.sqrt(first * second)
     # A constant row has no direction: it correlates with nothing.
-    return np.where(sizes > 1e-12, both / np.maximum(sizes, 1e-12), 0.0)
+    return np.where(sizes > 1e-12, covariance / np.maximum(sizes, 1e-12), 0.0)
 
 
 def _similarity(guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 2004, eq. 13, with one window over the image."""
-    first, second, both = _moments(guess, truth)
+    first, second, covariance = _moments(guess, truth)
     a, b = guess.mean(axis=1), truth.mean(axis=1)
     light, contrast = 0.01**2, 0.03**2
     near = (2 * a * b + light) / (a**2 + b**2 + light)
-    similarity: np.ndarray = near * (2 * both + contrast) / (first + second + contrast)
+    similarity: np.ndarray = near * (2 * covariance + contrast) / (first + second + contrast)
     return similarity

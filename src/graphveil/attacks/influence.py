@@ -91,8 +91,8 @@ def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
         Influences of both directions added [p]; higher means an edge.
     """
     # An edge sways both of its ends, so both directions count.
-    both = influence + influence.T
-    return cast(np.ndarray, both[pairs.first, pairs.second])
+    symmetric = influence + influence.T
+    return cast(np.ndarray, symmetric[pairs.first, pairs.second])
 
 
 def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tuple[np.ndarray, int]:

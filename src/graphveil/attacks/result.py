@@ -315,8 +315,8 @@ def _share(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
 
 def _advantage(members: np.ndarray, non_members: np.ndarray, rng: np.random.Generator) -> Interval:
     """Choose a threshold on one half, use it on the other, and the other way round."""
-    mine, theirs = rng.permutation(members), rng.permutation(non_members)
-    halves = [(mine[i::2], theirs[i::2]) for i in (0, 1)]
+    shuffled_members, shuffled_others = rng.permutation(members), rng.permutation(non_members)
+    halves = [(shuffled_members[i::2], shuffled_others[i::2]) for i in (0, 1)]
     hits = alarms = 0
     for chosen, used in ((halves[0], halves[1]), (halves[1], halves[0])):
         # A threshold chosen on the scores it is judged by would find an advantage in pure noise.

@@ -93,8 +93,10 @@ def link_stealing(
         basis = f"learned on {shadow[1].schema.name}"
         own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
         taught = [_table(shown_answers(teacher, shadow[1], edges=False), own) for teacher in lessons]
-        both = zip(taught, (answers, control), strict=True)
-        scores, plain = (_learned(taught_lesson, _table(observed, exam), seed) for taught_lesson, observed in both)
+        lessons_and_answers = zip(taught, (answers, control), strict=True)
+        scores, plain = (
+            _learned(taught_lesson, _table(observed, exam), seed) for taught_lesson, observed in lessons_and_answers
+        )
     else:
         scores, plain = (-distances(observed, exam, (similarity,))[:, 0] for observed in (answers, control))
     members, non_members = exam.split(scores)
@@ -182,8 +184,8 @@ def _table(answers: np.ndarray, pairs: Pairs) -> _Lesson:
     logs = np.log(np.maximum(answers, 1e-12))
     entropy = -(answers * np.log(np.maximum(answers, 1e-300))).sum(axis=1)
     first, second = (entropy[end] for end in pairs.ends())
-    near = [distances(rows, pairs, DISTANCES) for rows in (answers, logs)]
-    columns = [*near, (first + second)[:, None], np.abs(first - second)[:, None]]
+    pair_distances = [distances(rows, pairs, DISTANCES) for rows in (answers, logs)]
+    columns = [*pair_distances, (first + second)[:, None], np.abs(first - second)[:, None]]
     return np.concatenate(columns, axis=1), pairs.edge
 
 
@@ -216,8 +218,11 @@ def _parts(pairs: Pairs, known_share: float, nodes: int, seed: int) -> tuple[Pai
     is_known = np.zeros(len(pairs.nodes), dtype=bool)
     is_known[rng.permutation(len(is_known))[: round(known_share * len(is_known))]] = True
     # Pairs between a known and an unknown node are in neither part: one end of them has been to the lesson.
-    both, none = is_known[pairs.first] & is_known[pairs.second], ~is_known[pairs.first] & ~is_known[pairs.second]
-    lesson, exam = pairs.where(both), pairs.where(none)
+    both_known, none_known = (
+        is_known[pairs.first] & is_known[pairs.second],
+        ~is_known[pairs.first] & ~is_known[pairs.second],
+    )
+    lesson, exam = pairs.where(both_known), pairs.where(none_known)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
         few = f"too few edges: {lesson.edge.sum()} to learn from and {exam.edge.sum()} to measure by"
         raise too_few(few, len(pairs.nodes), nodes)

@@ -141,9 +141,9 @@ def audit_edge_canaries(
     scores = score(method, graph, split, randomness)
     budget = next(budget for budget in method.ledger.budget if budget.unit not in ("features", "labels"))
     # Fixed before the scores are seen: the best number of guesses in hindsight has no such tail.
-    many = canaries // 2 if guesses is None else guesses
+    guess_count = canaries // 2 if guesses is None else guesses
     target = f"{name}, {canaries:,} canary edges"
-    return _verdict(target, (budget.epsilon, budget.delta), scores[:canaries], truth, many, false_alarm)
+    return _verdict(target, (budget.epsilon, budget.delta), scores[:canaries], truth, guess_count, false_alarm)
 
 
 def audit_people_canaries(

@@ -56,8 +56,8 @@ def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) ->
         inputs: one input a row: vectors [k, d] or labels [k].
         outputs: every report there is, as one value of reports, a user for each.
     """
-    many = len(outputs)
-    rows = [mechanism.log_likelihood(outputs, row[None].expand(many, *row.shape).contiguous()) for row in inputs]
+    count = len(outputs)
+    rows = [mechanism.log_likelihood(outputs, row[None].expand(count, *row.shape).contiguous()) for row in inputs]
     return np.stack([row.numpy() for row in rows])
 
 
@@ -171,8 +171,10 @@ def audit_table(
         bound = worst_ratio(table, pairs)
     # Rows that do not add up to 1 mean that a report was forgotten, and the forgotten one may be the one that tells.
     findings = _not_whole(table) if complete else ()
-    many = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
-    return judge(f"{target} (exact)", guarantee.epsilon, guarantee.delta, bound, 0.0, notes=(many,), findings=findings)
+    extent = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
+    return judge(
+        f"{target} (exact)", guarantee.epsilon, guarantee.delta, bound, 0.0, notes=(extent,), findings=findings
+    )
 
 
 def _not_whole(table: Table) -> tuple[str, ...]:

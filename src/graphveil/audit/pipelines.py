@@ -167,8 +167,8 @@ def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
     strange[person] = False
     new = strange.nonzero()[:count, 0]
     more = torch.stack([torch.full_like(new, person), new])
-    both = torch.cat([edges, more], dim=1)
-    edge_index, _ = normalise_edges(both[0].numpy(), both[1].numpy(), int(graph.num_nodes), directed=False)
+    all_edges = torch.cat([edges, more], dim=1)
+    edge_index, _ = normalise_edges(all_edges[0].numpy(), all_edges[1].numpy(), int(graph.num_nodes), directed=False)
     return make_graph(graph["x"], edge_index, graph["y"], graph.schema)
 
 

@@ -210,25 +210,25 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     """
 
     def run() -> Audit:
-        trees, scores, many = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
+        trees, scores, count = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
         # The claim is made of the limit and of how far the chain is from it, so both are enumerated and neither is
         # believed.
         limit, first = np.exp(trees.law(scores)), _first_law(case)
-        moments = sorted({1, max(1, many // 100), max(1, many // 10), many})
+        moments = sorted({1, max(1, count // 100), max(1, count // 10), count})
         tables = {k: _after(trees, scores, first, k) for k in moments}
         far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
         # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
-        delta = (1.0 + math.exp(case.epsilon)) * far[many]
+        delta = (1.0 + math.exp(case.epsilon)) * far[count]
         claim = (
             f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
             f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
         )
-        target = f"{case.name}, tree after {many:,} steps (exact)"
+        target = f"{case.name}, tree after {count:,} steps (exact)"
         if delta >= 1.0:
-            finding = f"the chain is {far[many]:.1g} from its limit: nothing is promised"
+            finding = f"the chain is {far[count]:.1g} from its limit: nothing is promised"
             return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=claim, findings=(finding,))
-        both = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
-        bound = exact.least_epsilon(tables[many], delta, both)
+        ordered_pairs = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
+        bound = exact.least_epsilon(tables[count], delta, ordered_pairs)
         return judge(target, case.epsilon, delta, bound, 0.0, notes=claim)
 
     return timed(run)

@@ -56,9 +56,9 @@ class Federated:
     @property
     def price(self) -> Price:
         """The price of one row of one holder over all iterations; the noise hides it from the server."""
-        sigma, many = self.plan.sigma, self.plan.epochs
+        sigma, epochs = self.plan.sigma, self.plan.epochs
         # Replacing a row moves a clipped one by 2 C, in every iteration anew.
-        epsilon = gaussian_epsilon(sigma, DELTA, 2.0 * math.sqrt(many)) if sigma else math.inf
+        epsilon = gaussian_epsilon(sigma, DELTA, 2.0 * math.sqrt(epochs)) if sigma else math.inf
         return Price(EMBEDDING_ROW.text, epsilon, DELTA if sigma else 0.0)
 
     def parts(self, graph: Graph, seed: int) -> list[Part]:

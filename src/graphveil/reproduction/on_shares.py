@@ -236,8 +236,8 @@ def run_on_shares(
     began = time.process_time()
     programs = {SERVER: _dealt(lefts, names, starts[SERVER], plan, randomness)}
     for place, name in enumerate(names):
-        own, mine = matrices_of(place, parts[place]), head if place == 0 else None
-        programs[name] = _holder_program(Roster(name, names), lefts, own, mine, starts[name], plan, randomness)
+        own, label_head = matrices_of(place, parts[place]), head if place == 0 else None
+        programs[name] = _holder_program(Roster(name, names), lefts, own, label_head, starts[name], plan, randomness)
     _, transcript = simulate(programs)
     return Shared(head, transcript, time.process_time() - began)
 

@@ -121,9 +121,9 @@ class _Layer:
         bent = yield from party.cut((yield from party.product(self._slope, x, torch.mul)), VALUES)
         # (d - x^2) x in place of x^3: one product serves both ways.
         linear = shape.linear - shape.top * shape.cubic
-        both = _times(linear, x.share) + _times(shape.cubic, bent)
+        polynomial = _times(linear, x.share) + _times(shape.cubic, bent)
         start = party.public(encode(torch.full(square.shape, shape.constant)))
-        return (yield from party.cut(both, VALUES)) + start
+        return (yield from party.cut(polynomial, VALUES)) + start
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[Tensor]:
         """Step down, and return a share of the slope of the input."""
@@ -169,17 +169,17 @@ class _Branch:
     def forward(self, party: Arithmetic, h: Tensor) -> Program[Tensor]:
         """Return a share of h^K [n, d]."""
         for layer in self._layers:
-            near = yield from party.cut((yield from party.by_constant(self._name, h)), VALUES)
-            h = yield from layer.forward(party, torch.cat([h, near], dim=1))
+            neighbour_mean = yield from party.cut((yield from party.by_constant(self._name, h)), VALUES)
+            h = yield from layer.forward(party, torch.cat([h, neighbour_mean], dim=1))
         return h
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[Tensor]:
         """Step down, and return a share of the slope of h^0."""
         for layer in reversed(self._layers):
-            both = yield from layer.backward(party, slope)
-            near = both[:, self._width :].contiguous()
-            back = yield from party.by_constant(self._name, near, transposed=True)
-            slope = both[:, : self._width] + (yield from party.cut(back, SLOPES))
+            slopes = yield from layer.backward(party, slope)
+            neighbour_slope = slopes[:, self._width :].contiguous()
+            back = yield from party.by_constant(self._name, neighbour_slope, transposed=True)
+            slope = slopes[:, : self._width] + (yield from party.cut(back, SLOPES))
         return slope
 
 

@@ -72,15 +72,15 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
             yield _test(data, setting, method, rival, named[method], rivals[rival])
 
 
-def _test(data: str, setting: str, method: str, rival: str, mine: Row, other: Row) -> Tested:
-    pairs = zip(mine.runs, other.runs, strict=True)
+def _test(data: str, setting: str, method: str, rival: str, own: Row, other: Row) -> Tested:
+    pairs = zip(own.runs, other.runs, strict=True)
     # Paired: the same split number draws the same nodes for both, whose luck cancels.
     gaps = np.array([100 * (ours.accuracy.mean - theirs.accuracy.mean) for ours, theirs in pairs])
-    many, points = len(gaps), float(gaps.mean())
-    if many < 2 or not float(gaps.std(ddof=1)) > 0:
+    count, points = len(gaps), float(gaps.mean())
+    if count < 2 or not float(gaps.std(ddof=1)) > 0:
         return Tested(data, setting, method, rival, points, None)
-    t = points / (float(gaps.std(ddof=1)) / math.sqrt(many))
-    return Tested(data, setting, method, rival, points, float(2 * special.stdtr(many - 1, -abs(t))))
+    t = points / (float(gaps.std(ddof=1)) / math.sqrt(count))
+    return Tested(data, setting, method, rival, points, float(2 * special.stdtr(count - 1, -abs(t))))
 
 
 HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilon: true")

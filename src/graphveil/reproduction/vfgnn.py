@@ -67,8 +67,8 @@ def _noise() -> Iterator[Entry]:
             sigma = math.sqrt(2 * math.log(1.25 / DELTA)) / float(epsilon)
             claimed = f"{epsilon} an iteration"
             yield _entry(f"eps={epsilon} {kind}", "cora", figure, "declared", claimed, sigma=sigma, shrink=shrink)
-        ours = {"sigma": sigma, "shrink": False, "apart": True}
-        yield _entry(f"eps={epsilon} ours", "cora", None, "declared", claimed, **ours)
+        settings = {"sigma": sigma, "shrink": False, "apart": True}
+        yield _entry(f"eps={epsilon} ours", "cora", None, "declared", claimed, **settings)
 
 
 ENTRIES = {"table2": _together, "table3": _by_shares, "table4": _by_holders, "table5": _noise}

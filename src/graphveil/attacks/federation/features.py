@@ -154,10 +154,10 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     if view.holding is None or not view.weights:
         return None
     # Weights are handed out after a round, so the layer of the first round has none to go with.
-    h, mine = view.first_layers()[1:], as_dense(view.holding.features)
+    h, own_features = view.first_layers()[1:], as_dense(view.holding.features)
     weights = {name: each[: len(h)] for name, each in view.weights.items()}
     # The spy's own part is known exactly and comes off: what is left is linear in the victims' features alone.
-    rest = [layer - mine @ own for layer, own in zip(h, weights[view.party], strict=False)]
+    rest = [layer - own_features @ own for layer, own in zip(h, weights[view.party], strict=False)]
     other_holders = [name for name in view.setting.names if name != view.party]
     # All others are solved for at once, since the opened layer is the sum of their parts and shows none of them alone.
     stacked = torch.cat([torch.cat(weights[name], dim=1) for name in other_holders])
@@ -316,14 +316,14 @@ def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) 
 def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
     """Return a similarity of all people [n, n], and what it was read from."""
     if view.holding is not None and view.setting.protocol.mode == "paper":
-        h, mine = view.first_layers(), _inner(as_dense(view.holding.features))
+        h, own_products = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
             slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]
-            return similarities(h, slopes, view.setting.training.shared_rate) - mine, "slopes in the clear"
+            return similarities(h, slopes, view.setting.training.shared_rate) - own_products, "slopes in the clear"
         spread = (
             2 * view.setting.model.width / (view.setting.columns + view.setting.model.width)
         )  # E[W W^T] of initial weights
-        return _inner(h[0]) / spread - mine, "the first opened layer"
+        return _inner(h[0]) / spread - own_products, "the first opened layer"
     solved = unmask_features(view, victim)
     if solved is not None:
         return _inner(solved), "masked matrices and their masks"

@@ -55,8 +55,8 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
         raise InputError(problem, where="label-inference", allowed="four or more of two labels or more, some alike")
     gradients = unit_rows(gradient_rows(view, recorded.train), len(train))[places]
     before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
-    alike, apart = matched_pairs(labels, rng)
-    products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, apart)] for rows in (gradients, before))
+    alike, unlike = matched_pairs(labels, rng)
+    products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, unlike)] for rows in (gradients, before))
     classes = recorded.setting.classes
     figures = {
         "labels right up to names": matched(groups(gradients, classes, seed), labels),

@@ -88,8 +88,8 @@ class View:
         Returns:
             float64 [., .] each, in order.
         """
-        mine = (m for m in self.messages if m.to == self.party and m.kind == kind)
-        return [self.numbers(m) for m in mine if sender in (None, m.sender)]
+        own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
+        return [self.numbers(m) for m in own_messages if sender in (None, m.sender)]
 
     def rows(self) -> dict[str, list[Tensor]]:
         """Everything that reached this party with a row a node, float64 [n, .], by kind."""

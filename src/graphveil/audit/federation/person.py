@@ -137,11 +137,11 @@ class _TrainingTap:
         if not self.votes.moved:
             return Evidence(change, pipeline_epsilon([part], noise, self.delta))
         # Votes are drawn before the first gradient, and have declared their own part of what both cost together.
-        both = pipeline_epsilon(
+        total = pipeline_epsilon(
             [part, *self.votes.moved], noise | {sums.name: (1.0,) for sums in self.votes.moved}, self.delta
         )
         return Evidence(
-            change, both - sum(gaussian_epsilon(1 / sums.sensitivity, self.delta) for sums in self.votes.moved)
+            change, total - sum(gaussian_epsilon(1 / sums.sensitivity, self.delta) for sums in self.votes.moved)
         )
 
 

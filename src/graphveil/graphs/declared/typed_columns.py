@@ -166,8 +166,8 @@ def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
     block = np.zeros((len(lists), len(kind.vocabulary)), np.float32)
     # Set and not added: a tag that stands twice in a cell is held once.
     block[rows, codes.to_physical().to_numpy().astype(int)] = 1
-    many = polars.Series(block.sum(axis=1) > kind.most)
-    nodes.refuse(many, "{column} is {value}, more than was declared", name, f"at most {kind.most}")
+    too_many = polars.Series(block.sum(axis=1) > kind.most)
+    nodes.refuse(too_many, "{column} is {value}, more than was declared", name, f"at most {kind.most}")
     return block
 
 
@@ -238,7 +238,7 @@ def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
     if isinstance(kind, Tags):
         words = np.array(kind.vocabulary, object)
         return [SEPARATOR.join(words[row > 0]) for row in block]
-    many = block.sum(axis=1)
-    if (many > 1).any() or (not kind.empty and (many < 1).any()):
+    counts = block.sum(axis=1)
+    if (counts > 1).any() or (not kind.empty and (counts < 1).any()):
         return None
-    return [kind.values[place] if count else None for place, count in zip(block.argmax(axis=1), many, strict=True)]
+    return [kind.values[place] if count else None for place, count in zip(block.argmax(axis=1), counts, strict=True)]

@@ -142,8 +142,8 @@ def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
         if name is None or name == "" or name != name:
             continue
         if str(name) not in places:
-            some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-            raise DataError(f"label of node {node} is {str(name)!r}, not a declared class", where="y", allowed=some)
+            allowed = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
+            raise DataError(f"label of node {node} is {str(name)!r}, not a declared class", where="y", allowed=allowed)
         codes[node] = places[str(name)]
     return codes
 

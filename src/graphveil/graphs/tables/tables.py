@@ -183,9 +183,9 @@ class Table:
             if codes.null_count() == cells.null_count():
                 return codes
         unknown = codes.is_null() & cells.is_not_null()
-        some = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
+        allowed = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
         remedy = written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
-        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some, remedy)
+        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, allowed, remedy)
         return codes
 
     def numbers(self, name: str) -> polars.Series:

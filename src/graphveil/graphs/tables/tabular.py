@@ -355,8 +355,8 @@ def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separat
     codes = listed["name"].cast(polars.Enum(classes), strict=False)
     wrong = np.zeros(len(text), dtype=bool)
     wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
-    some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, some)
+    allowed = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
+    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, allowed)
     y = np.zeros((len(text), len(classes)), dtype=np.float32)
     y[listed["row"].to_numpy(), codes.to_physical().to_numpy().astype(int)] = 1
     return y

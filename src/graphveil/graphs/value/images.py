@@ -48,8 +48,8 @@ class ImageShape:
         flat[:, list(self.places)] = features
         shape = (self.rows, self.columns)
         images, there = flat.reshape(-1, *shape), has_feature.reshape(shape).astype(np.float64)
-        near = np.maximum(_around(there[None])[0], 1.0)
-        filled: np.ndarray = np.where(there > 0, images, _around(images * there) / near)
+        neighbours = np.maximum(_around(there[None])[0], 1.0)
+        filled: np.ndarray = np.where(there > 0, images, _around(images * there) / neighbours)
         return filled
 
 

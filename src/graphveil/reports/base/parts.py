@@ -108,8 +108,8 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     # For as long as files are being replaced, either digest is right: a kill leaves no file that looks forged.
     new = {name: [_sha256(text.encode())] for name, text in texts.items()}
     old = _digests(folder) if (folder / DIGESTS).is_file() else {}
-    both = {name: [*old.get(name, []), *new[name]] for name in new}
-    write_with_mode(folder / DIGESTS, to_json({**old, **both}), mode)
+    listed = {name: [*old.get(name, []), *new[name]] for name in new}
+    write_with_mode(folder / DIGESTS, to_json({**old, **listed}), mode)
     for name, text in texts.items():
         write_with_mode(folder / name, text, mode)
     yield

@@ -15,26 +15,26 @@ def lead(record: RunRecord) -> Interval | None:
     return difference(record.scores.accuracy, record.scores.rivals[record.scores.best_rival])
 
 
-def difference(mine: Interval, theirs: Interval) -> Interval:
+def difference(own_score: Interval, rival_score: Interval) -> Interval:
     """One score minus another with a 95% interval.
 
     Several runs are paired. Of one run, or of equal ones, only the two intervals are known: they are added as if the
     scores were independent, which is too wide where both err on the same nodes, never too narrow.
 
     Args:
-        mine: a score; one number for each run.
-        theirs: a score of the same runs in the same order, or of as many nodes.
+        own_score: a score; one number for each run.
+        rival_score: a score of the same runs in the same order, or of as many nodes.
 
     Returns:
         Mean, ends and, of paired runs, each difference; in the unit of the scores.
     """
-    if len(mine.runs) == len(theirs.runs) > 1:
-        leads = [own - rival for own, rival in zip(mine.runs, theirs.runs, strict=True)]
+    if len(own_score.runs) == len(rival_score.runs) > 1:
+        leads = [own - rival for own, rival in zip(own_score.runs, rival_score.runs, strict=True)]
         # Equal runs say nothing of chance: their spread would be an interval of no width.
         if len(set(leads)) > 1:
             return over_runs([Interval(gap, gap, gap, (gap,)) for gap in leads], difference=True)
-    mean = mine.mean - theirs.mean
+    mean = own_score.mean - rival_score.mean
     # Newcombe's square-and-add: each end of the difference takes the two ends that are farthest apart.
-    low = math.hypot(mine.mean - mine.low, theirs.high - theirs.mean)
-    high = math.hypot(mine.high - mine.mean, theirs.mean - theirs.low)
+    low = math.hypot(own_score.mean - own_score.low, rival_score.high - rival_score.mean)
+    high = math.hypot(own_score.high - own_score.mean, rival_score.mean - rival_score.low)
     return Interval(mean, mean - low, mean + high, (mean,), "added")

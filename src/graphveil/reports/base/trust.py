@@ -159,9 +159,9 @@ def conversions(guarantee: Guarantee, relationship: float | None) -> tuple[dict[
             prices.append(_conversion(RELATIONSHIP.text, relationship, part.delta, why))
             continue
         whole = part
-        both = part.assumption("both-ends-report")
-        if both is not None:
-            prices.append(_conversion(LIST_ENTRY.text, part.epsilon / 2, part.delta, both.sentence))
+        assumption = part.assumption("both-ends-report")
+        if assumption is not None:
+            prices.append(_conversion(LIST_ENTRY.text, part.epsilon / 2, part.delta, assumption.sentence))
         if relationship is not None and math.isfinite(relationship) and not math.isclose(relationship, part.epsilon):
             whole = replace(part, unit=RELATIONSHIP, epsilon=relationship)
             why = "both entries of an undirected edge, by the method's own accounting"

@@ -152,7 +152,7 @@ def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
     """What attacks found in a folder's model, beside a plain network."""
     attacks = {}
     for name, results in read_attacks(folder).items():
-        mine = results.get(method) or next((result for label, result in results.items() if label != PLAIN), None)
-        if mine is not None:
-            attacks[name] = Attacked.of(mine, results.get(PLAIN))
+        attacked = results.get(method) or next((result for label, result in results.items() if label != PLAIN), None)
+        if attacked is not None:
+            attacks[name] = Attacked.of(attacked, results.get(PLAIN))
     return attacks

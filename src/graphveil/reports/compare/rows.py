@@ -235,14 +235,14 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
     best = max(scores[0], key=lambda name: sum(by_name[name].mean for by_name in scores), default=None)
     if best is None:
         return None, None, None
-    theirs = [by_name[best] for by_name in scores]
-    leads = [_one_lead(record, best, other, kind) for record, other in zip(group, theirs, strict=True)]
-    return best, over_runs(theirs), over_runs(leads, difference=True)
+    best_scores = [by_name[best] for by_name in scores]
+    leads = [_one_lead(record, best, other, kind) for record, other in zip(group, best_scores, strict=True)]
+    return best, over_runs(best_scores), over_runs(leads, difference=True)
 
 
-def _one_lead(record: RunRecord, best: str, theirs: Interval, kind: str) -> Interval:
+def _one_lead(record: RunRecord, best: str, best_score: Interval, kind: str) -> Interval:
     """One run's difference, with its interval over the nodes if the run was compared with that very score."""
-    mean, lift = record.scores.accuracy.mean - theirs.mean, record.scores.lift
+    mean, lift = record.scores.accuracy.mean - best_score.mean, record.scores.lift
     if kind == "control" and best == record.scores.best_control and lift is not None:
         return Interval(mean, mean + lift.low - lift.mean, mean + lift.high - lift.mean, (mean,), lift.kind)
     return Interval(mean, mean, mean, (mean,))

@@ -109,12 +109,16 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
             place = torch.empty_like(order)
             place[order] = torch.arange(nodes)
-            mine = number == 1
-            masks = {f"{part}_mask": getattr(split, part)[order] for part in ("train", "val", "test")} if mine else None
+            has_labels = number == 1
+            masks = (
+                {f"{part}_mask": getattr(split, part)[order] for part in ("train", "val", "test")}
+                if has_labels
+                else None
+            )
             part = make_graph(
                 features_from_rows(x[order.numpy()]),
                 place[edge_index],
-                graph.y[order] if mine else torch.full((nodes,), -1),
+                graph.y[order] if has_labels else torch.full((nodes,), -1),
                 graph.schema.derived(selected=features.tolist(), name=name, private=PRIVATE_PARTS),
                 ids=[ids[row] for row in order.tolist()],
                 masks=masks,
@@ -123,7 +127,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
             write_folder(part, folder / name, format="parquet")
             names = {"names": [column.name for column in part.schema.columns]} if part.schema.columns else {}
             counts = {"columns": len(features), **names, "edges": int(edge_index.shape[1])}
-            summary["holders"].append({"name": name, **counts, "labels": mine})
+            summary["holders"].append({"name": name, **counts, "labels": has_labels})
     return summary
 
 

@@ -157,8 +157,8 @@ def figures(statistics: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def curator_figures(private: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The curator's own figures as rows: distance to the truth of the released graph, and of its public edges alone."""
-    ours, theirs = (private[part] for part in _DISTANCES)
-    return [(name, _figure(ours[name]), _figure(theirs.get(name))) for name in ours]
+    released, public_alone = (private[part] for part in _DISTANCES)
+    return [(name, _figure(released[name]), _figure(public_alone.get(name))) for name in released]
 
 
 def overlap_sentence(private: Mapping[str, Any]) -> str:

@@ -73,24 +73,24 @@ def _figures(record: RunRecord) -> tuple[str, ...]:
 
 def _comparable(sides: tuple[_Side, _Side]) -> str:
     """Say whether the accuracies were measured on the same nodes."""
-    mine, theirs = (record for _, record, _ in sides)
-    if mine.data != theirs.data:
+    first, second = (record for _, record, _ in sides)
+    if first.data != second.data:
         return "The runs are on different data: their accuracies do not compare."
-    if any(mine.options.get(key) != theirs.options.get(key) for key in ("seed", "split", "repeats")):
+    if any(first.options.get(key) != second.options.get(key) for key in ("seed", "split", "repeats")):
         return "Measured on different test nodes of the same data: part of the difference is the draw of the nodes."
-    gap = text.points(mine.scores.accuracy.mean - theirs.scores.accuracy.mean)
+    gap = text.points(first.scores.accuracy.mean - second.scores.accuracy.mean)
     less = f"{sides[0][0]} minus {sides[1][0]}"
     return f"Measured on the same test nodes: {less} is {gap} points. Privacy noise is drawn anew in each run."
 
 
 def _settings(sides: tuple[_Side, _Side]) -> Section:
-    mine, theirs = ({**record.settings, **record.options} for _, record, _ in sides)
+    first, second = ({**record.settings, **record.options} for _, record, _ in sides)
     # Prices stand in the table of guarantees: in one column, those of different units would look comparable.
-    names = [name for name in {**mine, **theirs} if name not in _PLACES and not text.is_price(name)]
+    names = [name for name in {**first, **second} if name not in _PLACES and not text.is_price(name)]
     rows = [
-        Row((name, *(text.value_text(side[name]) if name in side else "-" for side in (mine, theirs))))
+        Row((name, *(text.value_text(side[name]) if name in side else "-" for side in (first, second))))
         for name in names
-        if mine.get(name) != theirs.get(name)
+        if first.get(name) != second.get(name)
     ]
     if not rows:
         return Section("Settings that differ", (Paragraph("None, but for budgets, which are under Privacy."),))

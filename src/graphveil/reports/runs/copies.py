@@ -140,9 +140,9 @@ def _told_apart(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.nda
 
 def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
     """Return three kinds of edges, of those that are true and those that were released."""
-    ours, theirs = ({tuple(pair) for pair in pairs.tolist()} for pairs in (true, released))
+    true_pairs, released_pairs = ({tuple(pair) for pair in pairs.tolist()} for pairs in (true, released))
     # Only here do true and released edges meet: which released ones are true is what the noise hides.
-    kinds = {BOTH: ours & theirs, HIDDEN: ours - theirs, MADE: theirs - ours}
+    kinds = {BOTH: true_pairs & released_pairs, HIDDEN: true_pairs - released_pairs, MADE: released_pairs - true_pairs}
     return {kind: np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2) for kind, pairs in kinds.items()}
 
 
@@ -152,8 +152,8 @@ def _drawn_edges(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, 
     rng = np.random.default_rng(_SEED)
     edges = {}
     for kind, pairs in kinds.items():
-        some = np.sort(rng.choice(len(pairs), min(len(pairs), MOST_EDGES), replace=False))
-        edges[kind] = _as_pairs(pairs[some])
+        drawn = np.sort(rng.choice(len(pairs), min(len(pairs), MOST_EDGES), replace=False))
+        edges[kind] = _as_pairs(pairs[drawn])
     return edges
 
 
@@ -173,8 +173,8 @@ def _parts(split: Split, drawn: np.ndarray) -> list[str]:
 
 
 def _may_have_private_edges(graph: Graph, drawn: np.ndarray) -> np.ndarray:
-    some = graph.get("private_nodes")
-    return np.ones(len(drawn), dtype=bool) if some is None else np.isin(drawn, some.cpu().numpy())
+    members = graph.get("private_nodes")
+    return np.ones(len(drawn), dtype=bool) if members is None else np.isin(drawn, members.cpu().numpy())
 
 
 def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:

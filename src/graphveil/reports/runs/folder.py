@@ -346,11 +346,11 @@ def _write_drawn(record: RunRecord, model: Estimator, folder: Path, fixed: Mappi
 
     split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
     # Two pictures and not one of which parts are left out: what is told apart from the start cannot slip through.
-    mine, shared = copies(model, graph, split)
+    own_copy, shared = copies(model, graph, split)
     shared_json = None if shared is None else _picture_json(shared)
     if shared_json is not None:
         write_text(folder / parts.PUBLIC / PICTURE, shared_json)
-    own = shared_json if mine is shared or mine is None else _picture_json(mine)
+    own = shared_json if own_copy is shared or own_copy is None else _picture_json(own_copy)
     _write(record, model, folder, {**fixed, **({} if own is None else {PICTURE: own})})
 
 

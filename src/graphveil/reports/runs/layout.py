@@ -34,8 +34,8 @@ def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.n
     chosen = np.zeros(nodes, dtype=bool)
     # Neighbourhoods and not single nodes: of a sparse graph, single nodes would have no edge among them.
     for _ in range(_HOPS):
-        near = np.unique(target[chosen[source]])
-        new = near[~chosen[near]]
+        neighbours = np.unique(target[chosen[source]])
+        new = neighbours[~chosen[neighbours]]
         if not len(new):
             new = rng.choice(np.flatnonzero(~chosen), 1)
         free = most - int(chosen.sum())
@@ -76,8 +76,8 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     for step in range(_STEPS):
         # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
         sampled = place[rng.integers(nodes, size=(nodes, _OTHERS))]
-        apart = place[:, None, :] - sampled
-        push = (apart / (np.sum(apart**2, axis=2, keepdims=True) + 0.01)).mean(axis=1)
+        offsets = place[:, None, :] - sampled
+        push = (offsets / (np.sum(offsets**2, axis=2, keepdims=True) + 0.01)).mean(axis=1)
         pull = links @ place / degree - place * (links.sum(axis=1)[:, None] > 0)
         move = 1.5 * push + pull - 0.12 * place
         # Shorter steps towards the end, so that what has found its place stays there.
