@@ -39,8 +39,12 @@ class Blocks(Protocol):
 def require_blocks(method: Blocks | type[Blocks], name: str) -> None:
     """Refuse a method of which no engine can work on anything yet.
 
+    Args:
+        method: the method or its class.
+        name: what it is called.
+
     Raises:
-        InputError: `method`, called `name`, is one.
+        InputError: it is one.
     """
     # An engine that is named and then left aside would have a user wait for a cluster that does nothing.
     if not (method.by_blocks or method.trains_by_blocks):
@@ -54,7 +58,11 @@ def not_by_blocks(name: str) -> InputError:
 
 
 def collecting(method: Blocks, engine: Engine) -> Callable[..., Any]:
-    """Return a method's `collect` on an engine; nothing that is collected depends on it.
+    """Return a method's `collect` on an engine.
+
+    Args:
+        method: any.
+        engine: where blocks are worked on; nothing that is collected depends on it.
 
     Raises:
         InputError: another engine than `LOCAL`, for a method that does not work by blocks.
@@ -65,12 +73,21 @@ def collecting(method: Blocks, engine: Engine) -> Callable[..., Any]:
 
 
 def training(method: Blocks, engine: Engine) -> Callable[..., None]:
-    """Return a method's `train` on an engine, where any of it is work on blocks; no result depends on it."""
+    """Return a method's `train` on an engine, where any of it is work on blocks.
+
+    Args:
+        method: any.
+        engine: where blocks are worked on; no result depends on it.
+    """
     return partial(method.train, engine=engine) if method.trains_by_blocks else method.train
 
 
 def predicting(method: Blocks, engine: Engine) -> Callable[..., Tensor]:
-    """Return a method's `probabilities` on an engine; no prediction depends on it.
+    """Return a method's `probabilities` on an engine.
+
+    Args:
+        method: any.
+        engine: where blocks are worked on; no prediction depends on it.
 
     Raises:
         InputError: another engine than `LOCAL`, for a method that predicts from what its training left.

@@ -154,7 +154,12 @@ class Method:
 
 
 def entry_of(name: str, methods: Iterable[Method]) -> Method:
-    """Return the method called `name`, which is there."""
+    """Return the entry of a method.
+
+    Args:
+        name: of one of them.
+        methods: a family's entries.
+    """
     return next(method for method in methods if method.name == name)
 
 

@@ -33,7 +33,9 @@ _OF_RUNS = {
 def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
     """Return the signature of `init`, an `__init__` of the class `kind`, with each keyword that it passes on.
 
-    Settings that are `derived` from others unless they are set have the default None.
+    Args:
+        kind: settings that it has `derived` from others unless they are set have the default None.
+        init: as it was written, with `**settings` or without.
     """
     plain = inspect.signature(init)
     spaces: Mapping[str, Any] = inspect.unwrap(init).__globals__
@@ -53,7 +55,12 @@ def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
 
 
 def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
-    """Return the `__init__` of a class, with its signature spelt out; unknown parameters are refused by name."""
+    """Return an `__init__` that refuses unknown parameters by name.
+
+    Args:
+        kind: the class that it builds.
+        init: as it was written; its signature is spelt out.
+    """
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
@@ -69,7 +76,15 @@ def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
 
 
 def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
-    """Refuse a parameter that a class does not have, with InputError."""
+    """Refuse a parameter that a class does not have.
+
+    Args:
+        kind: the class.
+        settings: parameters by name.
+
+    Raises:
+        InputError: naming the first one that it does not have.
+    """
     parameters = parameters_of(kind)
     for name in settings:
         if name not in parameters and name == "backbone":

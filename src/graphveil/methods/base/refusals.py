@@ -35,7 +35,12 @@ def labels_apart(rows: object) -> InputError:
 
 
 def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
-    """Return the refusal of other settings for people who may have been asked."""
+    """Return the refusal of other settings for people who may have been asked.
+
+    Args:
+        name: of the class.
+        changes: the settings that would be others.
+    """
     settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
         f"{settings} on the account of people who answer once: each candidate of a search would ask them again",

@@ -70,7 +70,7 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
     noise = feature_noise(privacy, graph.schema)
     best = min(noise, key=lambda name: noise[name]) if noise else None
     chained = domain is not None and privacy.edges in CHAINS
-    chosen = method.chains if isinstance(method, HeteroRR) else Chains()
+    chosen: Chains = getattr(method, "chains", Chains())
     steps = (chosen.steps or STEPS_A_NODE * nodes) if chained else None
     false = None
     if domain is not None and privacy.edges == "edge-rand":

@@ -131,7 +131,14 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
 
 
 def edge_price(origin: Release) -> float:
-    """Return what one private edge has cost in a release; inf where edges went out as they are."""
+    """Return what one private edge has cost in a release.
+
+    Args:
+        origin: what the released graph says of itself.
+
+    Returns:
+        Epsilon; inf where edges went out as they are.
+    """
     return float(origin.settings.get("epsilon_a", math.inf))
 
 
@@ -144,6 +151,13 @@ def release_digest(released: Graph) -> str:
 
 
 def rows_of(x: Tensor) -> Any:
-    """Return features [n, d] as numpy, or CSR where they are sparse."""
+    """Return features as numpy.
+
+    Args:
+        x: [n, d].
+
+    Returns:
+        An array, or CSR where they are sparse.
+    """
     features = as_matrix(x)
     return features.numpy() if isinstance(features, torch.Tensor) else features
