@@ -112,7 +112,8 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
     """
     text = kind.__doc__ or ""
     if _ARGS not in text:
-        text = text.replace("\n\n", f"\n\n{_ARGS}\n\n", 1)
+        above, _, below = text.partition("\n\n")
+        text = f"{above.rstrip()}\n\n{_ARGS}\n\n{below}"
     before, _, after = text.partition(_ARGS)
     own, _, after = after.partition("\n\n")
     heads = [line.partition(":")[0] for line in own.splitlines() if line[:9].strip()]
