@@ -1,6 +1,6 @@
 """The device of a collection: checks a task, answers it under permanent noise, books the price and sends the report.
 
-numpy and cryptography alone; the standard that it keeps to is docs/standard.
+It needs only numpy and cryptography; its standard is docs/standard.
 """
 
 from graphveil.device.errors import DeviceError

@@ -1,8 +1,8 @@
 """Canonical JSON: one spelling for each value, so that a hash of the bytes is a hash of the value.
 
 Objects with ASCII keys in ascending order, arrays, texts, whole numbers of size below 2^53, true and false; no
-spaces, no fractions (they are texts), no null, 32 arrays and objects inside each other at most; texts as UTF-8 with
-JSON's shortest escapes.  Bytes that are spelled otherwise are refused.
+spaces, no fractions (they are texts), no null, at most 32 levels of arrays and objects; texts as UTF-8 with JSON's
+shortest escapes.  Bytes with another spelling are refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from graphveil.device.errors import DeviceError
 
-#: Whole numbers from here on are not the same in every language.
+#: Larger whole numbers are not exact in every language.
 LIMIT = 1 << 53
-#: Arrays and objects inside each other; readers differ in how many they bear.
+#: Levels of arrays and objects; readers differ in how many they bear.
 DEEPEST = 32
 
 
@@ -22,7 +22,7 @@ def canonical(value: object) -> bytes:
     """Return the canonical bytes of a value.
 
     Raises:
-        DeviceError: `not-canonical`, where it has none.
+        DeviceError: `not-canonical`, for a value without canonical bytes.
     """
     _check(value, DEEPEST)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -42,7 +42,7 @@ def parse(data: bytes) -> Any:
         value = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise DeviceError("not-canonical", "no JSON in UTF-8") from error
-    # One comparison finds them all: spaces, keys that stand twice or out of order, 1.0 for 1, longer escapes.
+    # One comparison finds all deviations: spaces, double or unordered keys, 1.0 for 1, longer escapes.
     if canonical(value) != data:
         raise DeviceError("not-canonical", "another spelling than the canonical one")
     return value

@@ -7,9 +7,9 @@ class DeviceError(Exception):
     """A refusal.
 
     Args:
-        code: what is wrong, of the standard's table.
+        code: the reason, of the standard's table.
         detail: what was found, and what is allowed.
-        remedy: what to do, as a sentence, where more is known of it than what `refusals` tells of the code.
+        remedy: what to do, as a sentence, where it is more specific than what `refusals` says of the code.
     """
 
     def __init__(self, code: str, detail: str, remedy: str = "") -> None:

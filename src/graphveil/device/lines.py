@@ -25,7 +25,7 @@ Facts = Mapping[str, object]
 
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,99}")
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
-#: Columns that `assigned` is asked for, epochs, arrays and objects inside each other: more than any task needs.
+#: Limits of columns for `assigned`, of epochs, and of nested arrays and objects: more than any task needs.
 _COLUMNS, _EPOCHS, _DEEPEST = 1 << 20, (1 << 32) - 1, 100
 
 #: Numbers that JSON cannot spell.
@@ -33,10 +33,10 @@ _NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
-    """Answer every line; tasks that were verified are known by their hash from then on.
+    """Answer every line; later lines name a verified task by its hash.
 
     Args:
-        lines: JSON objects with `op` and what it takes; bytes are UTF-8.
+        lines: JSON objects with `op` and its arguments; bytes are UTF-8.
     """
     client = Client()
     for line in lines:
@@ -50,10 +50,10 @@ def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
 
 
 class Client:
-    """What each operation of the protocol gives."""
+    """The operations of the protocol."""
 
     def __init__(self) -> None:
-        # Known by their hashes alone: what was not verified cannot be asked.
+        # By hash: a task that was not verified cannot be named.
         self._tasks: dict[str, Task] = {}
         self._operations: dict[object, Callable[[Facts], dict[str, object]]] = {
             "canonical": lambda facts: {"data": canonical(facts["value"]).hex()},
@@ -71,14 +71,14 @@ class Client:
         }
 
     def answer(self, facts: Facts) -> dict[str, object]:
-        """Return what an operation gives.
+        """Return the result of an operation.
 
         Args:
-            facts: `op`, and what it takes.
+            facts: `op` and its arguments.
 
         Raises:
-            DeviceError: what the operation refuses.
-            KeyError, TypeError, ValueError: it is none, or not all that it takes is there.
+            DeviceError: a refusal of the operation.
+            KeyError, TypeError, ValueError: there is no such operation, or an argument is missing or invalid.
         """
         return self._operations[facts["op"]](facts)
 
@@ -136,7 +136,7 @@ def _report(facts: Facts) -> dict[str, object]:
 def _read(facts: Facts) -> dict[str, object]:
     data, key, epoch, at = _bytes(facts, "data"), _bytes(facts, "key", 32), _whole(facts, "epoch", 0, _EPOCHS), 0
     reports: list[dict[str, object]] = []
-    # No bytes at all are no report: refused, and not answered by an empty list.
+    # Empty bytes are refused, not answered by an empty list.
     while at < len(data) or not reports:
         parsed, at = read(data, at)
         parts = {name: getattr(parsed, name).hex() for name in ("task", "id", "enrolment", "body")}
@@ -203,8 +203,8 @@ def _read_line(line: str | bytes) -> Any:
 
 
 def _value(text: str) -> int | float:
-    """What a number means, however it is spelled: elsewhere 1.0 and 1e0 cannot be told from 1."""
-    # As many digits as no number of binary64 has before its point: Python reads no more than 4,300 of a whole one.
+    """Return a number's value whatever its spelling: other languages cannot distinguish 1.0 and 1e0 from 1."""
+    # No binary64 number has 400 digits before its point, and Python reads at most 4,300 of a whole number.
     if text.lstrip("-").isdigit() and len(text) < 400:
         return int(text)
     value = float(text)

@@ -1,4 +1,4 @@
-"""Reading the facts of a task: what is not as the standard says is `bad-task`."""
+"""Readers of a task's facts; whatever deviates from the standard is `bad-task`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WHOLE = re.compile(r"0|[1-9][0-9]{0,99}")
 
 
 def text(facts: Mapping[str, object], name: str) -> str:
-    """Return a text of more than spaces."""
+    """Return a text that is not blank."""
     value = facts.get(name)
-    # Of U+0020 alone: what else counts as a space is not the same in every language.
+    # U+0020 only: languages differ in what else counts as a space.
     if not isinstance(value, str) or not value.strip(" "):
         raise DeviceError("bad-task", f"{name} is no text")
     return value

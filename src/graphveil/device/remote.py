@@ -1,4 +1,4 @@
-"""A collector as a device meets it, over HTTP: six requests, nothing kept between them."""
+"""A device's view of a collector over HTTP: six requests, without state between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphveil.device.wire import Report
 
 _SECONDS = 30.0
 _LARGEST = 64 << 20
-#: How a report is acknowledged: the first time, and ever after.
+#: The acknowledgements of a report: the first time, and later.
 _TAKEN = {"accepted", "again"}
 
 
@@ -29,14 +29,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Refused(DeviceError):
-    """A collector's answer that is none of those that were asked for.
+    """A collector's refusal.
 
     Args:
-        status: of HTTP. code: the collector's own, or what stood in the place of one.
+        status: of HTTP. code: the collector's, or whatever stood in its place.
     """
 
     def __init__(self, status: int, code: str) -> None:
-        # Of its own table alone: a collector could say otherwise that this device has refused, and why.
+        # Only codes of collectors: otherwise a collector could feign a refusal by this device.
         if code in COLLECTOR:
             super().__init__(code, COLLECTOR[code].happened)
         elif 300 <= status < 400:
@@ -49,7 +49,7 @@ class Refused(DeviceError):
 
 @dataclass(frozen=True)
 class Round:
-    """What a collector says of its last epoch, which nothing that protects anybody depends on.
+    """A collector's statement on its last epoch; nobody's protection depends on it.
 
     Args:
         epoch: its number, 0 before the first. open: whether reports of it are taken now.
@@ -112,11 +112,11 @@ class Remote:
         """Return the person's number and the first epoch that they take part in.
 
         Args:
-            token: that they were given. key: of the tags, hexadecimal.
+            token: the person's. key: of the tags, hexadecimal.
 
         Raises:
-            DeviceError: `command`, a token that is none; `collector`, where it refuses; `enrolment`, where it says
-            another number than the token's.
+            DeviceError: `command`, an invalid token; `collector`, where it refuses; `enrolment`, where it returns
+                another number than the token's.
         """
         expected = number_of(token_of(token))
         reply = self._fetch("/enrolments", json.dumps({"token": token, "key": key}).encode())
@@ -133,13 +133,10 @@ class Remote:
         return number, joined
 
     def send(self, report: Report) -> str:
-        """Return how the collector acknowledges a report.
-
-        Args:
-            report: which is booked.
+        """Send a booked report; return the collector's acknowledgement.
 
         Raises:
-            DeviceError: `collector`, where it does not.
+            DeviceError: `collector`, where it does not acknowledge the report.
         """
         reply = self._fetch("/reports", report.to_bytes(), "application/octet-stream")
         try:
@@ -165,7 +162,7 @@ class Remote:
         return data
 
     def _handlers(self) -> list[urllib.request.BaseHandler]:
-        # A proxy of the environment would be told token, key and report in the clear. Of https it sees who is asked.
+        # Over http a proxy of the environment would see token, key and report; over https only the collector's name.
         own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
         return [_NoRedirect(), *own]
 
@@ -175,6 +172,6 @@ def _unreadable() -> DeviceError:
 
 
 def _code(body: bytes) -> str:
-    """The code of a refusal; nothing else of what a stranger sends is shown."""
+    """Return the code of a refusal; nothing else that a stranger sends is printed."""
     code = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', body)
     return code[1].decode() if code else "without a code"

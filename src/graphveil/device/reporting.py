@@ -1,4 +1,4 @@
-"""From a person's values to the report that leaves: booked first, and the same one for ever after.
+"""From a person's values to the report that leaves: booked first, and the same from then on.
 
 the epoch is booked        that report again, whatever the values are now
 else                       the task's window, answer, price, the person's own limit, book, report
@@ -19,11 +19,10 @@ from graphveil.device.wire import Report, report
 
 @dataclass(frozen=True)
 class Enrolled:
-    """Who a device is to a task.
+    """A device's enrolment in a task.
 
     Args:
-        number: the person's. joined: the first epoch that they take part in. secret: of all noise, 32 bytes.
-        key: of the tags, 32 bytes.
+        number: the person's. joined: their first epoch. secret: of all noise, 32 bytes. key: of the tags, 32 bytes.
     """
 
     number: int
@@ -35,7 +34,7 @@ class Enrolled:
 def preview(
     task: Task, opening: Opening, enrolled: Enrolled, values: Mapping[str, object], ledger: DeviceLedger
 ) -> tuple[Answer, int]:
-    """Return what would be sent and what it would cost, in billionths of epsilon; nothing is booked.
+    """Return the answer that would be sent and its price in billionths of epsilon; nothing is booked.
 
     Args:
         task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
@@ -59,7 +58,7 @@ def book(
     ledger: DeviceLedger,
     clock: Callable[[], float] = time.time,
 ) -> Report:
-    """Return the report of an epoch, which is on the ledger's disk by then.
+    """Book the report of an epoch on disk, and return it.
 
     Args:
         task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
@@ -67,14 +66,14 @@ def book(
 
     Raises:
         DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit
-        does not pay. Nothing is booked then.
+            does not pay. Nothing is booked then.
     """
     with ledger.alone():
         old = [booked for booked in ledger.booked(task.hash) if booked.epoch == opening.epoch]
         if old:
             ledger.seal()
             return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), enrolled.secret, enrolled.key)
-        # Before anything is paid: no collector takes it.
+        # Before anything is paid: outside the window no collector takes a report.
         task.require_inside(clock())
         response, nano = preview(task, opening, enrolled, values, ledger)
         ledger.book(task, opening.epoch, opening.nonce(enrolled.joined), response, nano)

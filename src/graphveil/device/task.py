@@ -1,10 +1,10 @@
-"""What is asked, of whom, by whom and at which price: one immutable value, known by the hash of its canonical bytes.
+"""A task: its fields, people, organiser and prices, one immutable value, identified by the hash of its canonical bytes.
 
     {"key": KEY, "signature": SIGNATURE, "task": TASK}             canonical JSON
     signature by Ed25519 over purpose | KEY | canonical(TASK)      hash = SHA-256 of the same bytes
 
-Who was told the hash was told the key: nobody else's task has it. An opening says that enrolment has closed; it is
-signed with the same key and draws the nonce by which coordinates are assigned.
+The hash covers the key, so no other organiser's task has the same hash. An opening says that enrolment has closed; it
+is signed with the same key and holds the nonce by which coordinates are assigned.
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ class Task:
     """A task whose facts were checked.
 
     Args:
-        hash: 32 bytes. key: the organiser's, 32 bytes. name, organiser, purpose, contact: in words.
-        opens, closes: seconds since 1970. least: reports, below which nothing is exported. people: how many may take
-        part.
-        ids: SHA-256 of the list of their ids, hexadecimal. fields: what is asked. guarantee, public: in sentences.
-        data: the signed bytes.
+        hash: 32 bytes. key: the organiser's, 32 bytes. name, organiser, purpose, contact: texts.
+        opens, closes: seconds since 1970. least: reports, below which nothing is exported.
+        people: how many may take part. ids: SHA-256 of the list of their ids, hexadecimal. fields: what is asked.
+        guarantee, public: in sentences. data: the signed bytes.
     """
 
     hash: bytes
@@ -73,11 +72,11 @@ class Task:
         """Return the task of signed bytes.
 
         Args:
-            data: canonical JSON. expected: the hash that a person was told through another channel.
+            data: canonical JSON. expected: the hash that a person got through another channel.
 
         Raises:
             DeviceError: `not-canonical`, `bad-version`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where
-            the thresholds lose more than the epsilons that are stated.
+                the thresholds lose more than the stated epsilons.
         """
         facts, key = signed(data, "task", TASK)
         digest = task_hash(facts, key)
@@ -94,26 +93,23 @@ class Task:
             least=whole(facts, "least", 1, people), people=people, fields=fields_of(facts, people),
             guarantee=texts(facts, "guarantee"), public=texts(facts, "public"), data=data,
         )  # fmt: skip
-        # No threshold is trusted: whoever signs a task may be mistaken, or lie about its epsilon.
+        # No threshold is trusted: the signer of a task may be mistaken, or lie about its epsilon.
         for task_field in task.fields:
             task_field.require_kept()
         return task
 
     @property
     def bits(self) -> int:
-        """Bits of a body: for each field whether it is answered, and the answer."""
+        """Bits of a body: a flag and an answer for each field."""
         return body_bits(self.fields)
 
     @property
     def epsilon(self) -> Fraction:
-        """What one report of everything loses."""
+        """The epsilon of one report that answers every field."""
         return sum((field.epsilon for field in self.fields), Fraction(0))
 
     def require_inside(self, now: float) -> None:
-        """Refuse a moment outside the window, which people agreed to with the rest of the task.
-
-        Args:
-            now: seconds since 1970.
+        """Refuse a moment, in seconds since 1970, outside the window to which people agreed with the task.
 
         Raises:
             DeviceError: `not-open` or `closed`.
@@ -124,10 +120,10 @@ class Task:
             raise DeviceError("closed", f"answers were taken until {moment(self.closes)}, and it is {moment(now)}")
 
     def person(self, number: int, nonce: bytes) -> Person:
-        """Return where a person stands.
+        """Return a person of the task.
 
         Args:
-            number: the person's. nonce: of the opening at which they had enrolled.
+            number: the person's. nonce: of the first opening after they enrolled.
         """
         if not 0 <= number < self.people or len(nonce) != 16:
             raise DeviceError("bad-task", f"no person from 0 to {self.people - 1}, or no nonce of 16 bytes")
@@ -135,7 +131,7 @@ class Task:
 
 
 def moment(seconds: float) -> str:
-    """Return seconds since 1970 as a day and a time, to the minute; a year that no calendar has as the seconds."""
+    """Return seconds since 1970 as date and time, to the minute; years out of range as seconds."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):
@@ -144,11 +140,10 @@ def moment(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Opening:
-    """An epoch of a task has opened.
+    """The opening of an epoch of a task.
 
     Args:
-        epoch: 1, 2 and so on. nonces: 16 bytes for each epoch so far, of the people who enrolled before it and after
-        the last.
+        epoch: from 1. nonces: 16 bytes for each epoch so far, each for the people who enrolled since the epoch before.
     """
 
     epoch: int
@@ -165,7 +160,7 @@ class Opening:
             DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
         """
         facts, key = signed(data, "opening", OPENING)
-        # Or the collector could draw a nonce of its own for one person and ask for other coordinates.
+        # Otherwise the collector could draw a nonce of its own for one person, and get other coordinates.
         if key != task.key:
             raise DeviceError("bad-signature", "the opening is signed by somebody else than the task")
         if facts.get("task") != task.hash.hex():
@@ -181,31 +176,26 @@ class Opening:
         return cls(len(nonces), nonces)
 
     def nonce(self, joined: int) -> bytes:
-        """Return the nonce of the people who joined at an epoch.
-
-        Args:
-            joined: 1 up to this epoch.
-        """
+        """Return the nonce of the people who joined at an epoch, 1 up to this one."""
         if not 1 <= joined <= self.epoch:
             raise DeviceError("bad-opening", f"epoch {joined} has not opened")
         return self.nonces[joined - 1]
 
 
 def task_hash(facts: Mapping[str, object], key: bytes) -> bytes:
-    """Return the hash by which a task is known.
+    """Return the hash that identifies a task.
 
     Args:
-        facts: of the task. key: the organiser's, 32 bytes: whoever signs the same facts with another one has another
-        task.
+        facts: of the task. key: the organiser's, 32 bytes: the same facts under another key are another task.
     """
     return hashlib.sha256(to_sign(TASK, key, facts)).digest()
 
 
 def to_sign(purpose: bytes, key: bytes, value: Mapping[str, object]) -> bytes:
-    """Return the bytes that a signature is of.
+    """Return the bytes that are signed.
 
     Args:
-        purpose: `TASK` or `OPENING`. key: that signs, 32 bytes. value: what is signed.
+        purpose: `TASK` or `OPENING`. key: the signer's, 32 bytes. value: the facts.
     """
     return purpose + key + canonical(dict(value))
 
@@ -216,15 +206,15 @@ def short_key(key: bytes) -> str:
 
 
 def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object], bytes]:
-    """Return what was signed, and by which key.
+    """Return the signed value, and the key that signed it.
 
     Args:
-        data: canonical JSON of key, signature and the value. name: of the value. purpose: what is signed before it.
+        data: canonical JSON of key, signature and the value. name: of the value. purpose: see `to_sign`.
     """
     outer = parse(data)
     if not isinstance(outer, dict) or set(outer) != {"key", "signature", name} or not isinstance(outer[name], dict):
         raise DeviceError("bad-task", f"no signed {name}")
-    # Before the signature: another version signs other bytes, and "forged" would be the wrong word for it.
+    # Before the signature: another version signs other bytes, and would be reported as a forgery.
     version = outer[name].get("version", VERSION)
     if version != VERSION:
         raise DeviceError("bad-version", f"the {name} is of version {version}, and this program knows {VERSION}")
@@ -237,12 +227,12 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
 
 
 def body_bits(fields: Iterable[Field]) -> int:
-    """Return the bits of a body: for each field whether it is answered, and the answer."""
+    """Return the bits of a body: a flag and an answer for each field."""
     return sum(1 + field.width for field in fields)
 
 
 def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
-    """Return what a task asks.
+    """Return the fields of a task.
 
     Args:
         facts: of the task. people: how many may take part.
@@ -273,7 +263,7 @@ def _field(facts: object, people: int) -> Field:
     return Links.of(facts, people) if kind == "links" else Degree.of(facts, people)
 
 
-#: What a task says of a field of each kind.
+#: The facts of a field of each kind.
 FACTS: Mapping[str, set[str]] = MappingProxyType(
     {
         "features": {"kind", "names", "low", "high", "epsilon", "sampled", "threshold"},

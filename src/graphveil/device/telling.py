@@ -1,4 +1,4 @@
-"""A task and a report in a person's words: what is asked, what would be sent, and what a reader could make of it."""
+"""A task and a report in plain words: what is asked, what would be sent, and what a reader could conclude from it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graphveil.device.reports.learned import decimal, learned, odds
 from graphveil.device.reports.links import Links, answers_for
 from graphveil.device.task import Field, Task, moment, short_key
 
-#: Printable, and nothing to see.
+#: Printable, but invisible.
 _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-#: For whom a list answers.
+#: The people for whom a list answers, by mode.
 _MODES = {
     "lower": "among people with higher numbers than yours",
     "both": "among all people, who answer for you as well",
@@ -25,12 +25,8 @@ _MODES = {
 
 
 def task_lines(task: Task) -> Iterator[str]:
-    """Tell what a task asks, a line each.
-
-    Args:
-        task: that was checked.
-    """
-    # A word of ours first: some terminals write a line from the right where its first letter is written so.
+    """Describe a checked task, line by line."""
+    # A word of ours first: some terminals turn a line round where its first letter is of a right-to-left script.
     yield plain(f"collection {task.name}, by {task.organiser} ({task.contact})")
     yield f"signed by the key {short_key(task.key)}, which the organiser can confirm to you"
     yield plain(f"purpose: {task.purpose}")
@@ -40,17 +36,17 @@ def task_lines(task: Task) -> Iterator[str]:
         yield f"- {_question(field)}"
     yield "what anybody can learn, whatever else they know; computed here from the noise of the task:"
     yield from (f"- {line}" for line in learned(task))
-    # Free text: whoever signs a task may promise in it what its numbers do not keep.
+    # Free text, in which the signer may promise what the task's numbers do not keep.
     yield from (plain(f"the organiser's words: {line}") for line in task.guarantee)
     yield from (plain(f"the organiser's words on what is public: {line}") for line in task.public)
     yield f"task {task.hash.hex()}"
 
 
 def report_lines(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterator[str]:
-    """Tell what a report says of each field, and how somebody who reads it must weigh that.
+    """Describe a report field by field, with how reliable each answer is to a reader.
 
     Args:
-        task: what was asked. person: who answers. answers: of each field.
+        task: of the collection. person: who answers. answers: of each field.
     """
     for field, bits in zip(task.fields, answers, strict=True):
         if bits is None:
@@ -61,29 +57,25 @@ def report_lines(task: Task, person: Person, answers: Sequence[Bits | None]) -> 
 
 
 def person_name(number: int, id: str | None) -> str:
-    """Tell who a person is.
-
-    Args:
-        number: the person's. id: theirs, None where it is not known.
-    """
+    """Return a person's id and number in words; `id` is None where it is not known."""
     return f"person {number}" if id is None else plain(f'"{id}", person {number}')
 
 
 def plain(text: str) -> str:
-    """Return a text of others without what could move the cursor, or turn round or hide what stands beside it."""
+    """Return a foreign text without letters that move the cursor, or hide or turn round their neighbours."""
     return "".join("?" if _is_hidden(letter) else letter for letter in " ".join(text.split()))
 
 
 def hidden_in(text: str) -> str | None:
-    """Return the first letter that nobody sees: a control, a mark of direction, a filler; None without one."""
-    # A list of millions of ids is looked through at once.
+    """Return the first invisible letter: a control, a mark of direction, a filler; None without one."""
+    # Fast for lists of millions of ids.
     if text.isprintable() and not any(filler in text for filler in _FILLERS):
         return None
     return next((letter for letter in text if _is_hidden(letter) and not letter.isspace()), None)
 
 
 def _is_hidden(letter: str) -> bool:
-    # Letters that join stay: Persian, many scripts of India and pictures are written with them.
+    # Joiners stay: Persian, many Indian scripts and emoji need them.
     return letter in _FILLERS or not (letter.isprintable() or letter in "\u200c\u200d")
 
 
@@ -118,7 +110,7 @@ def _reported(field: Field, bits: Bits, person: Person) -> str:
 
 
 def _odds_line(field: Field) -> str:
-    """How likely the answer is where it is true, and where it is not."""
+    """Return how likely an answer is where it is true, and where it is not."""
     match field:
         case Features():
             low = field.threshold / WORD

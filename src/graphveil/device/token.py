@@ -1,8 +1,8 @@
-"""A token:  random bytes | number of whom it enrols, 5 bytes, big-endian.
+"""A token:  random bytes | number of the person that it enrols, 5 bytes, big-endian.
 
-Where both ends of a link could report it, the number says which of them does. A collector that dealt numbers out as it
-liked could make everybody the one who reports, and be told each link twice. The number comes with the token instead,
-through the organiser's own channel, and a collector keeps no more of a token than its hash.
+Where both ends of a link could report it, the numbers decide which of them does. A collector that chose numbers freely
+could make both ends report, and learn each link twice. So the number comes with the token, through the organiser's own
+channel, and a collector keeps only the hash of a token.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from graphveil.device.errors import DeviceError
 
 #: Bytes of the number: a task has 2^40 people at most.
 NUMBER_BYTES = 5
-#: Bytes of the random part at the least.
+#: The least bytes of the random part.
 RANDOM_BYTES = 16
 _WHOLE = "Copy it again, whole."
 
 
 def numbered(random: bytes, number: int) -> bytes:
-    """Return a token.
-
-    Args:
-        random: that nobody can guess. number: of the person.
-    """
+    """Return the token of random bytes for the person of a number."""
     return random + number.to_bytes(NUMBER_BYTES, "big")
 
 
 def token_of(text: str) -> bytes:
-    """Return a token as it was typed.
+    """Return the token of a typed text.
 
     Raises:
         DeviceError: `command`, where it is not hexadecimal.
@@ -38,13 +34,10 @@ def token_of(text: str) -> bytes:
 
 
 def number_of(token: bytes) -> int:
-    """Return the number of whom a token enrols.
-
-    Args:
-        token: as it was handed out.
+    """Return the number of the person that a token enrols.
 
     Raises:
-        DeviceError: `command`, where it is too short for one.
+        DeviceError: `command`, where the token is too short.
     """
     if len(token) < RANDOM_BYTES + NUMBER_BYTES:
         detail = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"

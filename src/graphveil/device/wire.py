@@ -2,9 +2,9 @@
 
     version 2 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
 
-The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key: made on the device, told to the
-collector with the token.  By it a report that is held back on its way is none of a later epoch.  The report id follows
-from the secret, the task and the epoch, so a report that is made anew is the same report.
+The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key, which the device makes and sends
+to the collector with the token.  So a delayed report cannot count in a later epoch.  The report id is derived from the
+secret, the task and the epoch, so a report that is made again is the same report.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Report:
     def is_by(self, key: bytes, epoch: int) -> bool:
         """Return whether the tag was made with an enrolment's key, for an epoch."""
         expected = _tag(_untagged(self.task, self.id, self.enrolment, self.body), epoch, key)
-        # In constant time: an answer that comes sooner for a wrong first byte would let a tag be guessed byte by byte.
+        # In constant time: otherwise the duration would let a tag be guessed byte by byte.
         return hmac.compare_digest(self.tag, expected)
 
     def epoch_by(self, key: bytes, epochs: Iterable[int]) -> int | None:
         """Return the first of some epochs for which the tag was made with an enrolment's key, None for none of them."""
-        # The body is hashed once: a wrong tag must not cost a body for every epoch that there was.
+        # The body is hashed once: a wrong tag must not cost the hash of a body for every epoch.
         untagged = hmac.new(key, _untagged(self.task, self.id, self.enrolment, self.body), "sha256")
         for epoch in epochs:
             tag = untagged.copy()
@@ -72,7 +72,7 @@ def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> R
 
 
 def enrolment_id(task: bytes, key: bytes) -> bytes:
-    """Return how an enrolment is named: 16 bytes of SHA-256(purpose | task | key)."""
+    """Return the name of an enrolment: 16 bytes of SHA-256(purpose | task | key)."""
     return hashlib.sha256(_ENROLMENT + task + key).digest()[:16]
 
 

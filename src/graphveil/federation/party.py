@@ -1,7 +1,7 @@
 """One party's run from its own folder: read the data, align, train, write what it may keep.
 
     holder   own-files folder -> ids to points -> rows that all have, in their order -> the mode's program
-    server   waits for everybody's count, then the mode's program
+    server   everybody's count of rows, then the mode's program
 
 `run_party` is what `graphveil federation serve` and `join` call; `program_of` is the same without a network.
 """
@@ -79,7 +79,7 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder that is not what was agreed, before anything is sent.
+    """Refuse a folder that does not match the agreement, before anything is sent.
 
     Args:
         graph: of the holder's folder. agreement: of all parties. name: the holder's.
@@ -103,24 +103,24 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
 
 
 def _kinds(columns: Sequence[Column]) -> str:
-    """Declared columns in one line of TOML: equal where they are the same ones."""
+    """Return declared columns as one line of TOML, for comparison."""
     return ", ".join(toml_lines(declared_columns(columns))) or "none"
 
 
 def largest_of(setting: Setting) -> int:
-    """Return the bytes of the largest message that can be honest: a row of every column for the most nodes."""
+    """Return the bytes of the largest honest message: a row of every column for the most nodes."""
     columns = sum(member.columns for member in setting.members)
     return max(_MIN_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.model.width))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished party has.
+    """The result of a finished party.
 
     Attributes:
         order: a holder's rows in the order that all share, int64 [n]; None at the server.
         head: the label holder's labels and predictions.
-        result: what the mode's program returned. transcript: the messages that this process sent and received.
+        result: of the mode's program. transcript: the messages that this process sent and received.
     """
 
     order: Tensor | None
@@ -130,7 +130,7 @@ class Outcome:
 
     @property
     def publisher(self) -> Publisher | GuessPublisher | None:
-        """Where a holder's rows left; None at the server."""
+        """The publisher of a holder's rows; None at the server."""
         result = self.result
         return result.publisher if isinstance(result, EmbeddingHolder | LinearHolder | GuessingHolder) else None
 
@@ -138,7 +138,7 @@ class Outcome:
 def holder_program(
     run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
-    """Align, then the mode's program.
+    """Align the ids, then run the mode's program.
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
@@ -170,7 +170,7 @@ def holder_program(
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count, then the mode's program.
+    """Wait for everybody's count of rows, then run the mode's program.
 
     Args:
         run: the server's run; its generator is seeded here, from the randomness.
@@ -209,17 +209,17 @@ def run_party(
     """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
-        agreement: of all parties. identity: this one's. folder: where its checkpoints are kept.
-        graph, ids: a holder's data. seed: of the label holder's split. patience: seconds that others are waited for.
-        note: called with a line about connections. progress: told after each round, with the epsilon spent.
-        record: called with each message that was sent or received.
+        agreement: of all parties. identity: this party's. folder: of its checkpoints.
+        graph, ids: a holder's data. seed: of the label holder's split. patience: seconds to wait for other parties.
+        note: called with a line about connections. progress: called after each round, with the epsilon spent.
+        record: called with each message that is sent or received.
 
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
     setting, name = agreement.setting, identity.name
     me = agreement.party(name)
-    # Said here, where the wrong folder is; each peer would only say that it does not know this certificate.
+    # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
     if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
         raise DataError(
             f"the certificate of {name} is not the one in the agreement",
@@ -227,7 +227,7 @@ def run_party(
             remedy="use the folder with the agreed certificate, or make a new agreement",
         )
     if graph is not None:
-        # Before a connection is opened: what is wrong with this party's own files is nobody else's to hear.
+        # Before a connection is opened: no other party should hear what is wrong with this party's files.
         require_agreed(graph, agreement, name)
     randomness = SecureRandomness()
 

@@ -123,7 +123,7 @@ def test_frames_of_others_are_refused_and_of_other_sessions_dropped() -> None:
     here, there = a.open_stream(), b.open_stream()
     (data,) = due(a, here)
     frame = parse(data)
-    for change in ({"agreement": b"x" * 32}, {"sender": 2}, {"receiver": 3}):
+    for change in ({"agreement_hash": b"x" * 32}, {"sender": 2}, {"receiver": 3}):
         with pytest.raises(WireError, match="another run or of other parties"):
             b.arrived(replace(frame, **change).to_bytes(), there)  # type: ignore[arg-type]
     assert b.arrived(replace(frame, session=b"z" * 16).to_bytes(), there) is None

@@ -31,7 +31,7 @@ QUIET = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 
 
 def frames(kind: str, body: torch.Tensor, number: int = 1) -> list[Frame]:
-    return list(frames_of(kind, body, agreement=AGREEMENT, session=SESSION, sender=0, receiver=1, number=number))
+    return list(frames_of(kind, body, agreement_hash=AGREEMENT, session=SESSION, sender=0, receiver=1, number=number))
 
 
 def sealed(header_and_body: bytes) -> bytes:
@@ -132,7 +132,7 @@ def test_frames_and_messages_that_are_too_large_are_refused() -> None:
     parse(Frame(ACK, AGREEMENT, SESSION, 0, 1, number=3).to_bytes())
     for wrong in ({"type": CONTROL, "body": bytes(5000)}, {"type": ACK, "number": 3, "part": 1, "parts": 2}):
         with pytest.raises(WireError):
-            parse(Frame(agreement=AGREEMENT, session=SESSION, sender=0, receiver=1, **wrong).to_bytes())  # type: ignore[arg-type]
+            parse(Frame(agreement_hash=AGREEMENT, session=SESSION, sender=0, receiver=1, **wrong).to_bytes())  # type: ignore[arg-type]
 
 
 def test_parts_out_of_order_or_of_another_message_are_refused() -> None:

@@ -1,5 +1,4 @@
-"""Which coordinates a person reports: assigned by a public hash, so that nobody who forges reports chooses where they
-weigh.
+"""The coordinates that a person reports: assigned by a public hash, so that forgers cannot choose theirs.
 
     words = SHA-256(purpose | task hash (32) | nonce (16) | person (8) | 0, 1, 2, ... (4)), four words each
 
@@ -19,7 +18,7 @@ def assigned(task: bytes, nonce: bytes, person: int, dimension: int, size: int) 
     """Return `size` of the numbers 0 .. dimension - 1, ascending.
 
     Args:
-        task: its hash. nonce: 16 bytes of the opening at which the person had enrolled.
+        task: its hash. nonce: 16 bytes of the first opening after the person enrolled.
         person: their number. dimension, size: d and m, 1 <= m <= d.
     """
     if size == dimension:

@@ -1,10 +1,10 @@
 """One form for all spellings of an id that people take for the same, so that nobody stands twice in a list of people.
 
-    form(id)   NFKC, then until nothing changes: full case folding, what nobody sees out, NFKC
+    form(id)   NFKC, then until nothing changes: full case folding, removal of invisible characters, NFKC
 
-Both ends of a link would report it where two ids are one person's: "anna b" and "anna  b", an e with its accent apart.
-Two clients agree because of Unicode's stability policy: of characters that one version assigns, every later version
-makes the same form. Characters that `VERSION` does not assign are refused.
+Where two ids are one person's, as "anna b" and "anna  b" or two encodings of an accent, both ends of a link would
+report it. Clients agree by Unicode's stability policy: every later version gives assigned characters the same form.
+Characters that `VERSION` does not assign are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from graphveil.device.errors import DeviceError
 
-#: Of Unicode: what the oldest Python that runs this knows. Characters that later versions assigned stand in `_LATER`.
+#: Of Unicode: the version of the oldest supported Python. Characters of later versions are in `_LATER`.
 VERSION = "14.0.0"
 #: White space, controls, default ignorables (DerivedCoreProperties.txt), marks of annotation, a blank of Braille.
 _UNSEEN = re.compile(
@@ -25,7 +25,7 @@ _UNSEEN = re.compile(
 )
 _UNSEEN_ASCII = dict.fromkeys((*range(33), 127))
 _BUT_LINES = {code: None for code in _UNSEEN_ASCII if code != ord("\n")}
-#: Assigned from 15.0 to 17.0, so that every Python refuses what the oldest one does not know.
+#: Assigned from 15.0 to 17.0: every Python refuses what the oldest does not know.
 _LATER = re.compile(
     "[\u0897\u088f\u0c5c\u0cdc\u0cf3\u0ece\u1acf-\u1aeb\u1b4e\u1b4f\u1b7f\u1c89\u1c8a\u20c1\u2427-\u2429\u2b96"
     "\u2ffc-\u2fff\u31e4-\u31ef\ua7cb-\ua7cf\ua7d2\ua7d4\ua7da-\ua7f1\ufbc3-\ufbd2\ufd90\ufd91\ufdc8-\ufdce"
@@ -46,7 +46,7 @@ def canonical_id(id: str) -> str:
     """Return the one form of an id; two ids of one form are one person's.
 
     Raises:
-        DeviceError: `bad-ids`, a character that Unicode 14.0 does not assign, or nothing that anybody sees.
+        DeviceError: `bad-ids`, a character that Unicode 14.0 does not assign, or no visible character.
     """
     form = id.lower().translate(_UNSEEN_ASCII) if id.isascii() else _folded(id)
     if not form:
@@ -55,7 +55,7 @@ def canonical_id(id: str) -> str:
 
 
 def known_as(id: str) -> str:
-    """Return the one form of an id, or the id itself where it has none: what a table of people's ids goes by."""
+    """Return the one form of an id, or the id itself where it has none, as the key of a table of people."""
     try:
         return canonical_id(id)
     except DeviceError:
@@ -76,12 +76,12 @@ def require_distinct(ids: Sequence[str]) -> None:
 
 
 def one_id(first: str, second: str) -> str:
-    """Tell that two ids are one person's."""
+    """Return in words that two ids are one person's."""
     return f"{spelled_id(first)} and {spelled_id(second)} are one id to people"
 
 
 def spelled_id(id: str) -> str:
-    """Return an id so that whoever reads it sees every letter of it, the second of two spaces too."""
+    """Return an id in a spelling that shows every character, even the second of two spaces."""
     return ascii(id).replace("  ", r" \x20")
 
 
@@ -103,7 +103,7 @@ def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) ->
 
 def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
     text = "\n".join(ids)
-    # Of a million ids in ASCII all at once.
+    # A fast path for a million ids in ASCII.
     if text.isascii() and text.count("\n") == len(ids) - 1:
         forms = text.lower().translate(_BUT_LINES).split("\n")
         if all(forms):
@@ -114,7 +114,7 @@ def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
 def _folded(id: str) -> str:
     _require_assigned(id)
     form, before = unicodedata.normalize("NFKC", id), None
-    # Again: what was taken out may have kept a letter and its accent apart.
+    # Repeatedly: a removed character may have separated a letter from its accent.
     while form != before:
         before, form = form, unicodedata.normalize("NFKC", _UNSEEN.sub("", form.casefold()))
     return form

@@ -1,7 +1,7 @@
 """People of a task: the ids that their numbers stand for, in the list whose hash the task holds.
 
-Where links are asked, numbers say who of two people reports theirs. An organiser who dealt tokens wrongly, one number
-to everybody, would be told each link twice. Nobody but the person can see that.
+Where links are asked, numbers decide which of two people reports their link. An organiser who deals tokens wrongly,
+such as one number to everybody, would learn each link twice. Only the person can notice that.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from graphveil.device.task import Task
 
 
 def asks_about_links(task: Task) -> bool:
-    """Return whether it matters who of two people reports their link."""
+    """Return whether it matters which of two people reports their link."""
     return any(isinstance(field, Links | Degree) for field in task.fields)
 
 
 def ids_hash(ids: Iterable[str]) -> str:
-    """Return the hash by which a task knows who may take part, and in which order: of an array in canonical JSON.
+    """Return the hash of a task's ordered ids, an array in canonical JSON.
 
     Raises:
         DeviceError: `not-canonical`, an id that is not Unicode.
@@ -41,21 +41,21 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     """Return the ids of a task's people, in the order of their numbers.
 
     Args:
-        task: holds their hash. data: as the collector told them, a line of JSON each.
+        task: holds their hash. data: from the collector, a line of JSON each.
 
     Raises:
         DeviceError: `bad-ids`, where they are not those of the task, not as many as its people, or two of them are one
-        person's.
+            person's.
     """
     try:
         ids = json.loads(f"[{data.decode()[:-1]}]".replace("\n", ","))
         is_right = all(isinstance(id, str) for id in ids) and ids_hash(ids) == task.ids
     except (ValueError, RecursionError, DeviceError):
         ids, is_right = [], False
-    # Without the length a list could hold everybody twice, and as many names of nobody.
+    # Without the length, the list could be padded with further ids.
     if not is_right or len(ids) != task.people:
         raise DeviceError("bad-ids", "the list is not that of the task")
-    # Somebody with a number below yours and one above: both of you would report your link.
+    # A person with one number below yours and one above: both of you would report your link.
     require_distinct(ids)
     return tuple(ids)
 

@@ -1,4 +1,4 @@
-"""Where one person stands in a task: all of it is public."""
+"""A person of a task, by public facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Person:
 
     Args:
         task: its hash, 32 bytes. people: how many there are. number: the person's, 0 .. people - 1.
-        nonce: 16 bytes, of the opening at which the person had enrolled.
+        nonce: 16 bytes, of the first opening after the person enrolled.
     """
 
     task: bytes

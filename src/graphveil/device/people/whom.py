@@ -1,4 +1,4 @@
-"""Whom a device answers for, which the person at the terminal has to say, or to agree to."""
+"""The person for whom a device answers, as the person at the terminal states or confirms."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed
             they are asked at a terminal. agreed_id: the id that they agreed to before.
 
     Raises:
-        DeviceError: `command`, where nobody can be asked, or an id is said that is not needed; `enrolment`, another
-        person; `bad-ids`, ids that are not the task's.
+        DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;
+            `bad-ids`, ids that are not the task's.
     """
     if not asks_about_links(task):
         if claimed_id is not None:

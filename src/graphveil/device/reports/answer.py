@@ -1,7 +1,7 @@
-"""What a device says: a body of one flag and one answer for each field, and the names of what it costs.
+"""A device's answer: a body with a flag and an answer for each field, and the names of its paid parts.
 
-A field that is not answered is a flag of 0 and zeros, so every body of a task has the same length.  That somebody
-does not answer a field is not hidden.
+An unanswered field is a flag of 0 and zeros, so all bodies of a task have the same length.  It is not hidden that
+somebody leaves a field out.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from graphveil.device.reports.bits import Bits, packed, unpacked
 from graphveil.device.reports.noise import NAME, NOISE, blocks, derived
 from graphveil.device.task import Field, Task
 
-#: Sums of epsilons are counted in these.
+#: Epsilons are counted in billionths.
 NANO = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A body, and what it costs.
+    """A body and the names of its parts.
 
     Args:
-        body: what is sent. names: of every part with its value, by field; they tell nothing without the secret.
+        body: what is sent. names: of every part with its value, by field; without the secret they reveal nothing.
     """
 
     body: bytes
@@ -38,9 +38,9 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     """Return what a device sends of a person's values; the one place that reads them.
 
     Args:
-        task: what is asked. person: who answers.
-        values: by kind of field ("features", "label", "links"; "degree" reads the links as well); what is missing is
-        not answered.
+        task: of the collection. person: who answers.
+        values: by kind of field ("features", "label", "links"; "degree" reads the links too); fields without a value
+            are not answered.
         secret: the device's, 32 bytes.
 
     Raises:
@@ -49,7 +49,7 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     unknown = set(values) - {_read_of(field) for field in task.fields}
     if unknown:
         raise DeviceError("bad-value", f"the task does not ask for {', '.join(sorted(unknown))}")
-    # All before the first draw: a value that is refused leaves nothing half made.
+    # All values before the first draw: a refused value leaves nothing half done.
     opened = [_opened(field, values, person) for field in task.fields]
     body, names = [], {}
     for place, (field, value) in enumerate(zip(task.fields, opened, strict=True)):
@@ -58,7 +58,7 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
             body.append(np.zeros(field.width, np.uint8))
             continue
         body.append(field.draw(value, derived(secret, NOISE, task.hash, place), person))
-        # Under a key of its own: names are kept in the clear and must tell nothing of the noise.
+        # Under a key of its own: names are stored in the clear and must reveal nothing of the noise.
         rows = blocks(derived(secret, NAME, task.hash, place), *zip(*field.parts(value), strict=True))
         names[place] = tuple(row.tobytes()[:8].hex() for row in rows)
     return Answer(packed(np.concatenate(body)), names)
@@ -68,7 +68,7 @@ def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
     """Return what an answer costs, in billionths of epsilon, rounded up for each field.
 
     Args:
-        task: what is asked. response: the answer. seen: names that were paid for, by field.
+        task: of the collection. response: the answer. seen: names that were paid for, by field.
     """
     total = 0
     for place, names in response.names.items():
@@ -83,10 +83,10 @@ def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     """Return the answer of each field as bits, None where it was not answered.
 
     Args:
-        task: what was asked. person: who answered. body: what was sent.
+        task: of the collection. person: who answered. body: what was sent.
 
     Raises:
-        DeviceError: `wrong-length`, `filling` or `impossible`: no device that keeps to the standard sends it.
+        DeviceError: `wrong-length`, `filling` or `impossible`: no conforming device sends such a body.
     """
     bits, at, field_answers = unpacked(body, task.bits), 0, []
     for field in task.fields:
@@ -106,5 +106,5 @@ def _opened(field: Field, values: Mapping[str, object], person: Person) -> Any:
 
 
 def _read_of(field: Field) -> str:
-    """Which value a field is made of."""
+    """Return the kind of value that a field reads."""
     return "links" if field.kind == "degree" else field.kind

@@ -47,7 +47,7 @@ class Degree:
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Degree:
-        """Return the field that a task tells of, for so many people."""
+        """Return the field of a task's facts, for so many people."""
         mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         digits = texts(facts, "digits")
         if len(digits) > 60:
@@ -60,7 +60,7 @@ class Degree:
         return cls(mode, epsilon, each, overflow, lowest, highest)
 
     def require_kept(self) -> None:
-        """Refuse digits with which more than the epsilon that is named is lost."""
+        """Refuse digits that lose more than the stated epsilon."""
         if not digits_keep(self.digits, self.overflow, self.epsilon):
             raise DeviceError("epsilon", "the digits of the degree lose more than its epsilon")
 
@@ -78,7 +78,7 @@ class Degree:
         return int(opened_list(value, self.mode, person).sum())
 
     def parts(self, opened: int) -> list[tuple[int, int]]:
-        """Return what is paid for."""
+        """Return the paid parts."""
         return [(opened, 0)]
 
     def draw(self, opened: int, key: bytes, person: Person) -> Bits:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-#: 2^64, the number of words that a draw may meet; 2^256 for a digit of a degree.
+#: 2^64, the number of words; 2^256 for a digit of a degree.
 WORD, DIGIT = 1 << 64, 1 << 256
-#: The largest epsilon that a threshold of 64 bits can be told from: e^44 < 2^64.
+#: The largest epsilon that thresholds of 64 bits can represent: e^44 < 2^64.
 LARGEST = 44
 _TERMS = 320
 
@@ -35,8 +35,8 @@ def keeps(likely: int, rare: int, epsilon: Fraction) -> bool:
     """Return whether likely / rare <= e^epsilon, for certain.
 
     Args:
-        likely: how many outcomes say one thing under one value. rare: how many say it under another.
-        epsilon: what may be lost; above 44 it counts as 44.
+        likely: how many outcomes give an answer under one value. rare: how many give it under another.
+        epsilon: the bound; above 44 it counts as 44.
     """
     if rare <= 0:
         return False

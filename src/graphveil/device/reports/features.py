@@ -1,5 +1,4 @@
-"""A vector of declared numbers, some coordinates of which are told as one private bit each (multi-bit; 1-bit where
-all are).
+"""A vector of declared numbers: some coordinates are reported as a private bit each (multi-bit; 1-bit where all are).
 
     step     rint((v - low) / (high - low) * 2^32), half to even          in binary64; 0 .. 2^32
     answer   1 if word < T + (2^64 - 2 T) step / 2^32, rounded down, else 0
@@ -30,7 +29,7 @@ STEPS = 1 << 32
 
 @dataclass(frozen=True)
 class Features:
-    """d numbers of [low, high], of which m are asked.
+    """d numbers of [low, high], of which m are reported.
 
     Args:
         names: of the d columns. low, high: the declared range. epsilon: of the whole vector, for one value of it.
@@ -49,14 +48,14 @@ class Features:
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Features:
-        """Return the field that a task tells of; see `reading` for what is refused."""
+        """Return the field of a task's facts; see `reading` for what is refused."""
         names = named(facts, "names")
         low, high = real(facts, "low"), real(facts, "high")
         sampled = whole(facts, "sampled", 1, len(names))
         return cls(names, low, high, number(facts, "epsilon"), sampled, whole(facts, "threshold", 1, WORD // 2))
 
     def require_kept(self) -> None:
-        """Refuse thresholds that lose more than the epsilon that is named, or a range that is none."""
+        """Refuse thresholds that lose more than the stated epsilon, or a range that is none."""
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise DeviceError("bad-task", "a range that is none")
         if not keeps(WORD - self.threshold, self.threshold, self.epsilon / self.sampled):
@@ -68,31 +67,31 @@ class Features:
         return self.sampled
 
     def opened(self, value: object, person: Person) -> list[tuple[int, int]]:
-        """Return (step, coordinate) of each coordinate that is asked.
+        """Return (step, coordinate) of each assigned coordinate.
 
         Args:
             value: d numbers in order, or a mapping of all d names to them.
             person: whose they are.
 
         Raises:
-            DeviceError: `bad-value`; all d numbers are checked, whichever are asked.
+            DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
         """
         steps = [self._step(entry, name) for name, entry in zip(self.names, self._in_order(value), strict=True)]
         return [(steps[column], column) for column in self.coordinates(person)]
 
     def coordinates(self, person: Person) -> list[int]:
-        """Return the coordinates that a person is asked for, ascending."""
+        """Return the coordinates that are assigned to a person, ascending."""
         return assigned(person.task, person.nonce, person.number, len(self.names), self.sampled)
 
     def parts(self, opened: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return what is paid for, a share of epsilon each: every coordinate with its value."""
+        """Return the paid parts, each at a share of epsilon: every coordinate with its value."""
         return list(opened)
 
     def draw(self, opened: Sequence[tuple[int, int]], key: bytes, person: Person) -> Bits:
         """Return the answers, uint8 [m].
 
         Args:
-            opened: what `opened` gave. key: of the field's noise. person: whose they are.
+            opened: from `opened`. key: of the field's noise. person: whose they are.
         """
         steps, columns = (np.array(part, np.uint64) for part in zip(*opened, strict=True))
         answers: Bits = (words(key, steps, columns) < self.thresholds(steps)).astype(np.uint8)
@@ -123,7 +122,7 @@ class Features:
         try:
             at = float(value)
         except OverflowError:
-            # The nearest binary64 number of a whole number that is larger than all of them.
+            # A whole number beyond the largest binary64 number.
             at = math.inf if value > 0 else -math.inf
         if not self.low <= at <= self.high:  # NaN as well
             raise DeviceError("bad-value", f"{name} is {at}, not from {self.low} to {self.high}")

@@ -37,14 +37,14 @@ class Label:
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Label:
-        """Return the field that a task tells of."""
+        """Return the field of a task's facts."""
         classes = named(facts, "classes")
         if len(classes) < 2:
             raise DeviceError("bad-task", "a single class")
         return cls(classes, number(facts, "epsilon"), whole(facts, "share", 1, WORD // len(classes)))
 
     def require_kept(self) -> None:
-        """Refuse a share with which more than the epsilon that is named is lost."""
+        """Refuse a share that loses more than the stated epsilon."""
         if not keeps(WORD - (len(self.classes) - 1) * self.share, self.share, self.epsilon):
             raise DeviceError("epsilon", "the share of the label loses more than its epsilon")
 
@@ -64,7 +64,7 @@ class Label:
         return self.classes.index(value)
 
     def parts(self, opened: int) -> list[tuple[int, int]]:
-        """Return what is paid for."""
+        """Return the paid parts."""
         return [(opened, 0)]
 
     def draw(self, opened: int, key: bytes, person: Person) -> Bits:

@@ -1,4 +1,4 @@
-"""What anybody can learn from reports, by the numbers of a task alone: its words are whatever its organiser wrote."""
+"""What anybody can learn from reports, computed from a task's numbers and not from its organiser's words."""
 
 from __future__ import annotations
 
@@ -14,19 +14,15 @@ from graphveil.device.reports.label import Label
 from graphveil.device.reports.links import Links
 from graphveil.device.task import Field, Task
 
-#: Modes in which the reports of both ends may tell of a link: of friends, each names the other, also where lists hold
-#: what begins at their person.
+#: Modes in which both ends may report a link: friends name each other, even where a list holds only links that begin at
+#: its person.
 TWICE: Final = frozenset({"both", "directed"})
-#: Above this epsilon the factor, from 485 million on, would tell nobody anything, and words do.
+#: Above this epsilon the factor, from 485 million on, is put into words.
 _TOLD: Final = 20
 
 
 def learned(task: Task) -> Iterator[str]:
-    """Tell how sure anybody can become about what a task asks, a line each.
-
-    Args:
-        task: that was checked, so that its thresholds keep its epsilons.
-    """
+    """Describe how sure anybody can become about each field of a checked task, line by line."""
     for field in task.fields:
         if isinstance(field, Features | Label):
             yield f"{'your numbers' if isinstance(field, Features) else 'which one you are'}: {_sure(field.epsilon)}"
@@ -37,19 +33,15 @@ def learned(task: Task) -> Iterator[str]:
 
 
 def about_one_link(fields: Sequence[Field]) -> Fraction:
-    """Return what all reports together lose about one link: list and number leave in one report and add up.
-
-    Args:
-        fields: of a task.
-    """
+    """Return the epsilon of one link over all reports: list and number leave in one report and add up."""
     return sum((field.epsilon * (2 if field.mode in TWICE else 1) for field in _about_links(fields)), Fraction(0))
 
 
 def odds(epsilon: Fraction) -> str:
-    """Tell how far anybody's odds can rise: by e^epsilon in four digits, rounded up, as "at most" must hold.
+    """Return in words how far anybody's odds can rise: e^epsilon in four digits, rounded up to hold as "at most".
 
     Args:
-        epsilon: of all that is told, without a cap; a large one is told in words.
+        epsilon: of everything reported, without a cap; a large one is put into words.
     """
     if epsilon > _TOLD:
         return "odds up to practical certainty"
@@ -60,7 +52,7 @@ def odds(epsilon: Fraction) -> str:
 
 
 def decimal(epsilon: Fraction) -> str:
-    """Return an epsilon of a task, which is a decimal of nine digits at most, as it is."""
+    """Return a task's epsilon exactly, as a decimal of at most nine digits after the point."""
     whole, billionths = divmod(int(epsilon * NANO), NANO)
     return f"{whole}.{billionths:09}".rstrip("0").rstrip(".")
 

@@ -47,12 +47,12 @@ class Links:
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Links:
-        """Return the field that a task tells of, for so many people."""
+        """Return the field of a task's facts, for so many people."""
         mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         return cls(people, mode, epsilon, whole(facts, "threshold", 1, WORD // 2))
 
     def require_kept(self) -> None:
-        """Refuse a threshold with which more than the epsilon that is named is lost."""
+        """Refuse a threshold that loses more than the stated epsilon."""
         if not keeps(WORD - self.threshold, self.threshold, self.epsilon):
             raise DeviceError("epsilon", "the threshold of the links loses more than their epsilon")
 
@@ -70,7 +70,7 @@ class Links:
         return opened_list(value, self.mode, person)
 
     def parts(self, opened: Bits) -> list[tuple[int, int]]:
-        """Return what is paid for: the whole list, known by the first 8 bytes of its SHA-256."""
+        """Return the paid parts: the whole list, identified by the first 8 bytes of its SHA-256."""
         digest = hashlib.sha256(np.packbits(opened).tobytes()).digest()
         return [(int.from_bytes(digest[:8], "big"), 0)]
 

@@ -1,10 +1,10 @@
-"""Permanent noise: words that follow from a device's secret, the task, the field, the part and its value.
+"""Permanent noise: words derived from a device's secret, the task, the field, the part and its value.
 
     key   = HKDF-SHA256(secret, no salt, info = purpose | task hash (32) | number (4))
     block = AES-256(key, value (8) | part (8))                    big-endian; the keystream of AES-CTR from that counter
     word  = the first 8 bytes of a block, big-endian
 
-An equal value is answered alike for ever, and two values of a part share no noise.  Source of HKDF: RFC 5869.
+An equal value always gets the same answer, and two values of a part share no noise.  Source of HKDF: RFC 5869.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Numbers = Sequence[int] | npt.NDArray[np.integer]
 
 
 def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
-    """Return a 32-byte key that tells nothing of the secret or of other keys.
+    """Return a 32-byte key that reveals nothing of the secret or of other keys.
 
     Args:
         secret: 32 bytes of the operating system's randomness.
@@ -43,10 +43,10 @@ def blocks(key: bytes, values: Numbers, parts: Numbers) -> npt.NDArray[np.uint8]
     Args:
         key: of the field. values, parts: whole numbers [n] below 2^64.
     """
-    # Written into place: numpy's own joins would turn the bytes to the processor's order.
+    # Written in place: numpy's own joins would change the bytes to the processor's order.
     counters = np.empty((len(values), 2), ">u8")
     counters[:, 0], counters[:, 1] = values, parts
-    # A counter each, and no chaining: which words are asked for together changes none of them.
+    # A counter for each word, without chaining: no word depends on which others are drawn with it.
     drawn = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters.tobytes())
     return np.frombuffer(drawn, np.uint8).reshape(-1, 16)
 

@@ -10,7 +10,7 @@ def write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, for its owner alone.
 
     Args:
-        path: of the file; what was there is replaced. data: its bytes.
+        path: of the file, which is replaced if it exists. data: its bytes.
     """
     new = path.with_suffix(".new")
     new.touch(mode=0o600)
@@ -23,7 +23,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk: a new file, or a replaced one, is there for good from then on."""
+    """Wait until the names in a folder are on disk, so that new and replaced files survive a crash."""
     place = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(place)

@@ -1,12 +1,12 @@
-"""What a device keeps in a folder of its own: the secret, the tasks that it is enrolled in, the ledger, the limit.
+"""A device's own folder: the secret, the tasks that it is enrolled in, the ledger, the limit.
 
-    secret          32 bytes, or where they are in the platform's key store (see `keystore`)
+    secret          32 bytes, or their entry in the platform's key store (see `keystore`)
                                                 made once; whoever reads it can undo the noise of every report
     ledger.jsonl, ledger.seal                   see `ledger`
     limit           epsilon over all tasks, a decimal or none; or default, see `ledger.Limit`
-    HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
+    HASH/task.json  the signed task             HASH/enrolled.json  the enrolment in it
 
-The folder is its owner's alone (0700), its files too (0600).
+Only its owner can open the folder (0700) and its files (0600).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Enrolment:
 
     Args:
         url: of the collector. key: of the tags, hexadecimal. number, joined: the person's, None until the collector
-        has told them. id: the person's, as they said that it is; None where links are not asked.
+            has confirmed them. id: which the person has confirmed; None where links are not asked.
     """
 
     url: str
@@ -62,33 +62,33 @@ class Home:
             is_open = folder.stat().st_mode & 0o077
         except OSError as error:
             raise DeviceError("enrolment", f"the folder {folder} cannot be used ({error.strerror})", _OTHER) from error
-        # Others may have read the secret: whoever opened the folder should know.
+        # Others may have read the secret, which the owner should know.
         if is_open:
             detail = f"others on this machine may open the folder {folder}, which holds your secret"
             raise DeviceError("enrolment", detail, f"Close it with chmod 700 {folder}, or name another --folder.")
 
     def secret(self) -> bytes:
-        """Return the secret, made and kept for good before anybody uses it.
+        """Return the secret; at first use it is made and stored.
 
         Raises:
-            DeviceError: `ledger`, where it is gone and reports were made with it, or the ledger is; `keystore`, where
-            the key store does not keep it, or not tell it.
+            DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the key
+                store does not keep the secret or does not return it.
         """
         secret = self._secret_or_entry()
         return secret if isinstance(secret, bytes) else secret.secret()
 
     @property
     def place(self) -> str:
-        """Where the secret is, in words."""
+        """Where the secret is kept, in words."""
         secret = self._secret_or_entry()
         return f"the file {self._folder / 'secret'}" if isinstance(secret, bytes) else f"the key store {secret.store}"
 
     def _secret_or_entry(self) -> bytes | keystore.KeystoreEntry:
-        """The secret, or where it is; made where there was none."""
+        """Return the secret or its entry in the key store; make it where there is none."""
         path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
         with ledger.alone():
-            # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
-            # Whoever is enrolled had a secret, though the ledger is gone with it: collectors know their key still.
+            # With fresh noise or forgotten prices, the same values could be reported again uncounted. An enrolment
+            # shows that there was a secret, even if the ledger is gone too: collectors still know its key.
             lost_secret = not path.exists() and (ledger.booked() or self.tasks())
             lost_ledger = path.exists() and not ledger.is_whole
             if lost_secret or lost_ledger:
@@ -97,11 +97,11 @@ class Home:
                 )
             if not path.exists():
                 ledger.begin()
-                # Said before there is a secret: from then on a file that is missing is a limit that was lost.
+                # Written before the secret: from then on a missing file is a lost limit.
                 if not limit.exists():
                     write(limit, b"default")
                 secret = os.urandom(SECRET_BYTES)
-                # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
+                # This file is last: after a crash in between, the store's secret is never used.
                 entry = keystore.keep(secret)
                 write(path, secret if entry is None else entry.to_bytes())
         data = path.read_bytes()
@@ -114,12 +114,12 @@ class Home:
             decimal: a new one, "none" or "default".
 
         Raises:
-            DeviceError: `ledger`, where it cannot be read, or is gone; `command`, where the new one is none.
+            DeviceError: `ledger`, where the limit cannot be read or is gone; `command`, where the new one is invalid.
         """
         path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
             self._keep_limit(decimal)
-        # Asked first: whoever makes the secret meanwhile has written the limit before.
+        # Checked first: a process that makes the secret meanwhile has written the limit before it.
         is_begun = secret.exists()
         if not path.exists():
             if is_begun:
@@ -141,7 +141,7 @@ class Home:
                 number({"limit": decimal}, "limit")
         except DeviceError as error:
             raise DeviceError("command", error.detail, f"Write a limit as one of these: {_LIMITS}.") from error
-        # Alone: who begins the folder at the same time must not write over it that there is none.
+        # Alone: a process that begins the folder at the same time must not overwrite it with the default.
         with DeviceLedger(self._ledger).alone():
             write(self._folder / "limit", decimal.encode())
 
@@ -150,7 +150,7 @@ class Home:
         return DeviceLedger(self._ledger, self.limit())
 
     def tasks(self) -> dict[str, Enrolment]:
-        """Return the tasks that the device is enrolled in, by their hashes; those not told a number included."""
+        """Return all enrolments by the hashes of their tasks, including unconfirmed ones."""
         files = sorted(self._folder.glob("*/enrolled.json"))
         try:
             return {path.parent.name: Enrolment(**json.loads(path.read_bytes())) for path in files}
@@ -159,24 +159,20 @@ class Home:
             raise DeviceError("enrolment", detail, _RESTORE) from error
 
     def keep(self, task: Task, enrolment: Enrolment) -> None:
-        """Write down a task, and who the person is to it.
-
-        Args:
-            task: its signed bytes are kept. enrolment: replaces what was there.
-        """
+        """Store a task's signed bytes and the enrolment in it, which replaces an older one."""
         folder = self._folder / task.hash.hex()
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Before the token is spent for the key in it: without its folder's name the file would be gone after a crash.
+        # Before the token is spent for the enrolment's key: a crash must not lose the folder's name.
         sync_folder(self._folder)
-        # The signed bytes and not their facts: they are checked anew each time, so a file that was changed is refused.
+        # The signed bytes and not the facts: they are checked each time, so a changed file is refused.
         write(folder / "task.json", task.data)
         write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
-        """Return a task, where its collector is, and who the person is to it.
+        """Return a task with its enrolment and the device's keys.
 
         Args:
-            digest: its hash, or the beginning of it; may be left out where there is one task.
+            digest: its hash, or the beginning of it; None where there is only one task.
 
         Raises:
             DeviceError: `enrolment`, where there is none or more than one.
@@ -195,7 +191,7 @@ class Home:
 
 
 def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
-    """Why no single task is meant."""
+    """Return the refusal of a digest that names no single task."""
     if not tasks:
         join = "Join one with the command enrol: address, token, --task HASH."
         return DeviceError("enrolment", "this device takes part in no collection yet", join)

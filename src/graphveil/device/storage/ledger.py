@@ -1,13 +1,13 @@
-"""What a device has said and spent: one line for each report, on disk before any byte of it leaves.
+"""The ledger of a device: one line for each report, on disk before any byte of the report leaves.
 
     {"task", "organiser", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
 
-A line that was cut by a crash was never sent, and is left out.  One process writes at a time.
+A line that a crash cut off was never sent, and is ignored.  One process writes at a time.
 
-Beside it lies a seal, how many bytes were booked and their SHA-256: a ledger that is shorter than that, or another one,
-is refused, since whatever it has forgotten would be told and not be counted.  The seal is written second: after a crash
-between the two the ledger is a line ahead, and is sealed before the report of that line leaves.  Copies of both that
-are put back together cannot be told from the present ones.
+Beside it lies a seal, the number of booked bytes and their SHA-256: a ledger that is shorter or different is refused,
+since the device would repeat what it has forgotten without counting it.  The seal is written second: after a crash
+between the two the ledger is a line ahead, and is sealed before the report of that line leaves.  Old copies of both
+that are restored together cannot be distinguished from the present files.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from graphveil.device.reports.answer import NANO, Answer
 from graphveil.device.storage.durable import sync_folder, write
 from graphveil.device.task import Task
 
-#: Epsilon that all reports may cost, None for any. By default one task of each organiser is answered: whoever signs a
-#: task twice, with another nonce, is told nothing twice.
+#: The epsilon that all reports may cost, None for no limit. By default the device answers one task of each organiser: a
+#: task that is signed twice, with another nonce, gets no second answer.
 Limit: TypeAlias = Fraction | Literal["default"] | None
 
 
 @dataclass(frozen=True)
 class Booked:
-    """One report that was paid for.
+    """One booked report.
 
     Args:
         task: its hash, hexadecimal. organiser: the key that signed it, hexadecimal. epoch: of the opening.
-        nonce, body: hexadecimal. names: of what was paid for, by field. nano: what it cost, in billionths of epsilon.
+        nonce, body: hexadecimal. names: of the paid parts, by field. nano: the price, in billionths of epsilon.
     """
 
     task: str
@@ -72,14 +72,13 @@ class DeviceLedger:
             yield
 
     def booked(self, task: bytes | None = None) -> list[Booked]:
-        """Return what was booked, in its order, of one task or of all.
+        """Return the booked reports of one task or of all, in order.
 
         Raises:
-            DeviceError: `ledger`, where a line that is not the last cannot be read, or lines that were booked are gone
-            or changed.
+            DeviceError: `ledger`, where a line but the last cannot be read, or booked lines are gone or changed.
         """
         lines = self._sealed().split(b"\n")
-        # The last part is empty, or what a crash left of a line: it was not sent, because the line was not done.
+        # The last part is empty, or an incomplete line that a crash left: its report was never sent.
         try:
             every = [Booked(**json.loads(line)) for line in lines[:-1]]
         except (ValueError, TypeError) as error:
@@ -87,7 +86,7 @@ class DeviceLedger:
         return [entry for entry in every if task is None or entry.task == task.hex()]
 
     def seen(self, task: bytes) -> dict[int, set[str]]:
-        """Return the names that were paid for, by field of a task."""
+        """Return the names of the paid parts of a task, by field."""
         paid_names: dict[int, set[str]] = {}
         for entry in self.booked(task):
             for field, names in entry.names.items():
@@ -96,14 +95,14 @@ class DeviceLedger:
 
     @property
     def spent(self) -> Fraction:
-        """Epsilon, over all tasks."""
+        """The epsilon of all tasks together."""
         return Fraction(sum(entry.nano for entry in self.booked()), NANO)
 
     def require_limit(self, task: Task, nano: int = 0) -> None:
-        """Refuse what the limit does not pay for.
+        """Refuse a report that the limit does not pay for.
 
         Args:
-            task: which a report would answer. nano: what it would cost, in billionths of epsilon.
+            task: which the report would answer. nano: its price, in billionths of epsilon.
 
         Raises:
             DeviceError: `cap`.
@@ -124,10 +123,10 @@ class DeviceLedger:
             )
 
     def book(self, task: Task, epoch: int, nonce: bytes, response: Answer, nano: int) -> None:
-        """Write down a report and what it costs, for good.
+        """Write a report and its price to disk.
 
         Args:
-            task: what it answers. epoch, nonce: of the opening. response: what will be sent. nano: what it costs.
+            task: which it answers. epoch, nonce: of the opening. response: what will be sent. nano: its price.
 
         Raises:
             DeviceError: `cap`, where the limit does not pay for it; nothing is written.
@@ -137,7 +136,7 @@ class DeviceLedger:
         body, key = response.body.hex(), task.key.hex()
         line = json.dumps(asdict(Booked(task.hash.hex(), key, epoch, nonce.hex(), body, names, nano)))
         self._path.touch(mode=0o600)
-        # What a crash left of a line goes before the next one is written.
+        # An incomplete line that a crash left is removed before the next one is written.
         data = self._sealed()
         whole = data[: data.rfind(b"\n") + 1]
         with self._path.open("r+b") as file:
@@ -150,27 +149,27 @@ class DeviceLedger:
         self._seal(whole + line.encode() + b"\n")
 
     def seal(self) -> None:
-        """Seal all lines that are whole, those too that a crash kept from it.
+        """Seal all complete lines, including one that a crash left unsealed.
 
-        A report that leaves from a line without a seal could be cut off afterwards, and nobody would see it.
+        A line without a seal could be removed after its report has left, and nobody would notice.
 
         Raises:
             DeviceError: `ledger`, as `booked`.
         """
         data = self._sealed()
-        # What another process wrote before it died may be in memory alone.
+        # What a killed process wrote may be in memory only.
         with self._path.open("rb") as file:
             os.fsync(file.fileno())
         self._seal(data[: data.rfind(b"\n") + 1])
 
     def begin(self) -> None:
-        """Make the two files, where nothing was ever booked."""
+        """Make the two files of a new ledger."""
         self._path.touch(mode=0o600)
         self._seal(b"")
 
     @property
     def is_whole(self) -> bool:
-        """Whether both files are there."""
+        """Whether both files exist."""
         return self._path.exists() and self._seal_path.exists()
 
     @property
@@ -182,8 +181,8 @@ class DeviceLedger:
         write(self._seal_path, json.dumps(sealed).encode())
 
     def _sealed(self) -> bytes:
-        """The ledger's bytes, which begin with those that the seal is of."""
-        # The seal first: a line that is booked between the two reads makes the ledger longer, and never shorter.
+        """Return the ledger's bytes, which begin with the sealed ones."""
+        # The seal is read first: a line that is booked between the two reads only makes the ledger longer.
         seal_data = self._seal_path.read_bytes() if self._seal_path.exists() else None
         data = self._path.read_bytes() if self._path.exists() else b""
         if seal_data is None:

@@ -43,14 +43,14 @@ class Checkpoints:
     """The last rounds in a folder.
 
     Args:
-        agreement: hash of the agreement; rounds of another are not gone on from.
+        agreement_hash: hexadecimal; rounds of another agreement are not resumed.
 
     Raises:
         InputError: the party runs already, with this folder.
     """
 
-    def __init__(self, folder: Path, agreement: str) -> None:
-        self._folder, self._agreement = folder, agreement[:16]
+    def __init__(self, folder: Path, agreement_hash: str) -> None:
+        self._folder, self._agreement_hash = folder, agreement_hash[:16]
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Before any checkpoint is read: a second process would read the same round and publish it under other
@@ -59,14 +59,14 @@ class Checkpoints:
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
     def close(self) -> None:
-        """Let another process use the folder."""
+        """Unlock the folder for other processes."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def rounds(self) -> list[int]:
-        """Return the finished rounds that can be gone on from."""
-        numbers = (file.stem.removeprefix(f"{self._agreement}-") for file in self._files("checkpoint"))
+        """Return the finished rounds from which the run can resume."""
+        numbers = (file.stem.removeprefix(f"{self._agreement_hash}-") for file in self._files("checkpoint"))
         return sorted(int(round) for round in numbers if round.isdecimal())
 
     def load(self, round: int) -> Mapping[str, Tensor]:
@@ -94,7 +94,7 @@ class Checkpoints:
         return state
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
-        """Keep the state after a round, and the two before it.
+        """Save the state after a round; keep the two rounds before it.
 
         Args:
             round: its number, 0 before the first. state: name -> tensor, of the party's program.
@@ -143,8 +143,8 @@ class Checkpoints:
         Args:
             round: its number. name: of the publication, hexadecimal; "" where it has none.
         """
-        # Durable before a byte leaves: after a power cut the note is there, or nothing was sent.
-        # One line, replaced whole: round and name can never be of two different publications.
+        # Durable before a byte leaves: after a power cut either the note is there or nothing was sent.
+        # One line, replaced whole: round and name are always of one publication.
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 
@@ -155,7 +155,7 @@ class Checkpoints:
             return "0", ""
         except UnicodeDecodeError:
             round = ""
-        # A damaged note is no "nothing published": taking it for 0 would allow a second publication.
+        # A damaged note does not mean "nothing published": reading it as 0 would allow a second publication.
         if not re.fullmatch(r"[0-9]{1,18}", round):
             raise ModelFileError("does not name a round", where=str(self._published), remedy="restore it")
         return round, name.strip()
@@ -163,12 +163,12 @@ class Checkpoints:
     def _keep(self, name: str, value: Tensor) -> str:
         """Write a large tensor unless it is the one that was written last; return its file's name."""
         previous = self._large.get(name)
-        # By identity and torch's version counter: comparing gigabytes each round is what is saved here.
+        # By identity and torch's version counter, so that gigabytes need not be compared each round.
         same = previous is not None and previous[0] is value and previous[1] == value._version
         if previous is not None and same and (self._folder / previous[2]).exists():
             return previous[2]
         # A new name each time: checkpoints of earlier rounds still refer to the old file.
-        file = f"{self._agreement}-{os.urandom(6).hex()}.kept"
+        file = f"{self._agreement_hash}-{os.urandom(6).hex()}.kept"
         self._write(self._folder / file, {"kept": value.contiguous()})
         self._large[name] = (value, value._version, file)
         return file
@@ -189,7 +189,7 @@ class Checkpoints:
         with _understood(self._file(round)):
             file_of: dict[str, str] = json.loads(bytes(listed.numpy()))
             # A path in a garbled checkpoint must not make this party read a file of another folder.
-            if not all(re.fullmatch(rf"{self._agreement}-[0-9a-f]+\.kept", file) for file in file_of.values()):
+            if not all(re.fullmatch(rf"{self._agreement_hash}-[0-9a-f]+\.kept", file) for file in file_of.values()):
                 raise ValueError("it names files of another run")
             return file_of
 
@@ -206,18 +206,18 @@ class Checkpoints:
                 out.write(part)
 
     def _files(self, kind: str) -> list[Path]:
-        return list(self._folder.glob(f"{self._agreement}-*.{kind}"))
+        return list(self._folder.glob(f"{self._agreement_hash}-*.{kind}"))
 
     @property
     def _published(self) -> Path:
-        return self._folder / f"{self._agreement}.published"
+        return self._folder / f"{self._agreement_hash}.published"
 
     def _file(self, round: int) -> Path:
-        return self._folder / f"{self._agreement}-{round}.checkpoint"
+        return self._folder / f"{self._agreement_hash}-{round}.checkpoint"
 
 
 def platform_facts() -> str:
-    """Return what decides how sums of floats are rounded here, in words."""
+    """Return in words what determines how sums of floats are rounded here."""
     vectors = torch.backends.cpu.get_cpu_capability()
     return f"torch {torch.__version__} on {platform.machine()} ({vectors}) with {torch.get_num_threads()} threads"
 
@@ -257,7 +257,7 @@ def _locked(file: Path) -> int | None:
         import fcntl
     except ImportError:
         return None
-    # Held by the system and not by the file's presence: it is free again when the process dies, however it dies.
+    # A lock of the system, not the file's presence: it is released when the process dies, however it dies.
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the label holder makes of guesses: opinions on every node's class, weighed by validation labels.
+"""How the label holder combines guesses: opinions on every node's class, weighted by validation labels.
 
     N_1, N_2         N_k = log((S^k Y + A q) / q), centred: training labels of neighbours, and of theirs; Y [n, c] has a
                      1 at the reported label of each node that trains, q [c] are the shares of the classes among them
@@ -27,10 +27,10 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
 
-#: The weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E, before any label judges.
+#: The initial weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E.
 FIRST_ALONE = (1.0, 0.3, 0.3)
 FIRST = (1.0, 0.0, 0.5, 0.5, 0.0)
-#: A, the weight of the classes' shares beside labels that were seen: no class is ruled out where none was.
+#: A, the weight of the classes' shares beside neighbours' labels: no class is ruled out where there are none.
 _PRIOR = 0.05
 _LEAST = 1e-12
 #: With fewer validation nodes a standard error says nothing.
@@ -39,7 +39,7 @@ _FACTORS = torch.logspace(-1, 2, 61)
 
 
 def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tensor, nodes: int) -> Tensor:
-    """Return what all holders' reports say of every node's class, centred log-likelihoods, float32 [n, c].
+    """Return the evidence of all holders' reports on every node's class, centred log-likelihoods, float32 [n, c].
 
     Args:
         reports: of each holder, int64 [m]. chances: L_j [c, reports] of each. rows: whose they are, int64 [m].
@@ -47,14 +47,14 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
     """
     log_chances = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
     log_likelihood = torch.stack(log_chances).sum(dim=0)
-    # Zero, which favours no class, and not the mean of others: nothing was said of these nodes.
+    # Zero, which favours no class: there are no reports of these nodes.
     evidence = log_likelihood.new_zeros(nodes, log_likelihood.shape[1])
     evidence[rows] = log_likelihood - log_likelihood.mean(dim=1, keepdim=True)
     return evidence
 
 
 def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> list[Tensor]:
-    """Return N_1 and N_2, float32 [n, c]: what training labels say of the nodes around them.
+    """Return N_1 and N_2, float32 [n, c]: the evidence of training labels on the nodes around them.
 
     Args:
         labels: of who trains, as reported, int64 [n]; below 0 for all other nodes.
@@ -75,7 +75,7 @@ def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> 
 def pooled_alone(
     logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, log_likelihood: Tensor
 ) -> Tensor:
-    """Return log-scores [n, c] of what the label holder knows by itself: its network and its training labels.
+    """Return log-scores [n, c] from the label holder's own data: its network and its training labels.
 
     Args:
         logits: of its network, [n, c]. labels, transition: see `neighbour_labels`. val, log_likelihood: see `pooled`.
@@ -116,7 +116,7 @@ def _pool(
 
 def _sharpened(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> Tensor:
     """Return log-probabilities raised to the one power that makes validation labels likeliest."""
-    # First alone, by one number: a pool starts at fixed weights, and scores of any scale would start it anywhere.
+    # By one factor, before the pool: it starts at fixed weights, which need scores of a fixed scale.
     scores = torch.log_softmax(logits, dim=1)
     totals = [
         torch.logsumexp(torch.log_softmax(power * scores[val], dim=1) + log_likelihood, dim=1).sum()

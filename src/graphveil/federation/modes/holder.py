@@ -47,7 +47,7 @@ from graphveil.models.networks.initial import glorot
 
 @dataclass(frozen=True)
 class Holding:
-    """What one holder has: features [n, d_i] float (dense or scipy CSR), edges [2, E], labels at the label holder.
+    """One holder's data: features [n, d_i] float (dense or scipy CSR), edges [2, E], labels at the label holder.
 
     Attributes:
         bound: the declared largest absolute value of a feature.
@@ -91,7 +91,7 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
 
 @dataclass(frozen=True)
 class EmbeddingHolder:
-    """What a holder's program trains, and returns at its end.
+    """What a holder's program trains and returns.
 
     Attributes:
         propagation: K hops over its own edges. optimiser: of its own weights.

@@ -38,8 +38,7 @@ class LabelHead:
     """
 
     def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
-        # An unknown label can be neither randomized nor scored: said here, where the holder is known, and not in a
-        # kernel.
+        # An unknown label can be neither randomized nor scored: refused here, where the holder is known.
         if not bool((labels[train | val | test] >= 0).all()):
             raise InputError("a node of the split has no label", where="label holder")
         self.labels, self.train, self.val, self.test = labels, train, val, test
@@ -96,7 +95,7 @@ class LabelHead:
         self.reported = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
         self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
-        # Ranked again from the history: the best round is not stored, so it cannot contradict what was noted.
+        # Ranked again from the history: the best round is not stored, so it cannot contradict the history.
         if self.predictions is not None:
             self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
 
@@ -131,7 +130,7 @@ class LabelHead:
         return label_loss(self._output(z), labels, self._channel)
 
     def training_labels(self, missing: int) -> Tensor:
-        """Return the training labels as they are given to other holders, int64 [n], `missing` for all other nodes."""
+        """Return the training labels as sent to other holders, int64 [n], `missing` for all other nodes."""
         return torch.where(self.train, self.reported, missing)
 
     def loss(self, logits: Tensor) -> Tensor:

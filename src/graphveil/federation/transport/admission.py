@@ -1,19 +1,20 @@
 """The door of a listening party: few strangers at a time, none for long, and no number of them ends a run.
 
     waiting    accepted at the agreed address; must send a whole TLS hello within 5 s
-    entering   has, and is relayed, byte for byte, to the gRPC server on a socket of its own; must answer what the
-               server says within 15 s, and then greet within 15 s
-    party      the server has taken its greeting; a party has one connection, its newest
+    entering   has sent it, and is relayed, byte for byte, to the gRPC server on a socket of its own; must answer the
+               server within 15 s, and then greet within 15 s
+    party      the server has accepted its greeting; a party has one connection, its newest
 
-Where there is no place for one more, the oldest goes: of those that wait only who has said nothing, of those that
-enter who has not answered before who has.  None goes within its first moments, and until one may go the others stay
-outside.  A true party says hello as it connects, so it passes silent connections in any number, of its own address too.
-Strangers that say hello and stall, more than 80 of one address, can keep parties of that address waiting; no others.
-Where files or memory run out, somebody goes and accepting rests for a moment.
+Where there is no room for another connection, the oldest is dropped: among the waiting only a silent one, among the
+entering one that has not answered before one that has.  None is dropped in its first moments, and until one may be, new
+ones stay outside.  A true party says hello as it connects, so it passes any number of silent connections, even of its
+own address.  More than 80 strangers of one address that say hello and stall can delay parties of that address; no
+others.  Where files or memory run out, one connection is dropped and accepting pauses for a moment.
 
-The gRPC server listens on a Unix socket in a folder of its owner's alone, or on the loopback interface where there are
-none, and takes nobody there whom this door did not let in.  TLS is the server's affair: nothing is decrypted here.
-Who is dropped here is cut off; whom the server refuses is hung up on properly, so that it can tell the two apart.
+The gRPC server listens on a Unix socket in a folder that only its owner can enter, or on the loopback interface where
+there are no such sockets, and accepts there only connections that this door let in.  TLS ends at the server: nothing is
+decrypted here.  A connection that is dropped here is reset; one that the server refuses is closed properly, so that the
+stranger can tell the two apart.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-#: Strangers in all and of one address: that wait (a file each), that enter (three files each).
+#: Strangers in total and of one address: waiting (one file each), and entering (three files each).
 WAITING, WAITING_OF_ONE = 96, 64
 ENTERING, ENTERING_OF_ONE = 24, 16
 _HELLO_S, _GREETING_S, _LINGER_S = 5.0, 15.0, 5.0
-#: Seconds in which a stranger is left alone: without a hello, with one, with an answer to the server's.
+#: Seconds in which a stranger is not dropped: without a hello, with one, with an answer to the server's.
 _MOMENTS: Final = (0.02, 2.0, 5.0)
 _REST, _TIDY = 0.1, 0.02
 _BACKLOG, _AT_ONCE = 4096, 32
 _BLOCK: Final = 1 << 18
 _HANDSHAKE_RECORD, _LONGEST_RECORD = b"\x16\x03", 1 << 14
-# Errors of this machine and not of a peer: somebody must go before anybody else can come.
+# Errors of this machine and not of a peer: a connection must be dropped before another can come.
 _SCARCE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _UNIX, _LONGEST_PATH = hasattr(socket, "AF_UNIX"), 100
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -67,11 +68,11 @@ class _Pair:
     """A connection from outside, and the one inside that it is relayed to.
 
     Attributes:
-        host: where it comes from. since: when it came as far as it is.
-        hello: its first bytes, until there is an inside. whole: whether all of the hello is there.
-        party: whose it is, once greeted. server_spoke: whether the server has answered the hello.
+        host: where it comes from. since: when it reached its present stage.
+        hello: its first bytes, until there is an inside. whole: whether the hello is complete.
+        party: its name, once greeted. server_spoke: whether the server has answered the hello.
         answered: whether the stranger has answered the server, with a certificate or not.
-        until: when it goes, once an end has closed.
+        until: when it is dropped, once an end has closed.
     """
 
     host: str
@@ -100,7 +101,7 @@ class AdmissionProxy:
 
     Args:
         address: "host:port" to listen on. refused: called with the host of a stranger whose TLS the server refused.
-        note: called with a line about what is short.
+        note: called with a line about a shortage of files or memory.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -125,7 +126,7 @@ class AdmissionProxy:
     # ---- for the server inside ----
 
     def behind(self, listen: Callable[[str], int]) -> None:
-        """Have the server listen where this door leads to; `listen` takes gRPC's address and returns its port."""
+        """Have the server listen behind this door; `listen` takes gRPC's address and returns its port."""
         if _UNIX and len(os.fsencode(self._place("server"))) <= _LONGEST_PATH:
             listen(f"unix:{self._place('server')}")
         else:
@@ -140,10 +141,10 @@ class AdmissionProxy:
         return _tail(peer) in self._inside
 
     def greeted(self, peer: str, party: str) -> None:
-        """Note whose a connection is; an older one of the same party is dropped.
+        """Note the party of a connection; drop an older connection of the same party.
 
         Args:
-            peer: gRPC's name of the connection. party: who greeted on it.
+            peer: gRPC's name of the connection. party: the name in its greeting.
         """
         with self._lock:
             pair = self._inside.get(_tail(peer))
@@ -153,7 +154,7 @@ class AdmissionProxy:
         self._wake_up()
 
     def close(self) -> None:
-        """Let nobody in any more, hand on what is under way, and free the address."""
+        """Let nobody in any more, relay what is under way, and free the address."""
         self._closing = True
         self._wake_up()
         if self._thread.is_alive():
@@ -167,7 +168,7 @@ class AdmissionProxy:
     def _run(self) -> None:
         self._selector.register(self._woken, _READ)
         self._woken.setblocking(False)
-        # While closing, what is under way for parties is still handed on, for some seconds at most.
+        # While closing, bytes under way for parties are still relayed, for some seconds at most.
         until = 0.0
         while not (self._closing and (not self._pairs or time.monotonic() > until)):
             self._listen(not self._closing and time.monotonic() >= self._resumes)
@@ -190,9 +191,9 @@ class AdmissionProxy:
             end.close()
 
     def _timeout(self) -> float | None:
-        """Return None where nothing but a connection or a word of another thread can change anything."""
+        """Return None while only a connection or another thread can change anything."""
         calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
-        # No clock while all is calm: a run can last for days, and an idle door should cost nothing.
+        # No timer while nothing happens: a run can last for days, and an idle door should cost nothing.
         return None if calm and not self._replaced else _TIDY
 
     def _wake_up(self) -> None:
@@ -209,7 +210,7 @@ class AdmissionProxy:
                     self._selector.unregister(listener)
 
     def _tidy(self) -> None:
-        # Handed over in a queue: gRPC's threads must not touch the selector, which is this thread's alone.
+        # Passed in a queue: gRPC's threads must not touch this thread's selector.
         while self._replaced:
             self._drop(self._replaced.popleft())
         now = time.monotonic()
@@ -234,9 +235,9 @@ class AdmissionProxy:
             pair = _Pair(network_of(address[0]), time.monotonic())
             pair.outside = _End(connection, pair)
             self._pairs[pair] = None
-            # Counted after accepting: only then is it known from where it comes.
+            # Counted after accepting: only then is its address known.
             if sum(waiting.host == pair.host and waiting.inside is None for waiting in self._pairs) > WAITING_OF_ONE:
-                self._drop(pair)  # all others of its address have said hello
+                self._drop(pair)  # all other connections of its address have said hello
                 continue
             with contextlib.suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -244,7 +245,7 @@ class AdmissionProxy:
             self._serve(pair.outside, _READ)  # a party's hello is often there already
 
     def _room(self) -> bool:
-        """Whether there is a place for another stranger to wait, whoever it is; make one if somebody may go."""
+        """Return whether another stranger may wait, from any address; make room if a connection may be dropped."""
         waiting = [pair for pair in self._pairs if pair.inside is None]
         for host in _full(waiting, WAITING, WAITING_OF_ONE):
             crowd = [pair for pair in waiting if pair.host == host]
@@ -254,12 +255,12 @@ class AdmissionProxy:
                 self._resumes = time.monotonic() + wait
                 return False
             if not silent and len(waiting) >= WAITING:
-                # All of them have said hello, so the newest goes: the older ones are nearer to their turn.
+                # All have said hello, so the newest is dropped: the older ones are nearer to their turn.
                 self._drop(crowd[-1])
         return True
 
     def _admit(self) -> None:
-        """Let those enter that have said hello, first come first, as far as there are places."""
+        """Let connections that have said hello enter, in their order, as far as there is room."""
         entering = [pair for pair in self._pairs if pair.party is None and pair.inside is not None]
         shut: set[str] = set()
         for pair in [pair for pair in self._pairs if pair.whole and pair.inside is None]:
@@ -278,7 +279,7 @@ class AdmissionProxy:
                 self._drop(pair)
 
     def _make_room(self, among: list[_Pair]) -> float:
-        """Drop one of these if it may go; return how long that must wait."""
+        """Drop one of these if it is time; return how long to wait otherwise."""
         if not among:
             return _REST
         first = min(among, key=_first_to_go)
@@ -288,7 +289,7 @@ class AdmissionProxy:
         return wait
 
     def _scarce(self, error: OSError) -> None:
-        """Give a stranger's files back, and let nobody in for a moment."""
+        """Free a stranger's files, and let nobody in for a moment."""
         if not self._noted_scarce:
             self._noted_scarce = True
             self._note(f"{error.strerror}: connections wait; is the limit of open files low, or is this an attack?")
@@ -319,7 +320,7 @@ class AdmissionProxy:
             else:
                 name = f"c{next(self._names)}"
                 there.bind(self._place(name))
-                there.setblocking(False)  # where nobody takes connections inside, this stranger is not let in
+                there.setblocking(False)  # if the server does not accept, this stranger is not let in
                 there.connect(self._place("server"))
                 Path(self._place(name)).unlink()
             there.setblocking(False)
@@ -374,7 +375,7 @@ class AdmissionProxy:
             self._watch(pair.outside)
 
     def _send(self, end: _End, data: bytes | memoryview) -> None:
-        """Send what waits, then `data`; what does not go now waits, and the other end is not read meanwhile."""
+        """Send pending bytes, then `data`; while bytes are pending, the other end is not read."""
         whole = end.pending + bytes(data) if end.pending else data
         if len(whole):
             try:
@@ -390,10 +391,10 @@ class AdmissionProxy:
                 self._watch(each)
 
     def _ended(self, end: _End) -> None:
-        """Hand the end of a stream on, after what was sent before it."""
+        """Pass on the end of a stream, after the bytes before it."""
         pair, other = end.pair, end.pair.other(end)
         end.ended, pair.until = True, time.monotonic() + _LINGER_S
-        # The server hangs up after a certificate that it does not know; before one, it was the stranger's own doing.
+        # The server closes after an unknown certificate; before a certificate, the stranger itself was the reason.
         if end is pair.inside and pair.party is None and pair.answered and not pair.outside.ended and not self._closing:
             self._refused(pair.host)
         if other is None or other.ended:
@@ -402,7 +403,7 @@ class AdmissionProxy:
             self._send(other, b"")
 
     def _watch(self, end: _End) -> None:
-        """Have the selector look for what this end can do next."""
+        """Register with the selector what this end can do next."""
         other = end.pair.other(end)
         blocked = end.pair.whole if other is None else bool(other.pending)
         events = (0 if end.ended or blocked else _READ) | (_WRITE if end.pending else 0)
@@ -421,7 +422,7 @@ class AdmissionProxy:
             self._drop(pair)
 
     def _drop(self, pair: _Pair, *, properly: bool = False) -> None:
-        """Close a pair; unless properly, the outside sees that it was cut off, not hung up on."""
+        """Close a pair; unless properly, the outside sees a reset instead of an orderly close."""
         if pair not in self._pairs:
             return
         del self._pairs[pair]
@@ -439,7 +440,7 @@ class AdmissionProxy:
 
 
 def listeners(address: str) -> list[socket.socket]:
-    """Return listening sockets, one for each address that "host:port" stands for.
+    """Return listening sockets, one for each address that "host:port" resolves to.
 
     Raises:
         OSError: none can be listened on.
@@ -461,7 +462,7 @@ def listeners(address: str) -> list[socket.socket]:
 
 
 def network_of(host: str) -> str:
-    """Return what strangers are counted by: an IPv4 address, or the 64 bits of IPv6 that one machine has to itself."""
+    """Return the unit by which strangers are counted: an IPv4 address, or the /64 network of an IPv6 address."""
     address = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
@@ -471,7 +472,7 @@ def network_of(host: str) -> str:
 
 
 def _full(strangers: list[_Pair], most: int, of_one: int, host: str | None = None) -> set[str]:
-    """Return the addresses of which one must go before another comes, of `host` or, without, of any."""
+    """Return the addresses of which a connection must be dropped before another comes: `host`, or any if None."""
     hosts = Counter(pair.host for pair in strangers)
     full = {address for address, number in hosts.items() if number >= of_one and host in (None, address)}
     return {hosts.most_common(1)[0][0]} if not full and len(strangers) >= most else full

@@ -1,10 +1,10 @@
 """Streams between every two parties: gRPC over TLS with both certificates pinned.
 
 Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
-Every stream begins with a greeting of both ends: agreement, place, the process that speaks.  An unknown certificate
-never gets a stream, and a party that is hung up on for its own stops at once; a different agreement is told so and
-refused.  A proxy before the listening server admits few strangers, and none for long (see `admission`); a party has one
-greeted stream, and one that is about to be, at a time.
+Every stream begins with a greeting of both ends: agreement, place, process.  An unknown certificate never gets a
+stream, and a party whose own certificate is refused stops at once; a different agreement is refused with its reason.  A
+proxy before the listening server admits few strangers, and none for long (see `admission`); a party has at most one
+greeted stream and one that is about to greet.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _OPTIONS: Final = [
     ("grpc.server_handshake_timeout_ms", 20_000),
     ("grpc.max_concurrent_streams", 2),
 ]
-# Long enough not to hammer a party that starts, short enough that a restart costs less than a round.
+# Long enough not to flood a party that starts, short enough that a restart costs less than a round.
 _RETRY: Final = 0.3
 _FAREWELL, _ANSWER = 2.0, 20.0
-#: A server that is killed can hang up in the same way, but not again and again.
+#: A server that is killed can hang up in the same way, but not several times in a row.
 _ENOUGH_TIMES: Final = 3
 _MAX_NOTED: Final = 64
-#: What gRPC says of a connection that ends before it could be used: "Handshake ..." follows where TLS did not get by.
+#: gRPC's message for a connection that ends before its first use; "Handshake ..." follows where TLS failed.
 _BEFORE_A_WORD: Final = "failed to connect to all addresses"
 _COMPARE: Final = "compare the certificates in both agreement files"
 
@@ -67,8 +67,8 @@ class Links:
     """All of one party's streams.
 
     Args:
-        identity: its own. place, address: its own, of the agreement. peers: the others. agreement: the hash.
-        largest: bytes of the largest message. patience: seconds of silence that are waited through.
+        identity: its own. place, address: its own, of the agreement. peers: the other parties.
+        agreement_hash: SHA-256 of the file. largest: bytes of the largest message. patience: seconds of silence.
         on_control: called with a peer's name and a word of the sessions' protocol.
         on_restart: called with the name of a peer whose process is a new one.
         note: called with a line about connections, for the log and the screen.
@@ -80,7 +80,7 @@ class Links:
         place: int,
         address: str,
         peers: tuple[Peer, ...],
-        agreement: bytes,
+        agreement_hash: bytes,
         *,
         largest: int,
         patience: float,
@@ -89,9 +89,9 @@ class Links:
         note: Callable[[str], None],
     ) -> None:
         self._identity, self._place, self._address = identity, place, address
-        self._peers, self._agreement = peers, agreement
+        self._peers, self._agreement_hash = peers, agreement_hash
         self._on_control, self._on_restart, self._note = on_control, on_restart, note
-        # Drawn anew by each process: it is how peers tell a new connection from a party that has lost its memory.
+        # Drawn by each process: by it peers distinguish a new connection from a party that has lost its memory.
         self._process = secrets.token_hex(16)
         self._processes: dict[str, str] = {}
         self._closing = threading.Event()
@@ -107,7 +107,10 @@ class Links:
         self.refused: dict[str, str] = {}  # name -> why its stream was last refused or lost, for who waits in vain
         self.mail: Mapping[str, Mailbox] = {
             peer.name: Mailbox(
-                Endpoints(agreement, place, peer.place, peer.name), self.monitor, largest=largest, patience=patience
+                Endpoints(agreement_hash, place, peer.place, peer.name),
+                self.monitor,
+                largest=largest,
+                patience=patience,
             )
             for peer in peers
         }
@@ -132,11 +135,11 @@ class Links:
                 self._threads.append(thread)
 
     def leave(self) -> None:
-        """Expect the others to go: open no stream again, and say nothing of those that end."""
+        """Expect the other parties to leave: reopen no stream, and do not report those that end."""
         self._closing.set()
 
     def close(self) -> None:
-        """Close all streams, after the words that were said; messages that are not acknowledged are lost."""
+        """Close all streams once all words are sent; unacknowledged messages are lost."""
         self._closing.set()
         for name, mail in self.mail.items():
             if self._streams[name]:
@@ -166,7 +169,7 @@ class Links:
         credentials = grpc.ssl_server_credentials(
             [(self._identity.private_key, self._identity.certificate)],
             root_certificates=b"".join(peer.certificate for peer in peers),
-            # Both ends show a certificate: knowing the address is not enough to be given a stream.
+            # Both ends show a certificate: knowing the address is not enough for a stream.
             require_client_auth=True,
         )
         proxy.behind(lambda where: server.add_secure_port(where, credentials))
@@ -187,14 +190,14 @@ class Links:
     def _exchange(
         self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
     ) -> Iterator[bytes]:
-        """Serve one stream: greet, then send what the mailbox has."""
+        """Serve one stream: greet, then send the mailbox's messages."""
         certificate = context.auth_context().get("x509_pem_cert", [b""])[0]
-        # By fingerprint and not by name: any certificate can carry a name, this one key belongs to the party.
+        # By fingerprint and not by name: any certificate can carry a name, but this key belongs to the party.
         peer = by_print.get(fingerprint_of(certificate)) if certificate and proxy.knows(context.peer()) else None
         if peer is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "this certificate is not in the agreement")
             return
-        # One at a time: a party that opens streams and says nothing must not use up the threads.
+        # One at a time: a party that opens streams without a greeting must not use up the threads.
         before, self._greeting_now[peer.name] = self._greeting_now.get(peer.name), context
         if before is not None:
             before.cancel()  # it keeps a thread until it greets
@@ -214,14 +217,14 @@ class Links:
         yield from mail.outgoing(stream)
 
     def _stranger(self, host: str) -> None:
-        """Note that somebody was refused for a certificate, at all parties that may be who it was."""
+        """Note that a certificate was refused, for all parties that may have shown it."""
         why = f"a connection from {host} is refused: its certificate is not in the agreement; {_COMPARE}"
         for peer in self._peers:
             if peer.place > self._place and not self._streams[peer.name]:
                 self._refuse(peer, why, quietly=len(self._noted) >= _MAX_NOTED)
 
     def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
-        """Take what comes in on a stream until it ends."""
+        """Read a stream until it ends."""
         mail = self.mail[peer.name]
         self._streams[peer.name] += 1
         self._note(f"connected with {peer.name}")
@@ -245,7 +248,7 @@ class Links:
 
     def _connect(self, grpc: Any, peer: Peer) -> None:
         credentials = grpc.ssl_channel_credentials(
-            # This one certificate and no authority: nobody who can sign certificates can stand in for the party.
+            # This one certificate and no authority: nobody who signs certificates can impersonate the party.
             root_certificates=peer.certificate,
             private_key=self._identity.private_key,
             certificate_chain=self._identity.certificate,
@@ -288,7 +291,7 @@ class Links:
             call.cancel()
 
     def _note_failure(self, peer: Peer, error: Any) -> None:
-        """Note why no stream came about; a refusal ends the run, anything else may pass."""
+        """Note why a stream failed; a refusal ends the run, anything else may pass."""
         if self._closing.is_set():
             return
         code, reason = error.code().name, _line(error.details())
@@ -307,7 +310,7 @@ class Links:
         self._too_large(peer, error)
 
     def _shut_out(self, peer: Peer) -> None:
-        """Note that the peer hung up properly on seeing this party's certificate, its own being right."""
+        """Note that the peer, whose own certificate is right, closed the connection on seeing this party's."""
         self._hung_up[peer.name] += 1
         why = f"refuses this party's certificate, which is not in its agreement; {_COMPARE}"
         self._refuse(peer, why)
@@ -329,15 +332,15 @@ class Links:
 
     def _greeting(self, peer: Peer) -> bytes:
         body = control_bytes({"process": self._process})
-        return Frame(HELLO, self._agreement, bytes(16), self._place, peer.place, body=body).to_bytes()
+        return Frame(HELLO, self._agreement_hash, bytes(16), self._place, peer.place, body=body).to_bytes()
 
     def _greeted(self, peer: Peer, data: bytes) -> None:
-        """Check how the other end introduces itself."""
+        """Check the greeting of the other end."""
         frame = parse(data)
         if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
             raise WireError("no greeting", where=peer.name)
-        # Before any message: two parties with other epsilons or rounds would each charge what it believes.
-        if frame.agreement != self._agreement:
+        # Before any message: with different epsilons or rounds, each party would charge its own.
+        if frame.agreement_hash != self._agreement_hash:
             raise WireError(
                 f"{peer.name} and {self._identity.name} have different agreements",
                 remedy="compare the agreement files, byte by byte",
@@ -349,7 +352,7 @@ class Links:
         self._hung_up[peer.name] = 0
         previous = self._processes.get(peer.name)
         self._processes[peer.name] = process
-        # The same process may connect again and lose nothing; a new one has lost its masks, so the session is over.
+        # The same process may reconnect and lose nothing; a new one has lost its masks, so the session is over.
         if previous is not None and previous != process:
             self._on_restart(peer.name)
 
@@ -357,8 +360,8 @@ class Links:
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
     """Return the first message of a call, b"" where it ends without one.
 
-    gRPC can wait for ever for a connection that went while the call began, and cancelling the call does not always
-    wake who reads it (grpc/grpc issue 20562).  So a thread of its own reads, which is left behind where nothing comes.
+    gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
+    wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
         call: the stream. seconds: how long it is waited for.

@@ -1,12 +1,12 @@
 """One party's end of a pair: numbered messages out, acknowledged and sent again after a cut; checked messages in.
 
     out   number 1, 2, ...; kept until acknowledged; while WINDOW bytes wait, `send` waits too
-    in    the next number alone; older ones are repetitions and are dropped, newer ones are a fault
+    in    the next number only; older ones are repetitions and are dropped, newer ones are a fault
     ack   when a message has arrived; withheld while WINDOW bytes lie unread and the program computes
 
-A program that waits, for whatever it is, has its inboxes acknowledge everything.  So no two parties can both wait to
-send: where all wait, all acknowledge.  And what a slow reader has not read stays below two windows and a message.
-Knows no network: a stream takes frames from `outgoing` and hands what arrives to `arrived`.
+While a program waits for anything, its inboxes acknowledge everything.  So no two parties can both wait to send: where
+all wait, all acknowledge.  A slow reader's unread messages stay below two windows and a message.
+A mailbox knows no network: a stream takes frames from `outgoing` and hands incoming ones to `arrived`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphveil.federation.transport.wire import (
     parse,
 )
 
-# Large enough for a round of most runs to be sent without waiting, and small beside the arrays themselves.
+# Large enough to send a round of most runs without waiting, and small beside the arrays themselves.
 WINDOW = 64 << 20
 _IDLE, _SHORT = 0.5, 0.02
 _MAX_CONTROLS = 256
@@ -47,7 +47,7 @@ class SessionOver(Exception):
 class Endpoints:
     """Who talks to whom: hash of the agreement, both places in its list of parties, and the peer's name."""
 
-    agreement: bytes
+    agreement_hash: bytes
     me: int
     peer: int
     name: str
@@ -62,10 +62,9 @@ class SessionMonitor:
         self._fault: Exception | None = None
 
     def end(self, reason: Exception) -> None:
-        """Wake whoever waits, with `reason`; a party's fault stays, whatever comes after it."""
+        """Wake all waiting threads with `reason`; a party's fault stays, whatever follows."""
         with self.lock:
-            # The first cause is the one to show: after it every other stream ends too, for reasons that follow from
-            # it.
+            # The first cause is the one to report: after it every other stream ends too, as a consequence.
             if not isinstance(self._fault, PeerError):
                 self._fault = reason
             self.lock.notify_all()
@@ -77,12 +76,12 @@ class SessionMonitor:
                 self._fault = None
 
     def check(self, *, over: bool = True) -> None:
-        """Raise what ended the session; with `over` false not that another is beginning."""
+        """Raise the fault that ended the session; with `over` false, ignore that a new session begins."""
         if self._fault is not None and (over or not isinstance(self._fault, SessionOver)):
             raise self._fault
 
     def wait(self, ready: Callable[[], bool], late: Callable[[], None], again: Callable[[], None]) -> None:
-        """Wait until `ready`; `late` raises when it is too late, `again` is called about every half second.
+        """Wait until `ready`.
 
         Args:
             ready: whether the wait is over. late: raises when it is too late.
@@ -141,14 +140,14 @@ class Mailbox:
     # ---- the program's side ----
 
     def begin(self, session: bytes) -> None:
-        """Forget the session before and start another."""
+        """Start a new session, and forget the old one."""
         with self._monitor.lock:
             self._session = session
             self._reset()
             self._monitor.lock.notify_all()
 
     def send(self, kind: str, body: Tensor) -> None:
-        """Queue a copy of a message; waits while too much is unacknowledged.
+        """Queue a copy of a message; wait while too much is unacknowledged.
 
         Args:
             kind: of the message. body: its array, which may change afterwards.
@@ -167,7 +166,7 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
-        """Return the next message; waits for it.
+        """Wait for the next message and return it.
 
         Raises:
             PeerError: the peer was silent for too long, or broke the protocol. SessionOver: a party started anew.
@@ -190,7 +189,7 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait until all words have gone to a stream, or some seconds."""
+        """Wait until all words have gone to a stream, for some seconds at most."""
         until = time.monotonic() + seconds
         with self._monitor.lock:
             while self._controls and time.monotonic() < until:
@@ -216,21 +215,20 @@ class Mailbox:
         with self._monitor.lock:
             self._stream += 1
             self._heard = time.monotonic()
-            # What is not acknowledged may have been lost with the old stream; what arrived twice is dropped at the
-            # other end.
+            # Unacknowledged messages may have been lost with the old stream; the other end drops repetitions.
             self._sent = self._unacknowledged[0].number - 1 if self._unacknowledged else self._next - 1
             self._monitor.lock.notify_all()
             return self._stream
 
     def close_stream(self, stream: int | None = None) -> None:
-        """End the `outgoing` of a stream; of the present one without a number."""
+        """End the `outgoing` of a stream; without a number, of the present one."""
         with self._monitor.lock:
             if stream in (None, self._stream):
                 self._stream += 1
                 self._monitor.lock.notify_all()
 
     def outgoing(self, stream: int) -> Iterator[bytes]:
-        """Yield frames to send on a stream, beginning with what is not acknowledged, until it is replaced."""
+        """Yield frames to send on a stream, unacknowledged messages first, until the stream is replaced."""
         while True:
             with self._monitor.lock:
                 while True:
@@ -249,13 +247,13 @@ class Mailbox:
                 yield from self._parts(entry, session, stream)
 
     def _parts(self, entry: _Sent, session: bytes, stream: int) -> Iterator[bytes]:
-        """Yield a message's frames, and between them what must not wait for its end."""
+        """Yield a message's frames, with words and acknowledgements between them."""
         ends = self._ends
-        about = {"agreement": ends.agreement, "session": session, "number": entry.number}
+        about = {"agreement_hash": ends.agreement_hash, "session": session, "number": entry.number}
         places = {"sender": ends.me, "receiver": ends.peer}
         for frame in frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
             with self._monitor.lock:
-                # Half a message is simply abandoned: its receiver begins anew at part 0.
+                # Half a message is simply abandoned: its receiver starts again at part 0.
                 if self._stream != stream or self._session != session:
                     return
                 small = self._small()
@@ -267,7 +265,7 @@ class Mailbox:
         frames = [*self._controls]
         self._controls.clear()
         arrived = self._expected - 1
-        # Not while a program computes over a full window: so a slow reader slows its senders, in place of filling its
+        # Not while a program computes over a full window: so a slow reader slows its senders instead of filling its
         # memory.
         if arrived > self._acknowledged and (self._in < WINDOW or self._monitor.waiting):
             self._acknowledged = arrived
@@ -275,19 +273,16 @@ class Mailbox:
         return frames
 
     def arrived(self, data: bytes, stream: int) -> bytes | None:
-        """Take a frame from a stream; return the word of a control frame.
+        """Take a frame from a stream; return the body of a control frame, else None.
 
         Args:
-            data: a frame. stream: the number that `open_stream` gave.
-
-        Returns:
-            The body of a control frame, else None.
+            data: a frame. stream: its number, from `open_stream`.
 
         Raises:
             WireError: a frame that is damaged, of another run or pair, or out of order.
         """
         frame, ends = parse(data), self._ends
-        if (frame.agreement, frame.sender, frame.receiver) != (ends.agreement, ends.peer, ends.me):
+        if (frame.agreement_hash, frame.sender, frame.receiver) != (ends.agreement_hash, ends.peer, ends.me):
             raise WireError("a frame of another run or of other parties", where=ends.name)
         with self._monitor.lock:
             if stream != self._stream:
@@ -317,7 +312,7 @@ class Mailbox:
         self._monitor.lock.notify_all()
 
     def _take(self, frame: Frame) -> None:
-        # gRPC keeps the order within a stream, so a gap is a fault and no matter of waiting.
+        # gRPC keeps the order within a stream, so a gap is a fault, not a delay.
         if frame.number != self._expected:
             raise WireError(f"message {frame.number} instead of {self._expected}", where=self._ends.name)
         if frame.part == 0:  # a message that was cut is sent again from its first part
@@ -334,4 +329,4 @@ class Mailbox:
 
     def _frame(self, type_: int, body: bytes, number: int = 0) -> Frame:
         ends = self._ends
-        return Frame(type_, ends.agreement, self._session, ends.me, ends.peer, number=number, body=body)
+        return Frame(type_, ends.agreement_hash, self._session, ends.me, ends.peer, number=number, body=body)

@@ -8,14 +8,14 @@
     server   ask(nonce) -> all, over(nonce) when all have finished         holder   finished(nonce), left(nonce)
     anybody  stop(one of `WHY`) -> all
 
-A cut stream loses nothing (see `mailbox`).  A process that ends and starts again makes the server call anew: everybody
-drops the session and goes on from the last round that all have saved, with new masks.  Words are repeated.
+A cut stream loses nothing (see `mailbox`).  When a process restarts, the server calls again: everybody drops the
+session and resumes from the last round that all have saved, with new masks.  Words are repeated.
 
-Nobody publishes for round r + 1 before all have saved round r.  So a round that runs again starts from what it started
-from, publishes the same noisy rows, and costs nothing more.  A party notes on disk for which round it publishes, and
-the name of what it publishes (`Send.name`), before it does; it refuses to go further back than that, and to publish
-that round under another name: with somebody's other data or older state.  What it saved after the round that is gone
-on from has the shares of a session that is over, and is removed.
+Nobody publishes for round r + 1 before all have saved round r.  So a round that runs again starts from the same state,
+publishes the same noisy rows, and costs nothing more.  Before a party publishes, it notes on disk the round and the
+name of the publication (`Send.name`); it refuses to go back before that round, and to publish that round under another
+name, as with other data or an older state of any party.  Checkpoints after the round from which the run resumes hold
+shares of an ended session, and are removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 
 _REPEAT: Final = 0.3
 _MAX_CONTROLS: Final = 256
-#: What a party that stops tells the others: why, and nothing of its data.
+#: The reasons that a party gives when it stops, which say nothing of its data.
 WHY: Mapping[str, str] = MappingProxyType(
     {
         "message": "a message was not what was agreed",
@@ -57,13 +57,13 @@ class Store(Protocol):
     """Where a party keeps its checkpoints."""
 
     def rounds(self) -> list[int]:
-        """Return the finished rounds that can be gone on from; 0 is the state before the first."""
+        """Return the finished rounds from which the run can resume; 0 is the state before the first."""
 
     def load(self, round: int) -> Mapping[str, Tensor]:
         """Return the state after a round."""
 
     def save(self, round: int, state: Mapping[str, Tensor]) -> None:
-        """Keep the state after a round.
+        """Save the state after a round.
 
         Args:
             round: its number. state: name -> tensor.
@@ -92,7 +92,7 @@ Record = Callable[[Entry], None]
 
 @dataclass(frozen=True)
 class Finished:
-    """What this party's program returned, and what it sent and received in this process."""
+    """The result of this party's program, and the messages of this process."""
 
     result: Any
     transcript: Transcript
@@ -102,9 +102,9 @@ class Session:
     """One party's side of a run.
 
     Args:
-        me, server: names. peers: names of all others. build: makes the program, from a finished round and its state.
-        store: checkpoints. patience: seconds that others are waited for.
-        progress: told after each finished round, with the epsilon spent; the total is not known here.
+        me, server: names. peers: names of all other parties. build: makes the program from a finished round's state.
+        store: checkpoints. patience: seconds to wait for other parties.
+        progress: called after each finished round, with the epsilon spent; the total is not known here.
         record: called with each message that was sent or received.
     """
 
@@ -140,13 +140,13 @@ class Session:
             name: of the party. word: its control message.
 
         Raises:
-            WireError: a word that nobody says.
+            WireError: a word outside the protocol.
         """
         monitor = self._open().monitor
         with monitor.lock:
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
-                self._stopped = True  # by another, who has told everybody
+                self._stopped = True  # by another party, which has told everybody
                 monitor.end(PeerError(f"stopped: {why}", where=name, remedy="see its own output"))
             elif "saved" in word and self._leads:
                 self._note_saved(name, word)
@@ -156,13 +156,13 @@ class Session:
             elif "started" in word and self._leads and word["started"] == self._going:
                 self._send_control({"go": self._going}, name)
             elif "call" in word and name == self._server and word["call"] != self._nonce:
-                # The program waits in another thread: ending the monitor wakes it, wherever it is.
+                # The program waits in another thread: ending the monitor wakes it.
                 monitor.end(SessionOver())
             self._controls_in.append((name, word))
             monitor.lock.notify_all()
 
     def on_restart(self, name: str) -> None:
-        """Note that a peer's process is a new one; the server calls everybody anew."""
+        """Note that a peer's process has restarted; the server calls everybody again."""
         if self._leads:
             monitor = self._open().monitor
             with monitor.lock:
@@ -186,7 +186,7 @@ class Session:
         Raises:
             PeerError: another party is gone for too long, refuses this one, or stopped.
             GraphveilError: a message is not what was agreed, or this party's own data are refused.
-                Whatever ends the run here, the others are told, in one of the words of `WHY`.
+                The other parties are told the reason, as a key of `WHY`.
         """
         while True:
             try:
@@ -203,7 +203,7 @@ class Session:
                 raise
 
     def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
-        """Return the round to go on from and the state there; None where nothing is saved."""
+        """Return the round to resume from and its state; None where nothing is saved."""
         done = self._lead() if self._leads else self._follow()
         return max(done, 0), None if done < 0 else self._store.load(done)
 
@@ -216,7 +216,7 @@ class Session:
         ready = self._gather({"call": self._nonce}, "ready")
         rounds = {-1, *self._store.rounds()}
         for word in ready.values():
-            # -1, the very beginning, is what all have, so there is always a common round; `_go_on_from` may refuse it.
+            # All have -1, the very beginning, so there is always a common round; `_go_on_from` may refuse it.
             rounds &= {-1, *_saved(word)}
         done, session = max(rounds), secrets.token_bytes(16)
         self._go_on_from(done)
@@ -243,7 +243,7 @@ class Session:
                 done = _whole(word, "round")
                 self._go_on_from(done)
                 session = _session(word)
-                # The word is repeated until it is answered: a second "start" must not empty the mailboxes again.
+                # "start" is repeated until it is answered: a second one must not empty the mailboxes again.
                 if session.hex() != self._session:
                     self._begin(session, done)
                 say = {"started": self._nonce}
@@ -253,7 +253,7 @@ class Session:
                 self._send_control(say, self._server)
 
     def _go_on_from(self, done: int) -> None:
-        """Make ready to go on from a round, -1 for the very beginning; refuse to publish anew what was published."""
+        """Prepare to resume from a round, -1 for the very beginning; refuse to repeat a publication."""
         published = self._store.published()
         if done < published - 1:
             raise BudgetError(
@@ -262,7 +262,7 @@ class Session:
                 where=self._me,
                 remedy="restore the checkpoints of all parties, or make a new agreement for a new run",
             )
-        # Their shares and masks are of a session that is over: going on from them would mix two sessions.
+        # Later rounds hold shares and masks of an ended session: resuming from them would mix two sessions.
         self._store.forget(done)
 
     def _begin(self, session: bytes, done: int) -> None:
@@ -276,7 +276,7 @@ class Session:
             self._common = done
 
     def _gather(self, word: dict[str, Any], answer: str) -> dict[str, dict[str, Any]]:
-        """Say a word to all, again and again, until each has answered it."""
+        """Send a word to all repeatedly until each has answered it."""
         answers: dict[str, dict[str, Any]] = {}
         began, monitor = time.monotonic(), self._open().monitor
         while True:
@@ -298,7 +298,7 @@ class Session:
             self._late(began, tuple(name for name in self._peers if name not in answers))
 
     def _next(self, kinds: tuple[str, ...]) -> dict[str, Any] | None:
-        """Return the server's next word of these kinds, or None after a while."""
+        """Return the server's next word of these kinds, or None after a short wait."""
         monitor = self._open().monitor
         until = time.monotonic() + _REPEAT
         with monitor.lock:
@@ -328,7 +328,7 @@ class Session:
     # ---- rounds that all have saved ----
 
     def _note_saved(self, name: str, word: Mapping[str, Any]) -> None:
-        """At the server: note who has saved what, and say what all have."""
+        """At the server: note a saved round, and announce the round that all have saved."""
         if word.get("of") != self._session:
             return
         self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
@@ -341,7 +341,7 @@ class Session:
             self._send_control(answer, name)
 
     def _save(self, effect: Checkpoint) -> None:
-        # On disk before "saved" is said: others publish on the strength of that word.
+        # On disk before "saved" is sent: other parties publish on the strength of that word.
         self._store.save(effect.round, effect.state())
         word = {"saved": effect.round, "of": self._session}
         if self._leads:
@@ -352,14 +352,14 @@ class Session:
         self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
-        """Before a message that is paid for: all have saved the round before, and it is noted.
+        """Before a priced message: wait until all have saved the round before, and note the publication.
 
         Raises:
-            BudgetError: the round was published before, with other data: by a name that is not this one.
+            BudgetError: the round was published before under another name, and so with other data.
         """
         if saved is not None:
             self._await_all(saved)
-        # Read from disk each time and not remembered: what counts is what a restart would find.
+        # Read from disk each time: what counts is what a restart would find.
         last = self._store.published()
         if round > last:
             self._store.publish(round, name)
@@ -387,7 +387,7 @@ class Session:
     # ---- the program ----
 
     def _drive(self, done: int, state: Mapping[str, Tensor] | None) -> Any:
-        """Run the program from a finished round on; return what it returns."""
+        """Run the program from a finished round on; return its result."""
         program = self._build(done, state)
         mail, reply, round = self._open().mail, None, done
         saved = done if state is not None else None
@@ -396,7 +396,7 @@ class Session:
                 try:
                     effect = advance(program, reply)
                 except StopIteration as stop:
-                    # A result is one only when the others have everything that they need from this party.
+                    # The result is final only when the other parties have everything that they need from this one.
                     for box in mail.values():
                         box.flush()
                     return stop.value
@@ -418,7 +418,7 @@ class Session:
             program.close()
 
     def _part(self) -> None:
-        """Leave when all have finished, so that nobody who must begin again is left alone."""
+        """Leave when all have finished, so that no party that must restart is left alone."""
         if self._leads:
             self._gather({"ask": self._nonce}, "finished")
             self._bid_farewell()
@@ -431,7 +431,7 @@ class Session:
                     self._late(last_heard, (self._server,))
                     continue
             except PeerError:
-                return  # this party has all it needs; nothing that happens to the others changes it
+                return  # this party has all it needs, whatever happens to the others
             last_heard = time.monotonic()
             if word.get("ask") == self._nonce:
                 self._send_control({"finished": self._nonce}, self._server)
@@ -445,7 +445,7 @@ class Session:
                 raise SessionOver
 
     def _bid_farewell(self) -> None:
-        """Say that it is over until all have heard, or some seconds: who misses it has finished all the same."""
+        """Announce the end until all have answered, for some seconds: a party that misses it has finished anyway."""
         patience, self._patience = self._patience, min(self._patience, 3.0)
         self._open().leave()
         try:

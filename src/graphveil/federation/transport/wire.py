@@ -47,10 +47,10 @@ class WireError(InputError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame; `kind` is a place in the list of kinds, 255 for what is no message; a message's numbers begin at 1."""
+    """One frame; `kind` is an index in the list of kinds, 255 where the frame is no message; numbers begin at 1."""
 
     type: int
-    agreement: bytes
+    agreement_hash: bytes
     session: bytes
     sender: int
     receiver: int
@@ -68,7 +68,7 @@ class Frame:
         header = _HEADER.pack(
             _MAGIC,
             self.type,
-            self.agreement,
+            self.agreement_hash,
             self.session,
             self.sender,
             self.receiver,
@@ -94,7 +94,7 @@ def parse(data: bytes) -> Frame:
     """
     if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
         raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
-    magic, type_, agreement, session, sender, receiver, number, part, parts, kind, dtype, rank, *rest = (
+    magic, type_, agreement_hash, session, sender, receiver, number, part, parts, kind, dtype, rank, *rest = (
         _HEADER.unpack_from(data)
     )
     *dims, length = rest
@@ -103,7 +103,7 @@ def parse(data: bytes) -> Frame:
     # Lengths before the seal: what is hashed is then exactly header and body.
     if length != len(data) - _HEADER.size - _SEAL:
         raise _bad(f"a body of {len(data) - _HEADER.size - _SEAL} bytes where {length} are announced")
-    # Against damage, not forgery: TLS with pinned certificates says who sent it.
+    # Against damage, not forgery: TLS with pinned certificates identifies the sender.
     if hashlib.sha256(memoryview(data)[:-_SEAL]).digest() != data[-_SEAL:]:
         raise _bad("the seal does not match: damaged on the way")
     if type_ == DATA:
@@ -111,13 +111,13 @@ def parse(data: bytes) -> Frame:
         fits = fits and number > 0 and _DTYPES[dtype] == KINDS[_NAMES[kind]].dtype
     else:
         fits = (part, parts, rank, kind, dtype) == (0, 1, 0, 255, 0) and length <= _MAX_CONTROL
-    # Unused fields must be zero: they are no room in which a party could send what is not on the list.
+    # Unused fields must be zero, so that a party cannot send in them what is not on the list.
     if not fits or any(dims[rank:]) or max(dims) > _MAX_SIZE:
         raise _bad("a field is outside its range")
     shape = tuple(dims[:rank])
     return Frame(
         type_,
-        agreement,
+        agreement_hash,
         session,
         sender,
         receiver,
@@ -132,12 +132,12 @@ def parse(data: bytes) -> Frame:
 
 
 def frames_of(
-    kind: str, body: Tensor, *, agreement: bytes, session: bytes, sender: int, receiver: int, number: int
+    kind: str, body: Tensor, *, agreement_hash: bytes, session: bytes, sender: int, receiver: int, number: int
 ) -> Iterator[Frame]:
     """Yield the frames of a message, in order.
 
     Args:
-        kind, body: the message. agreement: hash, 32 bytes. session: 16 bytes.
+        kind, body: the message. agreement_hash: 32 bytes. session: 16 bytes.
         sender, receiver: places in the agreement. number: of the message in its session, from 1.
     """
     dtype = _DTYPES.index(body.dtype)
@@ -147,7 +147,7 @@ def frames_of(
     for part in range(parts):
         chunk = data[part * CHUNK : (part + 1) * CHUNK].tobytes()
         shape, place = tuple(body.shape), _NAMES.index(kind)
-        yield Frame(DATA, agreement, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
+        yield Frame(DATA, agreement_hash, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
 
 
 class Assembly:
