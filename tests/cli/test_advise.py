@@ -79,7 +79,7 @@ def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
     return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", alike, rehearsal, "made graphs", None, 3.2)
 
 
-def shown(screen: RenderableType, width: int = 80) -> str:
+def text_of(screen: RenderableType, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(screen)
     assert isinstance(console.file, io.StringIO)
@@ -89,49 +89,49 @@ def shown(screen: RenderableType, width: int = 80) -> str:
 
 
 def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None:
-    text = shown(advise_screen.of_one("town", advice()))
+    text = text_of(advise_screen.of_one("town", advice()))
     assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on made graphs" in text
     assert "made 60.0 +10.0 (+4.0 to +16.0) no-edges" in text
     assert "Narrower by" not in text
     assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
     assert "Run next graphveil train class-sums town --epsilon 2" in text
     reached = Reached(Goal("accuracy", 0.8), 1.0, 4.0, {4.0: Band(0.8, 0.9)})
-    text = shown(advise_screen.of_one("town\x1b[31m\n", replace(advice(), reached=reached)))
+    text = text_of(advise_screen.of_one("town\x1b[31m\n", replace(advice(), reached=reached)))
     assert "accuracy of at least 80 %: epsilon 1 to 4; take 4" in text and "\x1b" not in text
 
 
 def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() -> None:
     names = ("contacts follow classes hardly (22% inside)", "contacts follow classes mostly (71% inside)")
     trials = tuple(replace(TRIAL, world=name, control="label-propagation") for name in names)
-    text = shown(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
+    text = text_of(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
     assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was generated" in text
     # No word of the table is broken at 80 columns.
     assert text.count("label-propagation") == 2
     known = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
-    assert "--degree N" not in shown(advise_screen.of_one("town", known))
+    assert "--degree N" not in text_of(advise_screen.of_one("town", known))
 
 
 @pytest.mark.parametrize("trust", TRUSTS)
 def test_where_no_rule_fits_the_reason_stands_in_place_of_a_command(trust: str) -> None:
     none = replace(advice(trust), rule=None, epsilon=None, adversary=None, alike=(), rehearsal=None)
-    text = shown(advise_screen.of_one("town", none))
+    text = text_of(advise_screen.of_one("town", none))
     assert "collect and publish nothing" in text and "declared" in text
     assert command_of(none, "town") is None and none.settings == {} and none.to_dict()["expected"] is None
 
 
 def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
-    text = shown(advise_screen.of_all("my town", [advice(trust, rehearsed=False) for trust in TRUSTS]))
+    text = text_of(advise_screen.of_all("my town", [advice(trust, rehearsed=False) for trust in TRUSTS]))
     for trust in TRUSTS:
         command = command_of(advice(trust), "my town")
         assert command is not None and command in text
     assert "graphveil train class-sums 'my town' --epsilon 2" in text
     # A federation is split before it is set up, and no accuracy is promised.
     assert "graphveil federation split 'my town' --out parts && graphveil federation init" in text
-    measured = shown(advise_screen.of_one("town", advice(rehearsed=False)))
+    measured = text_of(advise_screen.of_one("town", advice(rehearsed=False)))
     assert "+3.0 to +9.1 points, on the most similar graphs measured; not rehearsed on yours" in measured
     bare = replace(advice(rehearsed=False), alike=())
-    assert "unknown: neither rehearsed nor measured" in shown(advise_screen.of_one("town", bare))
-    alone = shown(advise_screen.of_one("town", advice("federation", rehearsed=False)))
+    assert "unknown: neither rehearsed nor measured" in text_of(advise_screen.of_one("town", bare))
+    alone = text_of(advise_screen.of_one("town", advice("federation", rehearsed=False)))
     assert "no accuracy is known for yours" in alone
 
 
@@ -177,8 +177,8 @@ def test_all_trusts_are_told_and_nothing_is_trained(type_in: Terminal, tmp_path:
 
 def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Terminal) -> None:
     answer = type_in("train", "social-100", "--trust", "curator")
-    said = " ".join(answer.out.split())
-    assert answer.code == 2 and "class-sums was best" in said and "label-pool" not in said
+    message = " ".join(answer.out.split())
+    assert answer.code == 2 and "class-sums was best" in message and "label-pool" not in message
     assert answer.err.endswith("type graphveil train class-sums social-100 --epsilon 4\n")
     as_json = type_in("train", "social-100", "--trust", "curator", "--json")
     assert (as_json.code, as_json.out) == (2, "") and as_json.err.count("\n") == 1
@@ -187,7 +187,7 @@ def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Termin
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("labelpool",), "did you mean label-pool?"),
         (("label-pool",), "DATA is missing"),
@@ -195,9 +195,9 @@ def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Termin
         (("label-pool", "social-100", "--trust", "local"), "--trust chooses a method, and one is named"),
     ],
 )
-def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
+def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tuple[str, ...], message: str) -> None:
     answer = type_in("train", *words)
-    assert answer.code == 2 and answer.out == "" and said in answer.err and answer.err.count("\n") == 1
+    assert answer.code == 2 and answer.out == "" and message in answer.err and answer.err.count("\n") == 1
 
 
 def test_the_command_of_every_trust_is_that_of_advise(type_in: Terminal, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_what_is_paid_for_while_its_folder_is_taken_lands_beside_it(
     done = type_in(*words, "out", "--json")
     assert done.code == 0, done.err
     assert "out-2" in (done.json.get("run"), done.json.get("folder")) and done.json["ledger"]["spends"]
-    (said,) = [line for line in done.err.splitlines() if line.endswith(": written to out-2 instead")]
-    assert said.startswith(("warning: out is not empty", "warning: out: exists already"))
+    (message,) = [line for line in done.err.splitlines() if line.endswith(": written to out-2 instead")]
+    assert message.startswith(("warning: out is not empty", "warning: out: exists already"))
     assert type_in("report", "out-2").code == 0
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["theirs"]
 

@@ -50,8 +50,8 @@ def serving(folder: Path, *words: str, ends: signal.Signals = signal.SIGINT) -> 
             yield json.loads(line)
         finally:
             process.send_signal(ends)
-            said, complained = process.communicate(timeout=60)
-            assert (process.returncode, said, complained) == (0, "", "")
+            output, complained = process.communicate(timeout=60)
+            assert (process.returncode, output, complained) == (0, "", "")
 
 
 @pytest.fixture
@@ -73,14 +73,14 @@ def test_the_administrations_token_is_told_to_a_terminal_and_to_no_log(signed: P
     here, there = pty.openpty()
     for out in (subprocess.PIPE, there):
         with subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
-            said = b""
-            while b'"admin_file"' not in said and b"Ctrl-C" not in said:
-                assert process.poll() is None, said
-                said += process.stdout.readline() if process.stdout else os.read(here, 4096)
+            output = b""
+            while b'"admin_file"' not in output and b"Ctrl-C" not in output:
+                assert process.poll() is None, output
+                output += process.stdout.readline() if process.stdout else os.read(here, 4096)
             process.send_signal(signal.SIGINT)
         token = (signed / "admin-token").read_bytes().strip()
-        assert (token in said) == (out == there), said
-        assert b"admin-token" in said
+        assert (token in output) == (out == there), output
+        assert b"admin-token" in output
         # As if it were the first time again, for the terminal.
         with Desk(signed).store() as store, store.engine.begin() as connection:
             connection.execute(delete(SETTINGS).where(SETTINGS.c.name == "admin"))
@@ -158,7 +158,7 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("init social-100 -o clubs", "clubs is not empty"),
         ("init nowhere -o new", "no data set or folder 'nowhere'"),
@@ -178,11 +178,11 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
     ],
 )
 def test_a_step_too_early_or_wrong_is_refused_in_a_line(
-    words: str, said: str, drafted: Path, type_in: Terminal
+    words: str, message: str, drafted: Path, type_in: Terminal
 ) -> None:
     refused = type_in("collect", *words.split(), "--json")
     assert (refused.code, refused.out) == (2, "") and refused.err.count("\n") == 1
-    assert said in refused.err and "secret" not in refused.err
+    assert message in refused.err and "secret" not in refused.err
     assert not Path("new").exists() and not (drafted / "task.json").exists()
 
 
@@ -190,9 +190,9 @@ def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
     Path("others.csv").write_text(f"id,token\n0,{bytes(range(21)).hex()}\n")
     Path("there.csv").write_text("kept")
 
-    def refused(words: str, said: str) -> None:
+    def refused(words: str, message: str) -> None:
         answer = type_in("collect", *words.split())
-        assert answer.code == 2 and said in answer.err, words
+        assert answer.code == 2 and message in answer.err, words
 
     refused("sign clubs", "holds a signed task")
     refused("open clubs", "nobody has enrolled")

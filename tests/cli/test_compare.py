@@ -103,7 +103,7 @@ def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
 
 
 def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None:
-    for words, said in (
+    for words, message in (
         (("runs/gcn", "runs/../runs/gcn"), "is named twice"),
         (("runs",), "nothing finished in runs"),
         (("nowhere",), "nothing finished in nowhere"),
@@ -111,6 +111,6 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
     ):
         answer = there("compare-runs", *words)
         assert (answer.code, answer.out) == (2, "")
-        assert said in answer.err, answer.err
+        assert message in answer.err, answer.err
     Path("fed/holder2/guarantee.json").write_text("{")
     assert "damaged party" in there("compare-runs", "fed/holder2").err

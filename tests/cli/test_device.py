@@ -52,11 +52,11 @@ def test_both_send_the_same_report_and_refuse_the_same_words(
     assert type_in("device", *words).out.endswith("\nsent\n")
     assert main(list(words)) == 0 and "nothing new was sent" in capsys.readouterr().out
     assert len(set(enrolled.reports)) == 1
-    for wrong, said in (
+    for wrong, message in (
         ("answer --folder mine", "command: the file of what you answer is missing. "),
         (f"show {HASH} mine.json --task {HASH} --folder mine", "name a task each"),
         ("show 00 mine.json --folder mine", "enrolment: no single task of this device begins with 00. "),
     ):
         whole = type_in("device", *wrong.split())
-        assert whole.code == 2 and said in whole.err and whole.err.count("\n") == 1
+        assert whole.code == 2 and message in whole.err and whole.err.count("\n") == 1
         assert main(wrong.split()) == 2 and capsys.readouterr().err == whole.err

@@ -73,7 +73,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("split", "social-200", "--proportion", "1:2:3"), "2 positive numbers"),
         (("split", "social-200", "--proportion", "1:half"), "2 positive numbers"),
@@ -91,11 +91,11 @@ OTHERS = {
     ],
     ids=lambda part: " ".join(part[-2:]) if isinstance(part, tuple) else "",
 )
-def test_what_cannot_be_agreed_is_refused_in_one_line(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_agreed_is_refused_in_one_line(type_in: Terminal, words: tuple[str, ...], message: str) -> None:
     for name, declaration in OTHERS.items():
         Path(name).write_text(f'private = ["edges"]\nclasses = ["no", "yes"]\n{declaration}')
     out = ("--out", "made") if words[0] in ("split", "init") else ()
-    one_line(type_in("federation", *words, *out), said)
+    one_line(type_in("federation", *words, *out), message)
     assert not Path("made").exists()
 
 
@@ -228,7 +228,7 @@ def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"agreement": "x", "reveals": "' + 4096 * "x" + '"}', "characters"),
         ('{"agreement": "OURS", "round": 1}', "is no message"),
@@ -240,11 +240,11 @@ def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal
         (1_000_001 * "\n", "at most 1,000,000"),
     ],
 )
-def test_a_transcript_that_nobody_wrote_is_refused(type_in: Terminal, line: str, said: str) -> None:
+def test_a_transcript_that_nobody_wrote_is_refused(type_in: Terminal, line: str, message: str) -> None:
     split_and_init(type_in)
     folder, agreement = Path("run/holder1"), draft(Path("run/holder1"))[0]
     (folder / "transcript.jsonl").write_text(line.replace("OURS", agreement.hash.hex()[:16]) + "\n")
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_transcript(folder, agreement)
 
 
@@ -263,28 +263,28 @@ def plan(unsigned: tuple[str, ...] = (), **options: Any) -> str:
 
 
 def test_sizes_are_short_and_what_was_spent_is_rounded_up() -> None:
-    said = [screens.size(count) for count in (0, 999, 1234, 2_500_000, 7.5e12)]
-    assert said == ["0 B", "999 B", "1.23 kB", "2.5 MB", "7.5 TB"]
+    sizes = [screens.size(count) for count in (0, 999, 1234, 2_500_000, 7.5e12)]
+    assert sizes == ["0 B", "999 B", "1.23 kB", "2.5 MB", "7.5 TB"]
     assert screens.spent(2.50001, 8.0, "the server") == "epsilon 2.51 of 8 spent"
     assert screens.spent(3.0, math.inf, "the label holder") == "no privacy against the label holder"
 
 
 def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> None:
-    shown = plan(("clinic", "bank"), epsilon=math.inf, epsilon_y=1.5, mode="individual")
-    assert "inf: no privacy against the server, as was agreed" in shown
+    text = plan(("clinic", "bank"), epsilon=math.inf, epsilon_y=1.5, mode="individual")
+    assert "inf: no privacy against the server, as was agreed" in text
     assert "NOT PROTECTED: the server can learn those of training nodes" in plan(epsilon=math.inf)
-    assert "sigma" not in shown and "randomized once at their holder, epsilon 1.5 each" in shown
-    assert shown.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
-    assert "Not signed by clinic, bank" in shown and "Not signed by clinic" not in plan()
-    assert "for 1,000 nodes (--nodes), 100 of them training (--training); alignment not counted" in shown
+    assert "sigma" not in text and "randomized once at their holder, epsilon 1.5 each" in text
+    assert text.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
+    assert "Not signed by clinic, bank" in text and "Not signed by clinic" not in plan()
+    assert "for 1,000 nodes (--nodes), 100 of them training (--training); alignment not counted" in text
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
-    shown = plan(epsilon=8.0, republish=1, epochs=3)
-    assert "8 in TOTAL over 3 publications, at delta 0.0001" in shown
-    assert "sigma" in shown and "on rows of length at most 1" in shown
+    text = plan(epsilon=8.0, republish=1, epochs=3)
+    assert "8 in TOTAL over 3 publications, at delta 0.0001" in text
+    assert "sigma" in text and "on rows of length at most 1" in text
     sigmas = [agreement(republish=every, epochs=3).setting.publication.sigma for every in (1, 3)]
-    assert f"1 3 {sigmas[0]:.3g} {2 * sigmas[0]:.3g} 3 1 {sigmas[1]:.3g} {2 * sigmas[1]:.3g}" in shown
+    assert f"1 3 {sigmas[0]:.3g} {2 * sigmas[0]:.3g} 3 1 {sigmas[1]:.3g} {2 * sigmas[1]:.3g}" in text
 
 
 def finish(**changes: Any) -> dict[str, Any]:
@@ -316,10 +316,10 @@ SCORE = {"accuracy": {"mean": 0.75, "low": 0.7, "high": 0.801}, "test_nodes": 15
 
 @pytest.mark.parametrize("alone", [{}, {"accuracy_alone": {"mean": 0.6}}])
 def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, Any]) -> None:
-    shown = read(screens.finished(finish(**SCORE, **alone)))
-    assert shown.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
-    assert "round 2 of 3" in shown
-    assert ("By itself, its network and its labels, without the others' guesses: 60.0 %" in shown) == bool(alone)
+    text = read(screens.finished(finish(**SCORE, **alone)))
+    assert text.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
+    assert "round 2 of 3" in text
+    assert ("By itself, its network and its labels, without the others' guesses: 60.0 %" in text) == bool(alone)
 
 
 def test_messages_are_summed_by_who_sent_them() -> None:
@@ -329,46 +329,46 @@ def test_messages_are_summed_by_who_sent_them() -> None:
         {"kind": "seal", "from": "clinic", "to": "bank", "count": 1, "bytes": 32},
         {"kind": "seal", "from": "clinic", "to": "shop", "count": 1, "bytes": 32},
     ]
-    shown = read(screens.finished(finish(messages=messages)))
-    assert "noisy-share 3 x, 30 kB seal 2 x, 64 B 1 x, 32 B" in shown
+    text = read(screens.finished(finish(messages=messages)))
+    assert "noisy-share 3 x, 30 kB seal 2 x, 64 B 1 x, 32 B" in text
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "total", "said"),
+    ("epsilon", "total", "spent"),
     [
         (None, None, "the server publishes no rows"),
         (2.5, 8.0, "Epsilon 2.5 of 8 spent"),
         ("inf", "inf", "no privacy against the server"),
     ],
 )
-def test_a_status_says_what_was_paid(epsilon: Any, total: Any, said: str) -> None:
+def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> None:
     known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
-    shown = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
-    assert said in shown and "Round 3 of 20" in shown
+    text = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
+    assert spent in text and "Round 3 of 20" in text
 
 
 @pytest.mark.parametrize(
-    ("keys", "unsigned", "said", "unsaid"),
+    ("keys", "unsigned", "parts", "unsaid"),
     [
         (True, [], ("Keys server, clinic: created here", "Signed by all parties"), "Not signed"),
         (False, ["clinic"], ("Not signed by clinic: each must read the agreement and run sign",), "Keys"),
     ],
 )
 def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(
-    keys: bool, unsigned: list[str], said: tuple[str, ...], unsaid: str
+    keys: bool, unsigned: list[str], parts: tuple[str, ...], unsaid: str
 ) -> None:
     parties = [
         {"name": name, "role": role, "address": "s:1", "certificate": 40 * "a", "made": keys}
         for name, role in (("server", "server"), ("clinic", "holder"))
     ]
     known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
-    shown = read(screens.created({**known, "parties": parties, "unsigned": unsigned}))
-    assert all(part in shown for part in said) and unsaid not in shown
-    assert "graphveil federation plan run/server" in shown
+    text = read(screens.created({**known, "parties": parties, "unsigned": unsigned}))
+    assert all(part in text for part in parts) and unsaid not in text
+    assert "graphveil federation plan run/server" in text
 
 
 def test_a_new_key_says_what_never_leaves_and_what_is_handed_out() -> None:
     answer = {"party": "clinic", "folder": "k", "fingerprint": "ab:cd", "certificate": "k/c.pem", "key": "k/key.pem"}
-    shown = read(screens.keyed(answer))
-    assert "k/key.pem: it never leaves this machine" in shown
-    assert "Hand out k/c.pem;" in shown and "Fingerprint ab:cd" in shown
+    text = read(screens.keyed(answer))
+    assert "k/key.pem: it never leaves this machine" in text
+    assert "Hand out k/c.pem;" in text and "Fingerprint ab:cd" in text

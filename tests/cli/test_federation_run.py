@@ -70,8 +70,8 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     assert any(line.startswith("holder1: all ") for line in lines)
     assert any(line.startswith("holder1: round 1 of 2, epsilon ") and line.endswith(" of 4 spent") for line in lines)
     assert "holder1: round 2 of 2, epsilon 4 of 4 spent" in lines
-    shown = " ".join(answer.out.split())
-    assert "test nodes" in shown and "round" in shown and "predictions.csv" in shown
+    text = " ".join(answer.out.split())
+    assert "test nodes" in text and "round" in text and "predictions.csv" in text
     check_party(Path("run/holder1"))
     status = type_in("federation", "status", "run/holder1", "--json").json
     assert (status["state"], status["round"]) == ("finished", 2)

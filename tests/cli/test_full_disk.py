@@ -68,12 +68,12 @@ def entries(folder: Path) -> list[str]:
 
 def refused(answer: Answer, code: int) -> None:
     """One line with the path."""
-    said = [line for line in answer.err.splitlines() if line.startswith(("error:", "fault", "Traceback"))]
+    errors = [line for line in answer.err.splitlines() if line.startswith(("error:", "fault", "Traceback"))]
     assert answer.code == 2, answer.err
-    assert len(said) == 1, answer.err
-    assert os.strerror(code) in said[0]
-    assert "out" in said[0]
-    assert ".partial-" not in said[0]
+    assert len(errors) == 1, answer.err
+    assert os.strerror(code) in errors[0]
+    assert "out" in errors[0]
+    assert ".partial-" not in errors[0]
     assert "Traceback" not in answer.err
     assert answer.out == ""
 

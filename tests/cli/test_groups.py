@@ -103,10 +103,10 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     def tell(event: Progress) -> None:
         order.append(capsys.readouterr().err)
 
-    result, said = run({}, tell)
+    result, message = run({}, tell)
     default = METHODS["label-propagation"].options["epsilon_y"].default
-    assert said == f"Using defaults: --epsilon-y {default:g} for label-propagation."
-    assert order[0].strip() == said and not any(order[1:])
+    assert message == f"Using defaults: --epsilon-y {default:g} for label-propagation."
+    assert order[0].strip() == message and not any(order[1:])
     assert result.privacy.guarantee.epsilon == default
     typed_all, nothing = run({"epsilon_y": 1.5}, lambda event: None)
     assert nothing is None and capsys.readouterr().err == "" and typed_all.privacy.guarantee.epsilon == 1.5

@@ -25,13 +25,13 @@ from tests.cli.conftest import Terminal
 def test_every_mechanism_of_features_stands_in_its_table_by_its_worst_error(type_in: Terminal) -> None:
     answer = type_in("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 4, "--users", 20, "--delta", 1e-5)
     assert answer.code == 0, answer.err
-    shown = answer.out
-    assert max(map(len, shown.splitlines())) <= 80 and "20 users, 4 coordinates" in shown
+    text = answer.out
+    assert max(map(len, text.splitlines())) <= 80 and "20 users, 4 coordinates" in text
     names = {info.name for info in catalogue() if info.kind == "features"}
     (folder,) = Path("runs").iterdir()
-    assert folder.name.startswith("mechanisms-4-") and f"{folder} (comparison.json, figure.png," in shown
+    assert folder.name.startswith("mechanisms-4-") and f"{folder} (comparison.json, figure.png," in text
     noted = json.loads((folder / "comparison.json").read_text())
-    for epsilon, table in zip((0.5, 2.0), shown.split("epsilon ")[1:], strict=False):
+    for epsilon, table in zip((0.5, 2.0), text.split("epsilon ")[1:], strict=False):
         assert table.startswith(f"{epsilon:g} for a user's whole vector")
         lines = [line.split() for line in table.splitlines() if line.split()[:1] and line.split()[0] in names]
         errors = {row["mechanism"]: row["worst_mse"] for row in noted["rows"] if row["epsilon"] == epsilon}
@@ -40,7 +40,7 @@ def test_every_mechanism_of_features_stands_in_its_table_by_its_worst_error(type
             name: f"{error:,.0f}" if error >= 1000 else f"{error:.3g}" for name, error in errors.items()
         }
     assert {row["mechanism"] for row in noted["rows"] if row["delta"]} == {"gaussian"}
-    assert "gaussian has delta 1e-05; all others have none" in shown
+    assert "gaussian has delta 1e-05; all others have none" in text
 
 
 # ---- categories ----
@@ -62,9 +62,9 @@ def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["1", "256", "subset-selection"] in [line[:3] for line in lines]
     assert ["1", "1", "of", "2"] in [line[:4] for line in lines]
-    for words, said in ((("--answers", "1"), "classes"), (("--answers", "2,2"), "names a value twice")):
+    for words, message in ((("--answers", "1"), "classes"), (("--answers", "2,2"), "names a value twice")):
         refused = type_in("mechanisms", "categories", *words)
-        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and said in refused.err
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and message in refused.err
 
 
 # ---- graphveil mechanisms scores ----
@@ -106,8 +106,8 @@ def test_one_object(type_in: Terminal) -> None:
     found = answer.json
     assert (found["target"], found["verdict"]) == ("randomized-response", "holds")
     assert [one["false_alarm"] for one in found["audits"]] == [0.0, 1e-6]
-    shown = type_in("audit", "randomized-response").out
-    assert max(map(len, shown.splitlines())) <= 80 and "no claim broken" in shown and "holds" in shown
+    text = type_in("audit", "randomized-response").out
+    assert max(map(len, text.splitlines())) <= 80 and "no claim broken" in text and "holds" in text
     assert set(found["audits"][0]) == {
         "target", "claimed_epsilon", "delta", "lower_bound", "false_alarm", "verdict", "seconds", "notes",
     }  # fmt: skip

@@ -41,10 +41,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["gcn", "mlp"])
 def test_a_plain_network_trains_on_private_edges_and_says_so(type_in: Terminal, data: Path, name: str) -> None:
-    shown = type_in("train", name, data, *SHORT, "--out", "run")
-    assert shown.code == 0, shown.err
+    screen = type_in("train", name, data, *SHORT, "--out", "run")
+    assert screen.code == 0, screen.err
     parts = "features, labels" if name == "mlp" else "features, labels, edges"
-    flat = " ".join(shown.out.split())
+    flat = " ".join(screen.out.split())
     assert f"NOT PROTECTED: This run read {parts} as they are" in flat and f"declared private: {parts})" in flat
     for page in ("README.md", "public/README.md", "card.md", "public/card.md", "report.html", "public/report.html"):
         text = Path("run", page).read_text()
@@ -62,8 +62,8 @@ def test_a_run_on_private_edges_is_attacked_beside_a_network_that_says_what_it_r
 ) -> None:
     words = ("--epsilon", "2", *SHORT, "--out", "run")
     assert type_in("train", "class-sums", data, *words).code == 0
-    shown = type_in("attack", "run", "--attack", "linkteller")
-    assert shown.code == 0 and "NOT PROTECTED: a plain network read the true features" in shown.out, shown.err
+    text = type_in("attack", "run", "--attack", "linkteller")
+    assert text.code == 0 and "NOT PROTECTED: a plain network read the true features" in text.out, text.err
     found = read_attacks(Path("run"))["linkteller"]
     # The control recovers edges, which the method does not show.
     assert found[PLAIN].auc.low > 0.8 and found["class-sums"].auc.mean == 0.5

@@ -15,9 +15,9 @@ from tests.graphs.test_release import published
 
 
 def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, trained: Path) -> None:
-    shown = type_in("predict", trained, "digits")
-    assert shown.code == 0 and "First 10 of 1,797" in shown.out
-    assert shown.out.index("Guarantee") < shown.out.index("Predicting: ")
+    text = type_in("predict", trained, "digits")
+    assert text.code == 0 and "First 10 of 1,797" in text.out
+    assert text.out.index("Guarantee") < text.out.index("Predicting: ")
     found = type_in("predict", trained, "digits", "--json").json
     assert found["nodes"] == len(found["predictions"]) == sum(found["predicted"].values()) == 1797
     assert set(found["predictions"][0]) == {"id", "prediction", "probability"}

@@ -114,7 +114,7 @@ def test_a_release_never_receives_what_attacks_on_it_find(type_in: Terminal, out
 
 def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal, out: Path, trained: Path) -> None:
     edges = ("--attack", "published-edges")
-    for words, said in (
+    for words, message in (
         (("out", *edges), "--truth: is required"),
         (("out", *edges, "--truth", "social-100"), "the truth has 100 nodes"),
         (("out", "--attack", "linkteller", "--truth", "social-200"), "attacks a model, but this is a graph"),
@@ -124,7 +124,7 @@ def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal, out: Pa
         (("out", *edges, "--data", "digits"), "--data: applies to runs only"),
     ):
         answer = type_in("attack", *words)
-        assert (answer.code, said in answer.err) == (2, True), answer.err
+        assert (answer.code, message in answer.err) == (2, True), answer.err
     assert not Path("out.curator").exists() and not Path("x").exists()
 
 
@@ -150,7 +150,7 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
 
 
 @pytest.mark.parametrize(
-    ("lift", "said", "code"),
+    ("lift", "message", "code"),
     [
         (-0.05, "error: release edge-rr: expected lift over the public part alone: -5.0 points (-6.0 to -4.0)", 2),
         (0.005, "warning: expected lift over the public part alone: +0.5 points (-0.5 to +1.5)", 0),
@@ -158,7 +158,7 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     ],
 )
 def test_a_rehearsal_decides_before_anything_is_spent(
-    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, lift: float, said: str, code: int
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, lift: float, message: str, code: int
 ) -> None:
     """What takes away is refused in one line with a remedy that goes on; no private edge is read, nothing paid for."""
     trials = tuple(
@@ -171,6 +171,6 @@ def test_a_rehearsal_decides_before_anything_is_spent(
     answer = type_in("release", "edge-rr", "social-200", "--epsilon-a", 1, "--private-share", 0.9, "-o", "out")
     assert (answer.code, Path("out").exists()) == (code, not code)
     lines = answer.err.splitlines()
-    assert sum(line.startswith(said) for line in lines) == 1, answer.err
+    assert sum(line.startswith(message) for line in lines) == 1, answer.err
     assert ("class-counts: +3.0 points (+2.0 to +4.0)" in answer.err) == (lift < 0.03)
     assert code == 0 or "give a larger --epsilon-a, or go on with --without-lift" in lines[-1]

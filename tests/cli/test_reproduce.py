@@ -36,8 +36,8 @@ def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) ->
     rows = answer.json["rows"]
     assert [(row["row"], row["price"]["epsilon"]) for row in rows] == [("multi-bit eps_x=1", 1.0)]
     assert rows[0]["published"] == {"mean": 92.7, "width": 0.1} and rows[0]["splits"] == 1
-    shown = type_in(*words, "--reproducible-noise", 1)
-    assert shown.code == 0 and "92.7±0.1" in shown.out and "split 0" not in shown.err
+    text_of = type_in(*words, "--reproducible-noise", 1)
+    assert text_of.code == 0 and "92.7±0.1" in text_of.out and "split 0" not in text_of.err
     assert (tmp_path / "table" / "table.md").read_text().startswith("# lpgnn-table3")
 
 
@@ -50,7 +50,7 @@ def test_a_table_without_its_data_leaves_nothing_behind(type_in: Terminal, tmp_p
 # ---- what ``graphveil reproduce`` shows ----
 
 
-def shown(screen: RenderableType, width: int = 80) -> str:
+def text_of(screen: RenderableType, width: int = 80) -> str:
     """The text of a screen on a terminal of that width."""
     out = io.StringIO()
     Console(file=out, width=width, markup=False).print(screen)
@@ -65,7 +65,7 @@ def outcome_of(exhibit: Exhibit, accuracy: float, splits: int = 1) -> Outcome:
 
 def test_every_exhibit_fits_a_terminal() -> None:
     for exhibit in (one for one in EXHIBITS.values() if one.entries):
-        lines = shown(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.5), Path("runs/there"))).splitlines()
+        lines = text_of(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.5), Path("runs/there"))).splitlines()
         text = "\n".join(lines)
         assert lines[0].startswith(f"{exhibit.id}: ") and max(map(len, lines)) <= 80
         assert all(f"{data}, 1 split" in text for data in exhibit.data)
@@ -73,5 +73,5 @@ def test_every_exhibit_fits_a_terminal() -> None:
             assert any(line.startswith(f"{entry.row} ") for line in lines), entry.row
         assert "runs/there" in text and all(note[:20] in text for note in exhibit.notes)
     missing = EXHIBITS["lpgnn-figure5"]
-    text = shown(reproduce_screen.reproduced(missing, outcome_of(missing, 0.5), Path("there")), 300)
+    text = text_of(reproduce_screen.reproduced(missing, outcome_of(missing, 0.5), Path("there")), 300)
     assert f"Missing  {missing.why}" in text

@@ -12,22 +12,22 @@ from graphveil.cli.base import tables
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 from graphveil.privacy.statement.registry import CODES
 from tests.cli.conftest import Terminal
-from tests.cli.test_screens import shown
+from tests.cli.test_screens import text_of
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 
 
 def facts(text: str) -> list[tuple[str, str]]:
     """Two columns read back: what stands at the left begins a fact, what is set in goes on with it."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for line in text.splitlines():
         name, _, value = line.rstrip().partition("  ")
         if name:
-            found.append((name, value.strip()))
+            pairs.append((name, value.strip()))
         elif value:
-            before, said = found[-1]
-            found[-1] = (before, f"{said} {value.strip()}".strip())
-    return found
+            last, start = pairs[-1]
+            pairs[-1] = (last, f"{start} {value.strip()}".strip())
+    return pairs
 
 
 def flat(text: object) -> str:
@@ -83,9 +83,9 @@ def test_a_plan_shows_the_noise_of_each_sum_and_the_whole_guarantee(type_in: Ter
     assert [float(ratio) for _, _, ratio in sums] == pytest.approx(curator["per_node"], rel=0.051)
     screen = dict(facts(text.split("Guarantee", 1)[1].join(("Guarantee", ""))))
     assert flat(screen["Guarantee"]) == flat(answer["guarantee_sentence"])
-    said = re.search(r"one undirected edge: (\S+) \(delta (\S+)\)", screen["Epsilon"])
-    assert said and float(said[1]) == answer["guarantee"]["epsilon"] == epsilon
-    assert float(said[2]) == answer["guarantee"]["delta"]
+    match = re.search(r"one undirected edge: (\S+) \(delta (\S+)\)", screen["Epsilon"])
+    assert match and float(match[1]) == answer["guarantee"]["epsilon"] == epsilon
+    assert float(match[2]) == answer["guarantee"]["delta"]
     assert screen["Memory"] == f"about {answer['memory_mb']:.0f} MB"
     assert all(flat(line) in flat(text) for line in answer["advice"])
 
@@ -112,7 +112,7 @@ def test_a_price_is_rounded_up_and_everything_else_to_the_nearest(key: str, valu
 
 
 def test_numbers_stand_right_texts_left_and_no_cell_moves_the_cursor() -> None:
-    text = shown(tables.rows(("method", "epsilon"), [("a", 1), ("longer\n\x1b[2J", 12345)]), 60)
+    text = text_of(tables.rows(("method", "epsilon"), [("a", 1), ("longer\n\x1b[2J", 12345)]), 60)
     head, _, first, second = (line.rstrip() for line in text.splitlines() if line.strip())
     assert len(head) == len(first) == len(second)
     assert head.startswith("method") and first.startswith("a ") and second.startswith("longer [2J")
@@ -128,5 +128,5 @@ def test_joined_codes_refusals_and_all_codes_are_explained(type_in: Terminal) ->
     found = type_in("explain", "--json").json["codes"]
     assert [entry["code"] for entry in found] == [*CODES, *REFUSAL_CODES]
     assert set(found[0]) == {"code", "group", "sentence", "means", "limits", "backed_by"}
-    said, entry = dict(facts(type_in("explain", "bad-tag").out)), REFUSAL_CODES["bad-tag"]
-    assert flat(said["Says"]) == flat(entry.sentence) and flat(said["To do"]) == flat(entry.limits)
+    screen, entry = dict(facts(type_in("explain", "bad-tag").out)), REFUSAL_CODES["bad-tag"]
+    assert flat(screen["Says"]) == flat(entry.sentence) and flat(screen["To do"]) == flat(entry.limits)

@@ -25,7 +25,7 @@ from graphveil.runtime.progress import Progress
 from tests.reports import made
 
 
-def shown(what: RenderableType, width: int = 80) -> str:
+def text_of(what: RenderableType, width: int = 80) -> str:
     file = io.StringIO()
     Console(file=file, width=width, highlight=False, markup=False, emoji=False).print(what)
     return file.getvalue()
@@ -33,7 +33,7 @@ def shown(what: RenderableType, width: int = 80) -> str:
 
 @pytest.mark.parametrize("width", [72, 200])
 def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
-    text = shown(screens.run(made.record().in_folder("runs/x")), width)
+    text = text_of(screens.run(made.record().in_folder("runs/x")), width)
     assert max(len(line) for line in text.splitlines()) <= width
     flat = " ".join(text.split())
     for part in (
@@ -52,19 +52,19 @@ def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
 
 
 def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothing_is_claimed() -> None:
-    assert shown(screens.run(made.record(void="seed 3"))).startswith(" !! VOID: this run protects nobody (seed 3) !!")
-    text = shown(screens.run(made.record(data="x\n\x1b[2J[bold]y", notes=("a\nb\x07",))))
+    assert text_of(screens.run(made.record(void="seed 3"))).startswith(" !! VOID: this run protects nobody (seed 3) !!")
+    text = text_of(screens.run(made.record(data="x\n\x1b[2J[bold]y", notes=("a\nb\x07",))))
     assert "lpgnn on x [2J[bold]y: " in text and "\x1b" not in text and "\x07" not in text
     record = made.record(controls={}, best_control=None, lift=None, ceiling=None)
-    assert "the lift is unknown" in " ".join(shown(screens.run(record)).split())
+    assert "the lift is unknown" in " ".join(text_of(screens.run(record)).split())
     pairs = ((True, "yes"), (None, "-"), (12345, "12,345"), (1.5e-7, "1.5e-07"), ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"))
-    assert all(tables.plain(value) == said for value, said in pairs)
+    assert all(tables.plain(value) == text for value, text in pairs)
 
 
 def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None:
     """A price of a relationship takes the columns of the lift."""
     rows = [row_of("solitude", {}, [made.record(**made.beside_rivals(runs=1))]), row_of("lpgnn", {}, [made.record()])]
-    text = shown(comparison_screens.compared(Sheet("cora", tuple(rows)), Path("study")))
+    text = text_of(comparison_screens.compared(Sheet("cora", tuple(rows)), Path("study")))
     assert max(len(line) for line in text.splitlines()) <= 80
     lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
     beside = {cells[2] for cells in lines if cells[:1] == ["solitude at 7"] and len(cells) > 2}
@@ -76,16 +76,16 @@ def test_a_plan_of_a_release_shows_the_noise_of_every_mechanism_the_least_first(
     graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
     made = plan("heterorr", graph, {"epsilon_x": 1.0, "epsilon_a": 2.0, "edges": "edge-rand"})
     figures: Any = made.figures
-    text = shown(screens.planned(made))
+    text = text_of(screens.planned(made))
     flat = " ".join(text.split())
     assert f"{figures.protected_pairs:,} protected; 0 public edges" in flat and "No private edge or feature" in flat
     assert f"False edges about {figures.false_edges:,.0f}" in flat
     lines = [line.split()[0] for line in text.splitlines() if line.split()[:1] and line.split()[0] in figures.noise]
     assert lines == sorted(figures.noise, key=figures.noise.__getitem__) and lines[0] == figures.least_noisy
     assert text.count(" least") == 1
-    walked = " ".join(shown(screens.planned(plan("priv-hrg", graph, {}))).split())
+    walked = " ".join(text_of(screens.planned(plan("priv-hrg", graph, {}))).split())
     assert "steps each, fixed in advance" in walked and "features by" not in walked
-    assert "features by" not in shown(screens.planned(plan("mlp", graph, {})))
+    assert "features by" not in text_of(screens.planned(plan("mlp", graph, {})))
 
 
 # ---- progress and answers ----
@@ -142,10 +142,10 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     with console.working() as tell:
         tell(event("training \x1b[2J", 50, 100, 2.5))
-    shown = screen.getvalue()
-    assert "training" in shown and "50/100" in shown and "epsilon spent 2.5" in shown
-    assert "\x1b[2J" not in shown
-    assert shown.rstrip().endswith("\x1b[2K")
+    text_of = screen.getvalue()
+    assert "training" in text_of and "50/100" in text_of and "epsilon spent 2.5" in text_of
+    assert "\x1b[2J" not in text_of
+    assert text_of.rstrip().endswith("\x1b[2K")
 
 
 def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,9 +43,9 @@ def test_reproducible_noise_repeats_and_every_output_says_void(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("train", "lpgnn", "social-200", "--epochs", 2, "--no-controls")
-    shown = [type_in(*words, "--reproducible-noise", 5, "--out", name).out for name in "ab"]
+    screen = [type_in(*words, "--reproducible-noise", 5, "--out", name).out for name in "ab"]
     curves = [Path(name, "metrics.jsonl").read_text() for name in "ab"]
-    assert curves[0] == curves[1] and "protects nobody" in shown[0]
+    assert curves[0] == curves[1] and "protects nobody" in screen[0]
     assert type_in(*words, "--out", "c").code == type_in(*words, "--out", "d").code == 0
     assert Path("c/metrics.jsonl").read_text() != Path("d/metrics.jsonl").read_text()  # the seed fixes no noise
     void = "noise was reproducible (seed 5)"

@@ -40,8 +40,8 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert "estimates from people's randomized labels" in page.replace("&#39;", "'")
     assert "Estimated accuracy on test nodes" in page and "true data" not in page
     assert "estimated from randomized labels" in readme and "true data" not in readme
-    shown = type_in("report", "run")
-    assert shown.code == 0 and Path("run/README.md").read_text() == readme
+    text = type_in("report", "run")
+    assert text.code == 0 and Path("run/README.md").read_text() == readme
     # The picture: public edges and predictions, no label that anybody sent and no name.
     own, public = (json.loads(Path(place).read_text()) for place in ("run/picture.json", "run/public/picture.json"))
     assert own == public and own["total"] == PEOPLE and not own["labels"] and not own["names"]
@@ -80,7 +80,7 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
 
 def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
     out, edges = exported(tmp_path)
-    for words, said in (
+    for words, message in (
         (("lpgnn", out), "--edges edges.parquet"),
         (("lpgnn", "digits", "--edges", edges), "edges beside data that have their own"),
         (("lpgnn", out, "--edges", edges, "--reproducible-noise", 1), "the noise was drawn on devices"),
@@ -90,7 +90,7 @@ def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Termin
     ):
         refused = type_in("train", *words)
         assert refused.code == 2 and refused.err.count("\n") == 1
-        assert said in refused.err, refused.err
+        assert message in refused.err, refused.err
 
 
 def everybody(number: int, body: bytes) -> bytes:

@@ -22,8 +22,10 @@ BASE = ("tune", "lpgnn", "social-200", "--epsilon-x", 2, "--epsilon-y", 2, "--ep
 
 def test_what_matters_is_searched_where_nothing_is_named(type_in: Terminal, tmp_path: Path) -> None:
     done = type_in(*BASE, "--out", tmp_path / "run", "--json")
-    said = "Searching steps_x=2,4,8; steps_y=0,1,4: 9 trainings on one collection in each run, which cost what one does"
-    assert said in done.err.splitlines()
+    message = (
+        "Searching steps_x=2,4,8; steps_y=0,1,4: 9 trainings on one collection in each run, which cost what one does"
+    )
+    assert message in done.err.splitlines()
     assert done.json["settings"]["steps_x"] in (2, 4, 8) and done.json["guarantee"]["epsilon"] == 4.0
     assert "9 trials: this costs no privacy" in done.json["notes"][0]
     paid = type_in(*GAP, "--set", "hidden=4", "--trials", 2, "--json")
