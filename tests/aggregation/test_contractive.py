@@ -39,32 +39,32 @@ def with_and_without(rng: np.random.Generator) -> tuple[Any, Any]:
 @pytest.mark.parametrize("floor", [1, 2, 5])
 def test_no_edge_moves_a_step_by_more_than_is_declared_and_one_reaches_it(floor: int) -> None:
     """Rows of length 1 in one column, pulled to where the edge moves them most."""
-    rng, one = np.random.default_rng(floor), chain(floor=floor, share=1.0)
+    rng, law = np.random.default_rng(floor), chain(floor=floor, share=1.0)
     worst = 0.0
     for _ in range(300):
-        first, second = (one.operator(rows_of(matrix)) for matrix in with_and_without(rng))
+        first, second = (law.operator(rows_of(matrix)) for matrix in with_and_without(rng))
         moved = (first - second).toarray()
         x = rng.choice([-1.0, 1.0], len(moved))
         for _ in range(8):
             x = np.where(moved @ (moved @ x) < 0, -1.0, 1.0)
         start = torch.from_numpy(x)[:, None]
-        worst = max(worst, float((one.step(first, start, start) - one.step(second, start, start)).norm()))
-    assert 0.99 * one.sensitivity < worst <= one.sensitivity
+        worst = max(worst, float((law.step(first, start, start) - law.step(second, start, start)).norm()))
+    assert 0.99 * law.sensitivity < worst <= law.sensitivity
 
 
 def test_a_step_brings_any_two_states_nearer() -> None:
-    rng, one = np.random.default_rng(0), chain(residual=2.0)
+    rng, law = np.random.default_rng(0), chain(residual=2.0)
     for _ in range(50):
-        matrix = one.operator(rows_of(with_and_without(rng)[0]))
+        matrix = law.operator(rows_of(with_and_without(rng)[0]))
         x, y, start = (torch.from_numpy(rng.normal(0, 2, (matrix.shape[0], 3))) for _ in range(3))
-        apart = (one.step(matrix, x, start) - one.step(matrix, y, start)).norm()
-        assert float(apart) <= one.contraction * float((x - y).norm()) * (1 + 1e-12)
+        apart = (law.step(matrix, x, start) - law.step(matrix, y, start)).norm()
+        assert float(apart) <= law.contraction * float((x - y).norm()) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("hops", "contraction"), [(1, 0.5), (2, 0.9), (7, 0.6), (64, 0.95)])
 def test_shifts_that_meet_at_the_last_state_cost_what_is_charged(hops: int, contraction: float) -> None:
     """The proof in numbers: distances stay above 0 and end there, and the squares of the shifts add up to `growth`."""
-    one = chain(hops=hops, contraction=contraction)
+    law = chain(hops=hops, contraction=contraction)
     weights = contraction ** np.arange(hops - 1, -1, -1.0)
     shifts = weights * weights.sum() / (weights**2).sum()
     apart = 0.0
@@ -72,9 +72,9 @@ def test_shifts_that_meet_at_the_last_state_cost_what_is_charged(hops: int, cont
         apart = contraction * apart + 1.0 - shift
         assert apart >= -1e-9
     assert abs(apart) < 1e-9
-    assert (shifts**2).sum() == pytest.approx(one.growth)
-    assert one.growth <= min(hops, (1 + contraction) / (1 - contraction)) * (1 + 1e-12)
-    assert one.sigma(3.0) == pytest.approx(3.0 * one.sensitivity * math.sqrt(one.growth), rel=1e-3)
+    assert (shifts**2).sum() == pytest.approx(law.growth)
+    assert law.growth <= min(hops, (1 + contraction) / (1 - contraction)) * (1 + 1e-12)
+    assert law.sigma(3.0) == pytest.approx(3.0 * law.sensitivity * math.sqrt(law.growth), rel=1e-3)
 
 
 @pytest.mark.parametrize(("part", "holds"), [(1.0, True), (0.5, False)])
@@ -83,13 +83,13 @@ def test_the_last_state_tells_no_more_of_an_edge_than_was_paid_for(part: float, 
 
     Both error rates of the middle threshold are bounded with a false alarm of 1e-6 (Clopper and Pearson).
     """
-    one, pairs, mu = chain(hops=2, contraction=0.9, share=1.0, residual=10.0, floor=1), 40_000, 4.0
+    law, pairs, mu = chain(hops=2, contraction=0.9, share=1.0, residual=10.0, floor=1), 40_000, 4.0
     start = torch.tensor([1.0, -1.0]).repeat(pairs)[:, None]
     ends = torch.arange(2 * pairs).view(-1, 2).T
-    edges, sigma = torch.cat([ends, ends.flip(0)], dim=1), part * one.sigma(1 / mu)
+    edges, sigma = torch.cat([ends, ends.flip(0)], dim=1), part * law.sigma(1 / mu)
     seen = []
     for seed, graph in enumerate((edges[:, :0], edges)):
-        state = one.released(ReceiverRows.of(graph, 2 * pairs), start, sigma, SeededRandomness(seed)).view(-1, 2)
+        state = law.released(ReceiverRows.of(graph, 2 * pairs), start, sigma, SeededRandomness(seed)).view(-1, 2)
         seen.append(state[:, 0] - state[:, 1])
     middle = (seen[0].mean() + seen[1].mean()) / 2
     wrong = [int((seen[0] <= middle).sum()), int((seen[1] > middle).sum())]
@@ -98,11 +98,11 @@ def test_the_last_state_tells_no_more_of_an_edge_than_was_paid_for(part: float, 
 
 
 def test_without_noise_states_are_steps_and_with_it_they_lie_on_the_grid() -> None:
-    rows, one = rows_of(with_and_without(np.random.default_rng(1))[0]), chain(hops=1)
+    rows, law = rows_of(with_and_without(np.random.default_rng(1))[0]), chain(hops=1)
     start = torch.eye(rows.num_nodes)
-    plain = one.released(rows, start, 0.0, SeededRandomness(0))
-    assert torch.allclose(plain, one.step(one.operator(rows), start.double(), start.double()).float())
-    hidden = one.hide(plain.double(), 2.0, 1, SeededRandomness(0)) / (2.0 / 2**30)
+    plain = law.released(rows, start, 0.0, SeededRandomness(0))
+    assert torch.allclose(plain, law.step(law.operator(rows), start.double(), start.double()).float())
+    hidden = law.hide(plain.double(), 2.0, 1, SeededRandomness(0)) / (2.0 / 2**30)
     assert torch.equal(hidden, hidden.round())
 
 
@@ -116,8 +116,8 @@ def test_what_has_no_proof_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_rows_that_are_no_rows_send_nothing() -> None:
     """NaN would go over the edges to others; a long row would move their sums by more than is declared."""
-    one, rows = chain(hops=1), rows_of([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    law, rows = chain(hops=1), rows_of([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
     start = torch.tensor([[math.nan, 1.0], [math.inf, 0.0], [30.0, 40.0]])
     tidy = torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.6, 0.8]])
-    first, second = (one.released(rows, x, 0.0, SeededRandomness(0)) for x in (start, tidy))
+    first, second = (law.released(rows, x, 0.0, SeededRandomness(0)) for x in (start, tidy))
     assert torch.allclose(first, second)

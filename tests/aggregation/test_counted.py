@@ -56,9 +56,9 @@ def test_no_set_of_relationships_moves_more_than_is_charged(unit: Any, k: int | 
 def test_rows_on_the_grid_are_never_longer_than_one() -> None:
     for bits in (0, 3, 6, 12):
         for x in (*messages(), 1e30 * torch.randn(50, 7), torch.randn(50, 7)):
-            found = on_l1_grid(x, bits)
-            assert bool(found.isfinite().all()) and float(found.abs().sum(dim=1).max()) <= 2**bits
-            assert torch.equal(found, found.round())
+            steps = on_l1_grid(x, bits)
+            assert bool(steps.isfinite().all()) and float(steps.abs().sum(dim=1).max()) <= 2**bits
+            assert torch.equal(steps, steps.round())
     assert torch.equal(on_l1_grid(torch.eye(4), 0), torch.eye(4))
     # A sum below 0 would be refused, and the refusal would tell of an edge.
     assert on_l1_grid(torch.tensor([[-1.0, 0.0, 1.0]]), 3).tolist() == [[0.0, 0.0, 8.0]]
@@ -73,11 +73,11 @@ def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int, unit: A
     """
     hidden = CountedSum(unit=unit, epsilon=2.0, hops=hops, bits=bits)
     x = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
-    one, other = rows_of({(0, 1), (2, 3)}), rows_of({(2, 3)})
+    with_edge, without_edge = rows_of({(0, 1), (2, 3)}), rows_of({(2, 3)})
     worst = 0.0
     for shift in (-9.0, -1.0, 0.0, 1.0, 9.0):
-        noisy = exact(hidden, one, x) + shift
-        ratio = hidden.log_likelihood(noisy, one, x) - hidden.log_likelihood(noisy, other, x)
+        noisy = exact(hidden, with_edge, x) + shift
+        ratio = hidden.log_likelihood(noisy, with_edge, x) - hidden.log_likelihood(noisy, without_edge, x)
         worst = max(worst, abs(float(ratio.sum())))
     assert cost * (1 - 1e-9) < hops * worst <= cost
 
@@ -85,14 +85,14 @@ def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int, unit: A
 @pytest.mark.parametrize(("bits", "hops"), [(0, 1), (2, 3)])
 def test_noise_is_that_of_counts_at_the_price_of_one_step(bits: int, hops: int) -> None:
     """The same draws and the same likelihood as the mechanism's, whose law has its own test."""
-    hidden, one = CountedSum(epsilon=1.5, hops=hops, bits=bits), NoisyCounts(epsilon=1.5 / (2 * hops * 2**bits))
+    hidden, counts = CountedSum(epsilon=1.5, hops=hops, bits=bits), NoisyCounts(epsilon=1.5 / (2 * hops * 2**bits))
     x, rows = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES], rows_of({(0, 1), (2, 3), (1, 3)})
     steps = (exact(hidden, rows, x) * 2**bits).long().ravel()
     noisy = hidden.perturb(rows, x, SeededRandomness(5))
-    drawn = one.randomize(steps, randomness=BlockNoise(SeededRandomness(5)).key(0).stream())
+    drawn = counts.randomize(steps, randomness=BlockNoise(SeededRandomness(5)).key(0).stream())
     assert torch.equal((noisy * 2**bits).long().ravel(), drawn)
-    assert torch.equal(hidden.log_likelihood(noisy, rows, x).ravel(), one.log_likelihood(drawn, steps))
-    assert hidden.sigma == pytest.approx(math.sqrt(one.variance) * 2.0**-bits)
+    assert torch.equal(hidden.log_likelihood(noisy, rows, x).ravel(), counts.log_likelihood(drawn, steps))
+    assert hidden.sigma == pytest.approx(math.sqrt(counts.variance) * 2.0**-bits)
 
 
 def test_what_is_no_sum_is_refused() -> None:

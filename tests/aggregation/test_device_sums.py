@@ -41,9 +41,9 @@ def test_a_hop_has_the_same_bits(weighted: bool) -> None:
     expected = hop.perturb(edges, features(), 1, SeededRandomness(3))
     assert bool(len(edges.sums(quantise(features(), bits=6)).long)) == weighted
     with pretended_gpu() as gpu:
-        found = hop.perturb(edges, features().to("cuda"), 1, SeededRandomness(3))
-        assert gpu.holds(found)
-        assert torch.equal(found.cpu(), expected)
+        sums = hop.perturb(edges, features().to("cuda"), 1, SeededRandomness(3))
+        assert gpu.holds(sums)
+        assert torch.equal(sums.cpu(), expected)
         other = hop.perturb(edges, features().to("cuda"), 1, SeededRandomness(4))
         assert not torch.equal(other.cpu(), expected)
 
@@ -53,8 +53,8 @@ def test_hops_one_after_the_other_have_the_same_bits() -> None:
     for hop in (HOP, replace(HOP, sigmas=(0.0, 4.0))):
         expected = propagate_privately(hop, rows(), features(), SeededRandomness(3))
         with pretended_gpu():
-            found = propagate_privately(hop, rows(), features().to("cuda"), SeededRandomness(3))
-            assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))
+            layers = propagate_privately(hop, rows(), features().to("cuda"), SeededRandomness(3))
+            assert all(torch.equal(layer.cpu(), other) for layer, other in zip(layers, expected, strict=True))
 
 
 def test_blocks_of_all_lengths_have_the_noise_of_their_own_key() -> None:

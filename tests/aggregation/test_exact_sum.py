@@ -31,10 +31,10 @@ def rows_of(bits: int, seed: int = 1, narrow: bool = False) -> GridRows:
 def whole(rows: ReceiverRows, values: GridRows) -> np.ndarray:
     """The sums as int64, long rows put in their places."""
     sums = rows.sums(values)
-    found: np.ndarray = sums.values.numpy().astype(np.int64)
-    assert not found[sums.long.numpy()].any()
-    found[sums.long.numpy()] = sums.totals.numpy()
-    return found
+    totals: np.ndarray = sums.values.numpy().astype(np.int64)
+    assert not totals[sums.long.numpy()].any()
+    totals[sums.long.numpy()] = sums.totals.numpy()
+    return totals
 
 
 def expected(rows: ReceiverRows, values: GridRows) -> np.ndarray:
@@ -52,9 +52,9 @@ def test_rows_half_as_wide_have_the_same_sums(bits: int, weighted: bool) -> None
     weights = torch.rand(index.shape[1], generator=torch.Generator().manual_seed(2)) if weighted else None
     rows, narrow = ReceiverRows.of(index, N, weights=weights, weight_bits=10), rows_of(bits, narrow=True)
     assert narrow.values.dtype == torch.int16
-    found, wide = rows.sums(narrow), rows.sums(rows_of(bits))
-    assert all(torch.equal(one, other) for one, other in zip(found, wide, strict=True))
-    assert bool(len(found.long)) == (weighted and bits > 1)
+    sums, wide = rows.sums(narrow), rows.sums(rows_of(bits))
+    assert all(torch.equal(left, right) for left, right in zip(sums, wide, strict=True))
+    assert bool(len(sums.long)) == (weighted and bits > 1)
     assert torch.equal(rows.sums(narrow, slice(20, 30)).values, wide.values[20:30])
 
 
@@ -63,8 +63,8 @@ def test_entries_are_counted_beyond_32_bits(narrow: bool) -> None:
     """Receiver 0 hears 2^31 times from node 3, which costs no memory and is not asked for; all others hear twice."""
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), 2**31 + 2 * torch.arange(N)])
     everybody = torch.tensor([3], dtype=torch.int32).expand(int(starts[-1]))
-    found = ReceiverRows(starts, everybody).sums(rows_of(10, narrow=narrow), slice(1, N)).values
-    assert torch.equal(found, 2 * rows_of(10).values[3].expand(N - 1, COLUMNS))
+    sums = ReceiverRows(starts, everybody).sums(rows_of(10, narrow=narrow), slice(1, N)).values
+    assert torch.equal(sums, 2 * rows_of(10).values[3].expand(N - 1, COLUMNS))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

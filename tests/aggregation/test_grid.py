@@ -89,9 +89,9 @@ def both_roads(work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
     return work(), by_loop
 
 
-def alike(found: tuple[Tensor, Tensor]) -> bool:
+def alike(pair: tuple[Tensor, Tensor]) -> bool:
     """Bit for bit: a zero has a sign as well."""
-    first, second = (one.contiguous().numpy() for one in found)
+    first, second = (rows.contiguous().numpy() for rows in pair)
     return first.dtype == second.dtype and first.tobytes() == second.tobytes()
 
 
@@ -116,13 +116,13 @@ def test_the_loop_finds_the_bits_of_torch(columns: int, tmp_path: Path, threads:
                 assert alike(both_roads(lambda: quantise(x, **setting).values))  # noqa: B023
             assert alike(both_roads(lambda: unit_rows(x)))  # noqa: B023
     if columns:
-        kept = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
+        stored = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
 
         def in_place(out: np.ndarray) -> Tensor:
             out[:] = rows
             return unit_rows(torch.from_numpy(out), out=out).clone()
 
-        for out in (kept, np.empty_like(kept)):
+        for out in (stored, np.empty_like(stored)):
             assert alike(both_roads(lambda: in_place(out)))  # noqa: B023
             assert alike((unit_rows(rows), in_place(out)))
 
@@ -140,13 +140,13 @@ def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
     x = torch.ones(1100, 3)
     clean = quantise(x)
     x[700, 1] = bad
-    found = quantise(x)
-    assert found.values[700].tolist() == [0, 0, 0]
-    others = torch.arange(1100) != 700
-    assert torch.equal(found.values[others], clean.values[others])
+    grid = quantise(x)
+    assert grid.values[700].tolist() == [0, 0, 0]
+    intact = torch.arange(1100) != 700
+    assert torch.equal(grid.values[intact], clean.values[intact])
     assert unit_rows(x)[700].tolist() == [0, 0, 0]
-    assert torch.allclose(unit_rows(x)[others].norm(dim=1), torch.ones(1099))
-    assert torch.equal(quantise(x[690:800]).values, found.values[690:800])
+    assert torch.allclose(unit_rows(x)[intact].norm(dim=1), torch.ones(1099))
+    assert torch.equal(quantise(x[690:800]).values, grid.values[690:800])
 
 
 def test_short_rows_stay_short_without_normalising() -> None:

@@ -49,10 +49,10 @@ def reports(answered: Tensor | None = None) -> sp.csr_matrix:
 
 def literal(p: SparseMatrix, hops: int, rows: Any, offset: float, answered: Tensor | None) -> Tensor:
     """X' = P^K (C + offset), built at full width; what is missing is the mean of those who answered."""
-    ones = propagate(p, torch.ones(N, 1), hops)
-    heard = ones if answered is None else propagate(p, answered.float()[:, None], hops)
-    share = torch.where(heard > 0, ones / heard, 0.0)
-    return share * propagate(p, torch.from_numpy(rows.toarray()), hops) + ones * offset
+    row_sums = propagate(p, torch.ones(N, 1), hops)
+    heard = row_sums if answered is None else propagate(p, answered.float()[:, None], hops)
+    share = torch.where(heard > 0, row_sums / heard, 0.0)
+    return share * propagate(p, torch.from_numpy(rows.toarray()), hops) + row_sums * offset
 
 
 def value_and_gradient(linear: Any) -> tuple[Tensor, Tensor]:
@@ -88,8 +88,8 @@ def test_commuted_equals_uncommuted_standardised_or_not(
     standard = standardise(built, generator=torch.Generator().manual_seed(0))
     full = literal(p, hops, rows, offset, answered)
     for operator, matrix in ((built, full), (standard, (full - full.mean(dim=0)) * standard.scale)):
-        found, expected = value_and_gradient(operator.linear), value_and_gradient(lambda weight: matrix @ weight)  # noqa: B023
-        for mine, theirs in zip(found, expected, strict=True):
+        commuted, expected = value_and_gradient(operator.linear), value_and_gradient(lambda weight: matrix @ weight)  # noqa: B023
+        for mine, theirs in zip(commuted, expected, strict=True):
             assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
     assert float(materialised(standard).mean(dim=0).abs().max()) < 1e-5
 

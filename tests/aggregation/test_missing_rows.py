@@ -37,9 +37,9 @@ def who(share: float = 0.3, seed: int = 1) -> Tensor:
 
 def rows(columns: int, answered: Tensor, seed: int = 2) -> sp.csr_matrix:
     """One signed number a row of who answered, as multi-bit reports give."""
-    rng, told = np.random.default_rng(seed), np.flatnonzero(answered.numpy())
-    values = rng.choice([-3.0, 3.0], len(told)).astype(np.float32)
-    return sp.csr_matrix((values, (told, rng.integers(0, columns, len(told)))), shape=(N, columns))
+    rng, reporting = np.random.default_rng(seed), np.flatnonzero(answered.numpy())
+    values = rng.choice([-3.0, 3.0], len(reporting)).astype(np.float32)
+    return sp.csr_matrix((values, (reporting, rng.integers(0, columns, len(reporting)))), shape=(N, columns))
 
 
 @pytest.mark.parametrize("hops", [0, 4])
@@ -70,8 +70,8 @@ def test_upgnet_averages_those_who_answered() -> None:
     value = np.where(answered.numpy()[:, None], np.float32(1.5), np.float32(0))
     mean = a.to_scipy("mean")
     heard = np.asarray(mean @ answered.numpy().astype(np.float32)) > 0
-    found: Any = upgnet_features(sp.csr_matrix(value), a, 0, answered).numpy()
-    assert np.allclose(found[heard], 1.0, atol=1e-5)  # 1.5 + 0.5, less the threshold of 1
+    averaged: Any = upgnet_features(sp.csr_matrix(value), a, 0, answered).numpy()
+    assert np.allclose(averaged[heard], 1.0, atol=1e-5)  # 1.5 + 0.5, less the threshold of 1
     assert not np.allclose(upgnet_features(sp.csr_matrix(value), a, 0).numpy()[heard], 1.0, atol=0.05)
 
 
@@ -90,9 +90,9 @@ def test_small_averages_become_zero_and_others_lose_the_threshold() -> None:
 def test_hops_are_averaged_and_not_only_the_last_is_kept() -> None:
     """P between neighbours on the path is 1 / sqrt 2: one hop takes node 1 to both ends, the next back."""
     z, half = np.array([5.0, -0.5]), 1 / np.sqrt(2)
-    found = upgnet_features(CENTRED, PATH, 2)
+    averaged = upgnet_features(CENTRED, PATH, 2)
     expected = np.array([half * z / 2, z / 2, half * z / 2, 0 * z])
-    assert found.numpy() == pytest.approx(expected, abs=1e-6)
+    assert averaged.numpy() == pytest.approx(expected, abs=1e-6)
     assert upgnet_features(CENTRED, PATH, 0).numpy() == pytest.approx(regularised(CENTRED, PATH))
 
 

@@ -25,14 +25,14 @@ def sums_of(pairs: set[tuple[int, int]], x: Tensor) -> Tensor:
 
 def worst(start: set[tuple[int, int]], x: Tensor, most: int) -> float:
     """The largest move of the sums when any relationships of any one person come or go, `most` at a time."""
-    found, before = 0.0, sums_of(start, x)
+    largest, before = 0.0, sums_of(start, x)
     for person in range(PEOPLE):
         own = [(min(person, other), max(person, other)) for other in range(PEOPLE) if other != person]
         for count in range(1, most + 1):
             for changed in itertools.combinations(own, count):
                 moved = sums_of(start ^ set(changed), x) - before
-                found = max(found, float(moved.norm()))
-    return found
+                largest = max(largest, float(moved.norm()))
+    return largest
 
 
 def graphs() -> list[tuple[set[tuple[int, int]], Tensor]]:

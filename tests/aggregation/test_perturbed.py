@@ -137,8 +137,8 @@ def test_a_bad_row_sends_nothing_and_nothing_else_breaks(bad: float) -> None:
     index, x = next(named_graphs())
     x[0, 1] = bad
     rows = ReceiverRows.of(index, 7)
-    found = propagate_privately(PerturbedSum(sigmas=(1.0, 1.0)), rows, x, SeededRandomness(0), normalise=False)
-    assert all(bool(part.isfinite().all()) for part in found)
+    layers = propagate_privately(PerturbedSum(sigmas=(1.0, 1.0)), rows, x, SeededRandomness(0), normalise=False)
+    assert all(bool(part.isfinite().all()) for part in layers)
 
 
 def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: int = 6_000) -> np.ndarray:

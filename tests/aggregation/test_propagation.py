@@ -49,19 +49,19 @@ def test_normalised_equals_the_dense_formula(graph: str, law: Normalisation, sel
     h = torch.randn(nodes, 3, generator=torch.Generator().manual_seed(0))
     for hops in (0, 2, 5):
         assert torch.allclose(propagate(p, h, hops), torch.linalg.matrix_power(expected, hops) @ h, atol=1e-5)
-    held = Adjacency.of(edges, nodes)
+    links = Adjacency.of(edges, nodes)
     if weights is None:
         for form in (adjacency(edges, nodes), ReceiverRows.of(edges, nodes).to_scipy()):
             assert np.array_equal(form.toarray(), dense(edges, nodes))
         if not self_loops:
-            assert np.array_equal(held.to_scipy(law).data, p.forward.values)
+            assert np.array_equal(links.to_scipy(law).data, p.forward.values)
 
 
 def test_a_nodes_own_value_does_not_reach_itself_in_one_hop() -> None:
     """No self-loops unless asked for, not even when the edge list has them; duplicates count once."""
     looped = torch.cat([UNDIRECTED, torch.tensor([[0, 4], [0, 4]]), UNDIRECTED[:, :3]], dim=1)
-    found, plain = (normalised(edges, 5) @ torch.eye(5) for edges in (looped, UNDIRECTED))
-    assert torch.equal(found, plain) and not plain.diagonal().any()
+    with_loops, plain = (normalised(edges, 5) @ torch.eye(5) for edges in (looped, UNDIRECTED))
+    assert torch.equal(with_loops, plain) and not plain.diagonal().any()
     none = torch.zeros(2, 0, dtype=torch.int64)
     for hops in (0, 2):
         assert torch.equal(propagate(normalised(none, 3), torch.ones(3, 2), hops), torch.full((3, 2), float(hops == 0)))
@@ -91,10 +91,10 @@ def test_pairs_out_of_order_between_two_parts_are_sorted() -> None:
 
 def test_weights_move_with_their_pairs_and_zeros_leave() -> None:
     weights = np.array([0.5, 0.25, 0.0, 0.125], np.float32)
-    found = Entries.of(np.array([2, 0, 1, 2]), np.array([1, 2, 0, 0]), 3, weights)
-    assert found.starts.tolist() == [0, 1, 1, 3]
-    assert found.columns.tolist() == [2, 0, 1]
-    assert found.weights is not None and found.weights.tolist() == [0.25, 0.125, 0.5]
+    entries = Entries.of(np.array([2, 0, 1, 2]), np.array([1, 2, 0, 0]), 3, weights)
+    assert entries.starts.tolist() == [0, 1, 1, 3]
+    assert entries.columns.tolist() == [2, 0, 1]
+    assert entries.weights is not None and entries.weights.tolist() == [0.25, 0.125, 0.5]
     twice, none = np.array([1, 1]), np.zeros(0, np.int64)
     with pytest.raises(InputError, match="a weighted edge is listed twice"):
         Entries.of(twice, twice, 2, np.array([0.5, 0.0], np.float32))
@@ -112,17 +112,17 @@ def test_entries_are_the_set_of_their_pairs(nodes: int) -> None:
     expected = sorted(set(zip(rows.tolist(), columns.tolist(), strict=True)))
     by_columns, by_rows = np.lexsort((rows, columns)), np.lexsort((columns, rows))
     for order in (slice(None), slice(None, None, -1), by_columns, by_rows):
-        found = Entries.of(rows[order], columns[order], nodes)
-        listed = np.repeat(np.arange(nodes), found.counts)
-        assert list(zip(listed.tolist(), found.columns.tolist(), strict=True)) == expected
+        entries = Entries.of(rows[order], columns[order], nodes)
+        listed = np.repeat(np.arange(nodes), entries.counts)
+        assert list(zip(listed.tolist(), entries.columns.tolist(), strict=True)) == expected
 
 
 def test_the_largest_node_number_keeps_its_place() -> None:
     """A key has its row above 32 bits of column: the largest column may not reach into the row."""
     last = 2**20
-    found = Entries.of(np.array([last, 0, last]), np.array([last, last, 0]), last + 1)
-    assert found.columns.tolist() == [last, 0, last]
-    assert np.flatnonzero(found.counts).tolist() == [0, last]
+    entries = Entries.of(np.array([last, 0, last]), np.array([last, last, 0]), last + 1)
+    assert entries.columns.tolist() == [last, 0, last]
+    assert np.flatnonzero(entries.counts).tolist() == [0, last]
 
 
 def some(nodes: int = 20_000) -> Entries:

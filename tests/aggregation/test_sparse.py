@@ -47,10 +47,10 @@ def test_products_and_gradients_equal_dense_autograd(name: str) -> None:
 def test_several_products_at_once_equal_dense_autograd(hops: int) -> None:
     dense = torch.from_numpy(MATRICES["square"].toarray())
     x, other = (torch.ones(40, 2).cumsum(0).div(40).requires_grad_() for _ in range(2))
-    found = from_scipy(MATRICES["square"]).power(x, hops)
+    product = from_scipy(MATRICES["square"]).power(x, hops)
     expected = torch.linalg.matrix_power(dense, hops) @ other
-    assert torch.allclose(found, expected, atol=1e-5)
-    torch.tanh(found).sum().backward()
+    assert torch.allclose(product, expected, atol=1e-5)
+    torch.tanh(product).sum().backward()
     torch.tanh(expected).sum().backward()
     assert torch.allclose(x.grad, other.grad, atol=1e-5)
 
@@ -104,9 +104,9 @@ MATRIX = sp.random_array(
 def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
     x = DRAWN.integers(-100, 100, (30, columns))
     matrix = MATRIX.indptr.astype(kind), MATRIX.indices.astype(np.int32), MATRIX.data.astype(np.float32)
-    found = np.full((40, columns), np.nan, np.float32)
-    add_rows(*matrix, x.astype(np.float32), found)
-    assert np.array_equal(found, MATRIX @ x)
+    sums = np.full((40, columns), np.nan, np.float32)
+    add_rows(*matrix, x.astype(np.float32), sums)
+    assert np.array_equal(sums, MATRIX @ x)
 
 
 @pytest.mark.parametrize(("columns", "width"), [(1, 4), (4, 4), (5, 8), (17, 32), (33, 48)])
@@ -123,9 +123,9 @@ def test_rows_of_large_arrays_lie_in_few_lines_of_the_cache(columns: int, width:
 @pytest.mark.parametrize("kind", [torch.float64, torch.int64])
 def test_other_numbers_are_multiplied_as_the_numbers_that_they_are(kind: torch.dtype) -> None:
     x = torch.arange(16).repeat(30, 1)
-    found = from_scipy(MATRIX).forward.times(x.to(kind))
-    assert found.dtype == torch.float32
-    assert np.array_equal(found, MATRIX @ x.numpy())
+    product = from_scipy(MATRIX).forward.times(x.to(kind))
+    assert product.dtype == torch.float32
+    assert np.array_equal(product, MATRIX @ x.numpy())
 
 
 def test_threads_give_the_bits_of_one() -> None:
@@ -133,14 +133,14 @@ def test_threads_give_the_bits_of_one() -> None:
     assert len(Blocks.of(rows, columns)) > 1
     p = from_scipy(sp.random_array((rows, rows), density=1e-4, rng=DRAWN, dtype=np.float32))
     x, before = torch.randn(rows, columns), torch.get_num_threads()
-    found = []
+    products = []
     try:
         for threads in (1, 3):
             torch.set_num_threads(threads)
-            found.append(p.power(x, 2))
+            products.append(p.power(x, 2))
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(*found) and torch.equal(p.on(LocalEngine(2)).power(x, 2), found[0])
+    assert torch.equal(*products) and torch.equal(p.on(LocalEngine(2)).power(x, 2), products[0])
 
 
 def test_a_row_is_rounded_once_an_entry_and_in_the_order_of_its_entries() -> None:
@@ -149,14 +149,14 @@ def test_a_row_is_rounded_once_an_entry_and_in_the_order_of_its_entries() -> Non
     entries, columns = 200, 13
     senders = drawn.integers(0, 30, entries).astype(np.int32)
     weights, x = drawn.normal(size=entries).astype(np.float32), drawn.normal(size=(30, columns)).astype(np.float32)
-    found = np.empty((1, columns), np.float32)
-    add_rows(np.array([0, entries]), senders, weights, x, found)
+    sums = np.empty((1, columns), np.float32)
+    add_rows(np.array([0, entries]), senders, weights, x, sums)
     total = np.zeros(columns, np.float32)
     for sender, weight in zip(senders, weights, strict=True):
         total = (np.float64(weight) * x[sender].astype(np.float64) + total).astype(np.float32)
     # In 64 bits the sum is rounded a first time, which changes a last digit about once in 2^29 entries.
-    assert np.allclose(found[0], total, rtol=1e-6, atol=0)
-    assert np.mean(found[0] == total) > 0.9
+    assert np.allclose(sums[0], total, rtol=1e-6, atol=0)
+    assert np.mean(sums[0] == total) > 0.9
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, slice(0, 7)), (16, slice(13, 40)), (40, slice(39, 40))])
@@ -175,12 +175,12 @@ def test_some_rows_alone_have_the_bits_of_all_together(rows: slice, columns: int
 @pytest.mark.parametrize("alpha", [0.7, 1.0])
 def test_rows_that_are_numbered_anew_for_many_products_keep_every_bit(alpha: float, columns: int) -> None:
     drawn = np.random.default_rng(5)
-    held = sp.random_array((11_000, 11_000), density=4e-4, rng=drawn, dtype=np.float32)
-    a = from_scipy(held).forward
+    matrix = sp.random_array((11_000, 11_000), density=4e-4, rng=drawn, dtype=np.float32)
+    a = from_scipy(matrix).forward
     x = torch.from_numpy(drawn.normal(size=(11_000, columns)).astype(np.float32))
     expected = x
     for _ in range(9):
         expected = x * (1 - alpha) + alpha * a.times(expected)
-    found = a.walk(x, 9, alpha)
-    assert torch.allclose(found, expected, atol=1e-6)
-    assert torch.equal(found, a.on(LocalEngine(2)).walk(x, 9, alpha))
+    product = a.walk(x, 9, alpha)
+    assert torch.allclose(product, expected, atol=1e-6)
+    assert torch.equal(product, a.on(LocalEngine(2)).walk(x, 9, alpha))

@@ -38,11 +38,11 @@ def dense_of(support: Support, values: Tensor) -> Tensor:
 def test_a_support_lists_each_edge_once_in_both_orientations(kind: str) -> None:
     support = Support.of(torch.cat([edges(kind), edges(kind)[:, :4]], dim=1), N)
     pairs = {(s, t) for s, t in edges(kind).T.tolist() if s != t}
-    found = support.edge_index.T.tolist()
-    assert [tuple(pair) for pair in found] == sorted(pairs, key=lambda pair: (pair[1], pair[0]))
+    entries = support.edge_index.T.tolist()
+    assert [tuple(pair) for pair in entries] == sorted(pairs, key=lambda pair: (pair[1], pair[0]))
     assert support.symmetric == (kind == "undirected")
     turned = support.edge_index[:, support.turned.long()]
-    assert turned.T.tolist() == sorted(found)
+    assert turned.T.tolist() == sorted(entries)
     assert torch.equal(turned[1].int(), support.back_target)
     assert torch.diff(support.back_starts).tolist() == torch.bincount(turned[0], minlength=N).tolist()
     if support.symmetric:
@@ -93,10 +93,10 @@ def test_slopes_equal_dense_autograd_with_weights_and_rows_of_0(kind: str, law: 
     start[(support.target == 5) | (support.source == 5)] = 0
     ours, theirs = start.clone().requires_grad_(), start.clone().requires_grad_()
     x = drawn(N, COLUMNS)
-    found = normalised_weights(support, ours, law, self_loops=self_loops) @ x
+    product = normalised_weights(support, ours, law, self_loops=self_loops) @ x
     expected = dense_normalised(dense_of(support, theirs), law, self_loops) @ x
-    assert torch.allclose(found, expected)
-    (found * g).sum().backward()
+    assert torch.allclose(product, expected)
+    (product * g).sum().backward()
     (expected * g).sum().backward()
     # Where only one end has weight the entry's slope is 0 both ways, where none has, by agreement.
     assert torch.allclose(ours.grad, theirs.grad)

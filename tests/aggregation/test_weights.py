@@ -38,24 +38,24 @@ def test_every_weight_is_between_0_and_the_declared_largest(
     x = rows(seed=seed) * scale
     x[::7], x[1::7] = math.nan, 0.0
     x[2::7, 0] = math.inf
-    found, w_max = edge_weights(kind, x, pairs(seed=seed), sharpness=sharpness)
+    weights, w_max = edge_weights(kind, x, pairs(seed=seed), sharpness=sharpness)
     assert w_max == largest_weight(kind)
-    if found is None:
+    if weights is None:
         assert (kind, w_max) == ("uniform", 1.0)
         return
-    assert found.dtype == torch.float32
-    assert bool(((found >= 0) & (found.double() <= w_max)).all())
+    assert weights.dtype == torch.float32
+    assert bool(((weights >= 0) & (weights.double() <= w_max)).all())
 
 
 @pytest.mark.parametrize("kind", ["similarity", *KERNELS])
 def test_the_largest_weight_is_reached_where_both_ends_are_the_same(kind: str) -> None:
     """Tight: no smaller bound would hold; 0.731 is sigmoid(1), and published code pays for 1."""
     edges = torch.arange(40).expand(2, 40)
-    found, w_max = edge_weights(kind, rows(), edges, sharpness=2.0)
-    assert found is not None
+    weights, w_max = edge_weights(kind, rows(), edges, sharpness=2.0)
+    assert weights is not None
     exact = 1 / (1 + math.exp(-1.0)) if kind == "similarity" else 1.0
     assert exact <= w_max <= exact + 2e-8
-    assert float(found.max()) == pytest.approx(w_max, abs=1e-6)
+    assert float(weights.max()) == pytest.approx(w_max, abs=1e-6)
     opposite, _ = edge_weights(kind, torch.tensor([[1.0], [-1.0]]), torch.tensor([[0], [1]]), sharpness=2.0)
     assert opposite is not None
     assert float(opposite) == pytest.approx(1 / (1 + math.e) if kind == "similarity" else math.exp(-4), rel=1e-6)
@@ -88,8 +88,8 @@ def test_attention_is_what_somebody_trained_and_what_is_not_known_is_refused() -
             edge_weights("kernel", rows(), pairs(), sharpness=sharpness)
     with pytest.raises(InputError, match="attention was not trained"):
         edge_weights("attention", rows(), pairs())
-    found, w_max = edge_weights("attention", rows(), pairs(), attention=lambda x, e: torch.full((e.shape[1],), 2.0))
-    assert found is not None and torch.equal(found, torch.ones(200)) and w_max == 1.0
+    weights, w_max = edge_weights("attention", rows(), pairs(), attention=lambda x, e: torch.full((e.shape[1],), 2.0))
+    assert weights is not None and torch.equal(weights, torch.ones(200)) and w_max == 1.0
 
 
 @pytest.mark.parametrize("kind", ["similarity", *KERNELS])

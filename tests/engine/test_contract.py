@@ -36,15 +36,15 @@ def test_all_engines_map_reduce_and_gather_alike(engines: dict[str, Engine]) -> 
     for engine in engines.values():
         shared = engine.put(rows[:1000])
         own = range(len(blocks))
-        found = engine.gather(engine.map_blocks(scaled, blocks, shared, own), blocks, np.zeros(1000))
-        assert np.array_equal(found, rows[:1000] * (np.arange(1000) // 64))
+        gathered = engine.gather(engine.map_blocks(scaled, blocks, shared, own), blocks, np.zeros(1000))
+        assert np.array_equal(gathered, rows[:1000] * (np.arange(1000) // 64))
         assert engine.reduce(engine.map_blocks(total, blocks, shared), int.__add__) == sum(range(1000))
 
 
 def test_arrays_on_disk_are_read_where_they_lie(engines: dict[str, Engine], tmp_path: Path) -> None:
-    made = create(tmp_path / "rows.npy", (500,), np.int64)
-    made[:] = np.arange(500)
-    made.flush()
+    array = create(tmp_path / "rows.npy", (500,), np.int64)
+    array[:] = np.arange(500)
+    array.flush()
     assert (tmp_path / "rows.npy").stat().st_mode & 0o777 == 0o600
     for engine in engines.values():
         shared = engine.put(Mapped(tmp_path / "rows.npy"))
@@ -87,8 +87,8 @@ def killed_once(block: Block, where: str) -> np.ndarray:
 def test_the_block_of_a_killed_worker_is_done_again(ray: RayEngine, tmp_path: Path) -> None:
     blocks = Blocks(80, 10)
     own: Any = [str(tmp_path)] * len(blocks)
-    found = ray.gather(ray.map_blocks(killed_once, blocks, (), own), blocks, np.zeros(80, np.int64))
-    assert (tmp_path / "killed").exists() and np.array_equal(found, np.arange(80))
+    results = ray.gather(ray.map_blocks(killed_once, blocks, (), own), blocks, np.zeros(80, np.int64))
+    assert (tmp_path / "killed").exists() and np.array_equal(results, np.arange(80))
 
 
 @pytest.mark.slow

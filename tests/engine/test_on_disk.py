@@ -68,9 +68,9 @@ def little_memory(room: int) -> Iterator[None]:
 
 
 def test_p_on_disk_is_p(edges: np.ndarray, place: Path, tmp_path: Path) -> None:
-    found = store_propagation(Mapped(place / "edges.npy"), NODES, tmp_path / "p")
+    stored = store_propagation(Mapped(place / "edges.npy"), NODES, tmp_path / "p")
     expected = normalised(torch.from_numpy(edges), NODES)
-    for rows in (found.forward, stored_propagation(tmp_path / "p").backward):
+    for rows in (stored.forward, stored_propagation(tmp_path / "p").backward):
         assert torch.equal(rows.starts, expected.forward.starts) and rows.starts.dtype == torch.int32
         assert torch.equal(rows.indices, expected.forward.indices)
         assert torch.equal(rows.values, expected.forward.values)
@@ -88,9 +88,9 @@ def test_hops_from_file_to_file_are_those_in_memory(
     stored, (out,) = store_propagation(edges, NODES, tmp_path / "p"), of(tmp_path, "out")
     for engine in engines.values() if hops == 2 else [LOCAL]:
         out[:] = 0
-        found = propagate(stored, Mapped(place / "x.npy"), hops, engine=engine, out=out)
-        assert torch.equal(found, propagate(p, x, hops))
-        assert np.shares_memory(found.numpy(), out)
+        result = propagate(stored, Mapped(place / "x.npy"), hops, engine=engine, out=out)
+        assert torch.equal(result, propagate(p, x, hops))
+        assert np.shares_memory(result.numpy(), out)
     assert {path.name for path in tmp_path.iterdir()} == {"p", "out 0.npy"}
 
 
@@ -106,8 +106,8 @@ def test_private_hops_from_file_to_file_are_those_in_memory(
     for name, engine in engines.items():
         out = [create(tmp_path / f"{name} {hop}.npy", x.shape, np.float32) for hop in range(3)]
         source = Mapped(tmp_path / "x.npy")
-        found = propagate_privately(hops, rows, source, SeededRandomness(1), engine=engine, out=out)
-        assert all(map(torch.equal, found, expected))
+        results = propagate_privately(hops, rows, source, SeededRandomness(1), engine=engine, out=out)
+        assert all(map(torch.equal, results, expected))
 
 
 def works(work: Callable[[], object], room: int) -> bool:
@@ -146,8 +146,8 @@ def test_no_array_of_the_graph_is_held_in_memory(place: Path, tmp_path: Path) ->
     In a process of its own: what earlier tests freed may still be the allocator's, and would be room for whole arrays.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        found = process.submit(what_works, place, tmp_path).result(timeout=300)
-    assert found == [True, True, False, False]
+        result = process.submit(what_works, place, tmp_path).result(timeout=300)
+    assert result == [True, True, False, False]
 
 
 def test_edges_that_are_no_undirected_graph_in_order_are_refused(edges: np.ndarray, tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_an_array_that_results_do_not_fit_into_is_refused(place: Path, tmp_path:
             propagate(p, x, 1, out=out)
     with pytest.raises(InputError, match="rows are"):
         propagate(p, x[:1], 1, out=x[:1].copy())
-    kept = create(tmp_path / "x.npy", x.shape, np.float32)
-    for start, out in ((x, x), (torch.from_numpy(x), x), (Mapped(tmp_path / "x.npy"), kept), (kept, kept[:])):
+    array = create(tmp_path / "x.npy", x.shape, np.float32)
+    for start, out in ((x, x), (torch.from_numpy(x), x), (Mapped(tmp_path / "x.npy"), array), (array, array[:])):
         with pytest.raises(InputError, match="out is what"):
             propagate(p, start, 1, out=out)
     rows, hidden = ReceiverRows.of(torch.tensor([[0, 1], [1, 0]]), 2), PerturbedSum(sigmas=(8.0,))
@@ -180,8 +180,8 @@ def test_an_array_that_results_do_not_fit_into_is_refused(place: Path, tmp_path:
 
 
 def test_work_in_between_lies_where_the_result_does(tmp_path: Path) -> None:
-    kept = create(tmp_path / "a.npy", (3, 2), np.float32)
-    room = room_beside(kept, (2, 2), np.int16)
+    array = create(tmp_path / "a.npy", (3, 2), np.float32)
+    room = room_beside(array, (2, 2), np.int16)
     room[:] = 7
     assert isinstance(room, np.memmap) and int(room.sum()) == 28
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

@@ -251,8 +251,8 @@ PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {
 def test_no_engine_changes_a_bit_of_what_a_method_publishes_or_asks(
     name: str, graph: Graph, engines: dict[str, Engine]
 ) -> None:
-    found = [PUBLISHED[name](graph, SeededRandomness(3), engine) for engine in engines.values()]
-    assert all(torch.equal(found[0], other) for other in found[1:])
+    results = [PUBLISHED[name](graph, SeededRandomness(3), engine) for engine in engines.values()]
+    assert all(torch.equal(results[0], other) for other in results[1:])
 
 
 def test_no_engine_changes_what_is_read_of_a_folder(engines: dict[str, Engine], tmp_path: Path) -> None:
@@ -262,19 +262,19 @@ def test_no_engine_changes_what_is_read_of_a_folder(engines: dict[str, Engine], 
     polars.DataFrame(ends).write_parquet(tmp_path / "edges.parquet")
     toml = 'range = [0, 1]\nclasses = ["a", "b"]\nprivate = []\ndirected = false\n'
     (tmp_path / "graph.toml").write_text(toml)
-    found = [load_parts(tmp_path, engine=engine) for engine in engines.values()]
-    assert all(np.array_equal(found[0].edge_index, other.edge_index) for other in found[1:])
-    assert found[0].schema.notes == found[1].schema.notes
+    results = [load_parts(tmp_path, engine=engine) for engine in engines.values()]
+    assert all(np.array_equal(results[0].edge_index, other.edge_index) for other in results[1:])
+    assert results[0].schema.notes == results[1].schema.notes
 
 
 @pytest.mark.parametrize("name", WORK)
 def test_no_engine_changes_a_bit(name: str, rows: ReceiverRows, x: Tensor, engines: dict[str, Engine]) -> None:
     assert len(Blocks.of(NODES, COLUMNS)) > 16 and len(Blocks(NODES, PEOPLE)) > 16
-    found = [WORK[name](rows, x, SeededRandomness(3), engine) for engine in engines.values()]
-    assert all(torch.equal(found[0], other) for other in found[1:])
+    results = [WORK[name](rows, x, SeededRandomness(3), engine) for engine in engines.values()]
+    assert all(torch.equal(results[0], other) for other in results[1:])
     # Noise that did not come from its keys, or the same in each block, would be found here.
     other = WORK[name](rows, x, SeededRandomness(4), engines["one"])
-    assert not torch.equal(found[0], other)
+    assert not torch.equal(results[0], other)
 
 
 def test_noise_of_one_block_is_not_that_of_another() -> None:
@@ -310,13 +310,13 @@ class _Dying:
     where: str
 
     def __call__(self, block: Block, *arguments: Any) -> Any:
-        found = self.task(block, *arguments)
+        result = self.task(block, *arguments)
         flag = Path(self.where) / "killed"
         # After the noise was drawn: a second draw of other noise would show.
         if block.number == 5 and not flag.exists():
             flag.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return found
+        return result
 
 
 @pytest.mark.slow
@@ -333,8 +333,8 @@ def test_a_publication_is_paid_once_whoever_dies_on_the_way(graph: Graph, ray: R
     quiet, disturbed = ClassSums(epsilon=4.0), ClassSums(epsilon=4.0)
     whole = quiet.publish(graph, split=few(graph), randomness=SeededRandomness(3))
     engine = OneWorkerDies(ray, tmp_path)
-    found = disturbed.publish(graph, split=few(graph), randomness=SeededRandomness(3), engine=engine)
-    assert (tmp_path / "killed").exists() and torch.equal(whole.sums, found.sums)
+    published = disturbed.publish(graph, split=few(graph), randomness=SeededRandomness(3), engine=engine)
+    assert (tmp_path / "killed").exists() and torch.equal(whole.sums, published.sums)
     assert disturbed.account.ledger == quiet.account.ledger and len(quiet.account.ledger.spends) == 1
 
 
@@ -352,7 +352,7 @@ class _Gone(LocalEngine):
     """All workers are lost after a few blocks, whose sums they may have handed on."""
 
     def map_blocks(self, *arguments: Any) -> Iterator[Any]:
-        for number, found in enumerate(super().map_blocks(*arguments)):
+        for number, result in enumerate(super().map_blocks(*arguments)):
             if number == 5:
                 raise ConnectionError("the cluster is gone")
-            yield found
+            yield result

@@ -61,8 +61,8 @@ def check(chain: Chain, layers: tuple[Layer, Layer]) -> None:
                 assert node[item, CROSS + layer] == edges_between(part, under[one], under[beside])
 
 
-def edges_between(part: Layer, one: set[int], other: set[int]) -> int:
-    return sum((u in one and v in other) or (v in one and u in other) for u, v in part.edges.T.tolist())
+def edges_between(part: Layer, left: set[int], right: set[int]) -> int:
+    return sum((u in left and v in right) or (v in left and u in right) for u, v in part.edges.T.tolist())
 
 
 @pytest.mark.slow  # long chains

@@ -26,16 +26,16 @@ def subtrees(tree: Dendrogram) -> set[frozenset[int]]:
 def test_planted_communities_are_subtrees(groups: int, size: int, inside: float, seed: int) -> None:
     """Beside uneven degrees too."""
     edges, label = planted(groups, size, inside, 0.02, seed=seed)
-    found = subtrees(public_tree(groups * size, edges))
-    assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(groups))
+    members = subtrees(public_tree(groups * size, edges))
+    assert all(frozenset(np.flatnonzero(label == group).tolist()) in members for group in range(groups))
 
 
 def test_communities_inside_communities_are_found() -> None:
     edges, label = planted(4, 40, 0.7, 0.15)
     both = np.concatenate([edges, edges + 160, [[0], [160]]], axis=1)
-    found = subtrees(public_tree(320, both))
-    assert frozenset(range(160)) in found and frozenset(range(160, 320)) in found
-    assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))
+    members = subtrees(public_tree(320, both))
+    assert frozenset(range(160)) in members and frozenset(range(160, 320)) in members
+    assert all(frozenset(np.flatnonzero(label == group).tolist()) in members for group in range(4))
 
 
 def test_the_same_seed_gives_the_same_tree_and_no_public_edges_a_flat_one() -> None:
@@ -126,9 +126,9 @@ def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
     alone = adjacency(edges, 36)
     both = adjacency(np.concatenate([edges, edges + 36], axis=1), 72)
     groups = np.repeat([0, 1], 36)
-    found = louvain(both, groups, np.random.default_rng(1))
-    assert not set(found[:36].tolist()) & set(found[36:].tolist())
-    for part in (found[:36], found[36:]):
+    communities = louvain(both, groups, np.random.default_rng(1))
+    assert not set(communities[:36].tolist()) & set(communities[36:].tolist())
+    for part in (communities[:36], communities[36:]):
         assert modularity(alone, part) == pytest.approx(modularity(alone, label))
 
 
@@ -191,12 +191,12 @@ def test_a_node_goes_to_the_group_whose_mean_is_likest(seed: int) -> None:
     groups = draw.integers(0, 5, size=30)
     groups[:5] = np.arange(5)
     isolated = np.flatnonzero((draw.random(30) < 0.4) | (groups == 3))
-    others = np.setdiff1d(np.arange(30), isolated)
-    if not len(others):
+    connected = np.setdiff1d(np.arange(30), isolated)
+    if not len(connected):
         return
-    found = nearest_groups(rows, groups, isolated)
-    means = {group: rows[others[groups[others] == group]].mean(axis=0) for group in np.unique(groups[others])}
-    for node, group in zip(isolated, found, strict=True):
+    homes = nearest_groups(rows, groups, isolated)
+    means = {group: rows[connected[groups[connected] == group]].mean(axis=0) for group in np.unique(groups[connected])}
+    for node, group in zip(isolated, homes, strict=True):
         assert group == max(means, key=lambda one: rows[node] @ means[one])
         assert group != 3
 

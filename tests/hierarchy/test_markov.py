@@ -75,13 +75,13 @@ def test_public_chains_see_no_private_edge() -> None:
 
 def test_the_number_of_coins_is_public() -> None:
     """Formal guarantee: the same count and order of draws whatever the private edges are."""
-    asked = []
+    draws = []
     for private in (halves()[1], NONE, halves()[1][:, ::3]):
         randomness = Counted(1)
         fit(private=private, chains=2, epsilon=5.0, steps=70_000, randomness=randomness)
-        asked.append(randomness.asked)
-    assert asked[0] == asked[1] == asked[2]
-    assert sum(asked[0]) == 2 * (NODES + 2 * 70_000)
+        draws.append(randomness.asked)
+    assert draws[0] == draws[1] == draws[2]
+    assert sum(draws[0]) == 2 * (NODES + 2 * 70_000)
 
 
 def test_the_tree_is_the_first_chains_and_without_epsilon_private_edges_have_no_say() -> None:

@@ -51,12 +51,12 @@ def test_blocks_are_those_of_the_recursion_and_partition_the_protected_pairs(fac
     rng = np.random.default_rng(seed)
     collapse = rng.random(facts.tree.leaves - 1) < 0.2
     blocks, pairs = choose_blocks(facts, collapse), protected(facts)
-    found = list(zip(blocks.node.tolist(), blocks.whole.tolist(), strict=True))
+    chosen = list(zip(blocks.node.tolist(), blocks.whole.tolist(), strict=True))
     literal = literal_blocks(facts.tree, facts.tree.root, collapse)
-    assert set(found) <= set(literal) and len(set(found)) == len(found)
+    assert set(chosen) <= set(literal) and len(set(chosen)) == len(chosen)
     np.testing.assert_array_equal(np.bincount(blocks.of(pairs), minlength=len(blocks)), blocks.pairs)
     assert blocks.pairs.sum() == pairs.shape[1] and (blocks.pairs > 0).all()
-    for block, (node, whole) in enumerate(found):
+    for block, (node, whole) in enumerate(chosen):
         inside = set(below(facts.tree, node))
         for u, v in pairs[:, blocks.of(pairs) == block].T.tolist():
             assert {u, v} <= inside

@@ -74,9 +74,9 @@ def transitions(public: Layer, private: Layer, weight: float) -> Matrix:
     for number, tree in enumerate(all_trees(LEAVES)):
         for inner, swap in itertools.product(range(LEAVES, 2 * LEAVES - 2), range(2)):
             chain = open_chain(tree, public, private, weight)
-            shown, hidden = gains(chain.tree, chain.edges, inner, swap)
+            public_gain, private_gain = gains(chain.tree, chain.edges, inner, swap)
             rearrange(chain.tree, inner, swap)
-            result[number, place_of(chain)] += min(1.0, math.exp(shown + weight * hidden)) / 6
+            result[number, place_of(chain)] += min(1.0, math.exp(public_gain + weight * private_gain)) / 6
         result[number, number] += 1 - result[number].sum()
     return result
 
@@ -108,15 +108,15 @@ def test_a_coin_below_the_odds_takes_the_step_and_one_above_does_not(public: Lay
     near = 0
     for tree, move in itertools.product(itertools.islice(all_trees(LEAVES), 0, None, 4), range(6)):
         moved, chain = (open_chain(tree, public, PRIVATE, weight) for _ in range(2))
-        shown, hidden = gains(chain.tree, chain.edges, LEAVES + move // 2, move % 2)
+        public_gain, private = gains(chain.tree, chain.edges, LEAVES + move // 2, move % 2)
         rearrange(moved.tree, LEAVES + move // 2, move % 2)
-        ends, odds = (place_of(chain), place_of(moved)), math.exp(shown + weight * hidden)
+        ends, odds = (place_of(chain), place_of(moved)), math.exp(public_gain + weight * private)
         if odds < 1:
             near += odds > 0.97
-            for factor, taken in ((1 - 1e-9, 1), (1 + 1e-9, 0)):
+            for factor, steps in ((1 - 1e-9, 1), (1 + 1e-9, 0)):
                 chain = open_chain(tree, public, PRIVATE, weight)
-                assert chain.walk(1, Scripted([move, int(min(odds * factor, 1 - 2**-53) * 2**53) << 11])) == taken
-                assert place_of(chain) == ends[taken]
+                assert chain.walk(1, Scripted([move, int(min(odds * factor, 1 - 2**-53) * 2**53) << 11])) == steps
+                assert place_of(chain) == ends[steps]
         else:
             assert chain.walk(1, Scripted([move, 2**64 - 1])) == 1 and place_of(chain) == ends[1]
     assert near > 15 or public is PUBLIC

@@ -89,9 +89,9 @@ def _shapes(leaves: tuple[int, ...]) -> Iterator[Shape]:
     for chosen in range(2 ** len(rest) - 1):
         inside = tuple(leaf for bit, leaf in enumerate(rest) if chosen >> bit & 1)
         outside = tuple(leaf for bit, leaf in enumerate(rest) if not chosen >> bit & 1)
-        for one in _shapes((first, *inside)):
+        for shape in _shapes((first, *inside)):
             for other in _shapes(outside):
-                yield one, other
+                yield shape, other
 
 
 @st.composite
@@ -113,8 +113,8 @@ def all_pairs(nodes: np.ndarray) -> np.ndarray:
 def protected(sorted_pairs: PairTree) -> np.ndarray:
     """Every pair of private nodes that is no public edge, [2, p]."""
     public = {tuple(sorted(pair)) for pair in sorted_pairs.public.T.tolist()}
-    kept = [pair for pair in all_pairs(sorted_pairs.row).T.tolist() if tuple(pair) not in public]
-    return np.array(kept, np.int64).reshape(-1, 2).T
+    pairs = [pair for pair in all_pairs(sorted_pairs.row).T.tolist() if tuple(pair) not in public]
+    return np.array(pairs, np.int64).reshape(-1, 2).T
 
 
 def balanced(leaves: int) -> Dendrogram:

@@ -70,9 +70,9 @@ def fifty() -> tuple[PairDomain, Tensor]:
     inside = PairDomain(NODES, members)
     chosen = order.choice(inside.size, 200, replace=False)
     pairs = inside.unrank(np.sort(chosen))
-    known = torch.zeros(200, dtype=torch.bool)
-    known[order.choice(200, 100, replace=False)] = True
-    return PairDomain(NODES, members, pairs[:, known]), pairs[:, ~known]
+    public = torch.zeros(200, dtype=torch.bool)
+    public[order.choice(200, 100, replace=False)] = True
+    return PairDomain(NODES, members, pairs[:, public]), pairs[:, ~public]
 
 
 def check_audit(build: Callable[[float], Any], epsilon: float, tight: float) -> None:
@@ -114,11 +114,11 @@ def same_law(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> float
     """
     results, many = [], len(first)
     for shift in (0, 1, 7):
-        ones = [(bits & np.roll(bits, shift, axis=1)).sum(0) for bits in (first, second)]
-        pooled = (ones[0] + ones[1]) / (2 * many)
+        overlaps = [(bits & np.roll(bits, shift, axis=1)).sum(0) for bits in (first, second)]
+        pooled = (overlaps[0] + overlaps[1]) / (2 * many)
         used = (pooled * many > 10) & (pooled < 1)
         spread = 2 * many * (pooled * (1 - pooled))[used]
-        results.append(float(stats.chi2.sf((((ones[0] - ones[1]) ** 2)[used] / spread).sum(), used.sum())))
+        results.append(float(stats.chi2.sf((((overlaps[0] - overlaps[1]) ** 2)[used] / spread).sum(), used.sum())))
     totals = [bits.sum(1) for bits in (first, second)]
     cuts = np.unique(np.quantile(np.concatenate(totals), np.linspace(0, 1, 21)[1:-1]))
     counts = np.array([np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals])

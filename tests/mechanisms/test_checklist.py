@@ -46,7 +46,7 @@ def test_item_6_encoder_constants_do_not_depend_on_data(case: conformance.Case) 
         mechanism.estimate(mechanism.randomize(conformance.repeat(row, 300), randomness=source))
         drawn.append(source.asked)
         assert constants(mechanism) == before
-    assert all(asked == drawn[0] for asked in drawn)
+    assert all(sizes == drawn[0] for sizes in drawn)
 
 
 def mechanisms_defined() -> set[Any]:
@@ -54,10 +54,10 @@ def mechanisms_defined() -> set[Any]:
     rooms = [Path(str(graphveil.mechanisms.__file__)).parent / room for room in ("features", "labels", "edges")]
     paths = [f"{file.parent.name}.{file.stem}" for room in rooms for file in room.glob("[!_]*.py")]
     modules = [import_module(f"graphveil.mechanisms.{path}") for path in paths]
-    defined = [(one, module.__name__) for module in modules for one in vars(module).values()]
-    kinds = {one for one, _ in defined if isinstance(one, SamplingKind)}
-    classes = {one for one, home in defined if isinstance(one, type) and one.__module__ == home}
-    return kinds | {one for one in classes if {"randomize", "guarantee"} <= set(dir(one))} - {SampledVectors}
+    defined = [(value, module.__name__) for module in modules for value in vars(module).values()]
+    kinds = {value for value, _ in defined if isinstance(value, SamplingKind)}
+    classes = {value for value, home in defined if isinstance(value, type) and value.__module__ == home}
+    return kinds | {value for value in classes if {"randomize", "guarantee"} <= set(dir(value))} - {SampledVectors}
 
 
 def test_catalogue_lists_every_mechanism_once() -> None:

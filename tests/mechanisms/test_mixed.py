@@ -45,14 +45,14 @@ def every_report(mechanism: Mixed) -> MixedReports:
         for chosen in itertools.combinations(range(many), mechanism.drawn)
         for sent in itertools.product(*(range(len(parts[place].mechanism.every_report())) for place in chosen))
     ]
-    asked = torch.tensor([[place in row for place in range(many)] for row in rows])
+    assigned = torch.tensor([[place in row for place in range(many)] for row in rows])
     answers = []
     for place, part in enumerate(parts):
         wanted = [row[place] for row in rows if place in row]
         tensors = part.mechanism.every_report()
         picked = {name: tensor[wanted] for name, tensor in tensors.to_tensors().items()}
         answers.append(type(tensors).from_tensors(picked))
-    return MixedReports(asked, tuple(answers))
+    return MixedReports(assigned, tuple(answers))
 
 
 @pytest.mark.parametrize("how", [{}, {"sampled": 1}, {"sampled": 2}, {"weights": (1.0, 2.0, 3.0)}])

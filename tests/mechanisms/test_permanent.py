@@ -64,13 +64,13 @@ def send_list(
 ) -> tuple[set[int], Ledger]:
     paid = purse() if ledger is None else ledger
     how: dict[str, Any] = {"device": device(secret), "field": field, "unit": "unit"}
-    found, paid = permanent_list(lists, user, torch.tensor(named, dtype=torch.int64), ledger=paid, **how)
-    assert found.dtype == torch.int32 and bool((found[1:] > found[:-1]).all())
-    return set(found.tolist()), paid
+    report, paid = permanent_list(lists, user, torch.tensor(named, dtype=torch.int64), ledger=paid, **how)
+    assert report.dtype == torch.int32 and bool((report[1:] > report[:-1]).all())
+    return set(report.tolist()), paid
 
 
-def equal(one: Any, other: Any) -> bool:
-    return all(torch.equal(part, other.to_tensors()[name]) for name, part in one.to_tensors().items())
+def equal(left: Any, right: Any) -> bool:
+    return all(torch.equal(part, right.to_tensors()[name]) for name, part in left.to_tensors().items())
 
 
 @pytest.mark.parametrize("name", FEATURES)
@@ -138,8 +138,8 @@ def test_item_19_a_changed_entry_redraws_its_own_bit_alone() -> None:
         changed[column] = 1.0 - changed[column]
         again, paid = send(VECTOR, changed, ledger)
         assert torch.equal(again.indices, sent.indices)
-        others = [place for place, own in enumerate(columns) if own != column]
-        assert torch.equal(again.bits[0, others], sent.bits[0, others])
+        unchanged = [place for place, own in enumerate(columns) if own != column]
+        assert torch.equal(again.bits[0, unchanged], sent.bits[0, unchanged])
         # A sampled entry costs its share, one that is not sampled is not even noticed.
         assert paid.total("unit")[0] == pytest.approx(6.0 + (1.5 if column in columns else 0.0))
 
@@ -164,13 +164,13 @@ def test_other_tasks_laws_and_fields_pay_for_themselves_and_the_ledger_shows_no_
     _, ledger = send(LABEL, 2)
     again = Ledger.from_dict(ledger.to_dict())
     assert send(LABEL, 2, again)[1] is again
-    told = str(ledger.spends[0].parameters)
-    assert SECRET.hex() not in told and " 2" not in told
+    parameters = str(ledger.spends[0].parameters)
+    assert SECRET.hex() not in parameters and " 2" not in parameters
     ledger = purse()
     for mechanism in (LABEL, RandomizedResponse(epsilon=2.0, classes=4)):
         for task in ("spring", "autumn"):
-            kept = PermanentRandomness(SECRET, task)
-            _, ledger = permanent_report(mechanism, 2, device=kept, field="field", ledger=ledger, unit="unit")
+            source = PermanentRandomness(SECRET, task)
+            _, ledger = permanent_report(mechanism, 2, device=source, field="field", ledger=ledger, unit="unit")
     assert ledger.total("unit") == (6.0, 0.0)
     for user in (1, 2, 3):
         _, ledger = send_list([9], user=user, ledger=ledger)

@@ -39,6 +39,6 @@ def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:
     assert [spend.unit for spend in noisy.spends(SCHEMA)] == ["features", "labels"]
     assert [spend.unit for spend in labels.spends(SCHEMA)] == ["labels"]
     assert open_.spends(SCHEMA) == ()
-    said = [str(fact) for fact in open_.guarantee(SCHEMA).assumes if "NOT protected" in str(fact)]
-    assert len(said) == 2
+    sentences = [str(fact) for fact in open_.guarantee(SCHEMA).assumes if "NOT protected" in str(fact)]
+    assert len(sentences) == 2
     assert open_.channel(2) == (1.0, 0.0)

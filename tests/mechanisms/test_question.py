@@ -123,8 +123,8 @@ def test_a_question_is_randomized_response_on_its_answers_at_the_price_of_the_wh
     sent = question.randomize(PEOPLE, randomness=source)
     answers = torch.from_numpy(question.truth(PEOPLE))
     assert torch.equal(sent.labels, question.mechanism.randomize(answers, randomness=SeededRandomness(3)).labels)
-    told = question.mechanism.log_likelihood(sent, answers)
-    assert torch.equal(question.log_likelihood(sent, PEOPLE), told)
+    logs = question.mechanism.log_likelihood(sent, answers)
+    assert torch.equal(question.log_likelihood(sent, PEOPLE), logs)
     guarantee = ask("team", 1.5).guarantee
     assert (guarantee.unit, guarantee.epsilon, guarantee.delta) == (USER_FEATURES, 1.5, 0.0)
     assert question.report_bytes == 1 / 8

@@ -36,9 +36,9 @@ def all_graphs(mode: str) -> list[Tensor]:
 
     Directed links are those of users 0 and 1: user 2 is like them, and four times as many graphs would show no more.
     """
-    found = units(mode)[:4]
+    pairs = units(mode)[:4]
     return [
-        edge_index([unit for k, unit in enumerate(found) if number >> k & 1], mode) for number in range(1 << len(found))
+        edge_index([unit for k, unit in enumerate(pairs) if number >> k & 1], mode) for number in range(1 << len(pairs))
     ]
 
 
@@ -55,8 +55,8 @@ def reports_of(lists: Sequence[Sequence[int]]) -> EdgeReports:
 
 def lists_of(user: int, mode: str, nodes: int = NODES) -> list[tuple[int, ...]]:
     """Every list that one user can send."""
-    others = [j for j in range(nodes) if j > user or (j != user and mode != "lower")]
-    return [named for size in range(len(others) + 1) for named in itertools.combinations(others, size)]
+    candidates = [j for j in range(nodes) if j > user or (j != user and mode != "lower")]
+    return [named for size in range(len(candidates) + 1) for named in itertools.combinations(candidates, size)]
 
 
 def all_reports(mode: str, nodes: int = NODES) -> list[EdgeReports]:

@@ -29,12 +29,12 @@ def made(seed: int = 0) -> tuple[PairAttention, Tensor, Tensor, ReceiverRows]:
 
 def one_by_one(network: PairAttention, x: Tensor, labels: Tensor, heard: Incoming, soft: float) -> Tensor:
     """Each target's gradient by autograd, in a loop."""
-    scores, found = network(x, heard, soft), []
+    scores, gradients = network(x, heard, soft), []
     for place in range(len(labels)):
         loss = functional.cross_entropy(scores[place : place + 1], labels[place : place + 1])
         parts = torch.autograd.grad(loss, list(network.parameters()), retain_graph=True)
-        found.append(torch.cat([part.flatten() for part in parts]))
-    return torch.stack(found)
+        gradients.append(torch.cat([part.flatten() for part in parts]))
+    return torch.stack(gradients)
 
 
 @pytest.mark.parametrize(("seed", "soft"), [(0, 0.0), (1, 0.3), (0, 10.0)])
@@ -42,8 +42,8 @@ def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
     network, x, labels, rows = made(seed)
     targets = torch.tensor([3, 7, 9, 20, 39, 0])
     heard = incoming(rows, targets)
-    found = network.target_gradients(x, labels[targets], heard, soft)
-    assert torch.allclose(found, one_by_one(network, x, labels[targets], heard, soft), rtol=1e-4, atol=1e-6)
+    gradients = network.target_gradients(x, labels[targets], heard, soft)
+    assert torch.allclose(gradients, one_by_one(network, x, labels[targets], heard, soft), rtol=1e-4, atol=1e-6)
 
 
 def test_other_targets_gradients_keep_every_bit() -> None:
@@ -58,18 +58,18 @@ def test_other_targets_gradients_keep_every_bit() -> None:
             network.target_gradients(x, labels, incoming(ReceiverRows.of(e, NODES), targets), 0.5)
             for e in (edges, torch.cat([edges, more], dim=1))
         ]
-        others = targets != 3
-        assert torch.equal(both[0][others], both[1][others])
+        unchanged = targets != 3
+        assert torch.equal(both[0][unchanged], both[1][unchanged])
 
 
 def test_weights_look_at_both_ends_alone_and_stay_within_one() -> None:
     network, x, _, _ = made()
     edges = torch.randint(0, NODES, (2, 300), generator=torch.Generator().manual_seed(1))
-    found = network.weigh(x, edges)
-    assert bool(((found > 0) & (found <= 1)).all())
-    assert torch.equal(network.weigh(x, edges[:, 17:]), found[17:])
+    weights = network.weigh(x, edges)
+    assert bool(((weights > 0) & (weights <= 1)).all())
+    assert torch.equal(network.weigh(x, edges[:, 17:]), weights[17:])
     swapped = network.weigh(x, edges.flip(0))
-    assert not torch.allclose(found, swapped)
+    assert not torch.allclose(weights, swapped)
     torch.nn.init.constant_(network.out.bias, 1e6)
     assert float(network.weigh(x, edges).max()) <= 1.0
     assert network.weigh(x, edges[:, :0]).shape == (0,)
@@ -96,15 +96,15 @@ def test_labels_of_others_change_nothing_and_training_labels_do(monkeypatch: pyt
     x, labels = rows_and_labels()
     train = torch.arange(0, SEEN, 2)
     state = torch.get_rng_state()
-    found = learned_embedding(x, labels, train, seed=0)
+    embedding = learned_embedding(x, labels, train, seed=0)
     assert torch.equal(torch.get_rng_state(), state)
     hidden = labels.clone()
     hidden[1::2] = -1
-    assert torch.equal(learned_embedding(x, hidden, train, seed=0), found)
+    assert torch.equal(learned_embedding(x, hidden, train, seed=0), embedding)
     changed = labels.clone()
     changed[0] = 1
-    assert not torch.equal(learned_embedding(x, changed, train, seed=0), found)
-    assert not torch.equal(learned_embedding(x, labels, train, seed=1), found)
+    assert not torch.equal(learned_embedding(x, changed, train, seed=0), embedding)
+    assert not torch.equal(learned_embedding(x, labels, train, seed=1), embedding)
 
 
 @pytest.mark.slow  # seconds

@@ -43,13 +43,13 @@ def evidence(reports: Tensor = REPORTS) -> Tensor:
 
 def marginals(h: float, pairs: Tensor = TREE) -> Tensor:
     """Every labelling of the nodes weighed by the model, in double precision."""
-    pi, said = PRIOR.double(), evidence().double().exp()
+    pi, weights = PRIOR.double(), evidence().double().exp()
     coupling = ((1 - h) * pi[:, None] * pi + h * torch.diag(pi)) / (pi[:, None] * pi)
     total = torch.zeros(N, C, dtype=torch.float64)
     for classes in product(range(C), repeat=N):
         weight = 1.0
         for node, k in enumerate(classes):
-            weight *= float(pi[k] * said[node, k])
+            weight *= float(pi[k] * weights[node, k])
         for u, v in pairs.T.tolist():
             weight *= float(coupling[classes[u], classes[v]])
         for node, k in enumerate(classes):
@@ -61,42 +61,42 @@ def marginals(h: float, pairs: Tensor = TREE) -> Tensor:
 def test_beliefs_are_exact_on_a_tree(h: float) -> None:
     """To 1e-4 of brute force over 3^7 labellings; a homophily of 0.1 more is not."""
     expected = marginals(h)
-    found, other = (
+    beliefs, other = (
         torch.softmax(propagate_beliefs(edges(), evidence(), PRIOR, value, temper=1.0, discount=0.0) + PRIOR.log(), 1)
         for value in (h, h + 0.1)
     )
-    assert torch.allclose(found.double(), expected, atol=1e-4)
+    assert torch.allclose(beliefs.double(), expected, atol=1e-4)
     assert not torch.allclose(other.double(), expected, atol=1e-3)
 
 
 def test_every_edge_knows_its_opposite() -> None:
     generator = torch.Generator().manual_seed(0)
-    found = edges(torch.randint(0, 40, (2, 150), generator=generator), 40)
-    positions = torch.arange(len(found.sender))
-    assert torch.equal(found.sender[found.reverse], found.receiver)
-    assert torch.equal(found.receiver[found.reverse], found.sender)
-    assert torch.equal(found.reverse[found.reverse], positions)
-    assert bool((found.reverse != positions).all())
-    counted = torch.bincount(found.receiver, minlength=40)
-    assert torch.equal(found.degree, counted.clamp_min(1).float())
-    ones = found.into.times(torch.ones(len(positions), 1)).squeeze(1)
-    assert torch.equal(ones, counted.float())
+    copies = edges(torch.randint(0, 40, (2, 150), generator=generator), 40)
+    positions = torch.arange(len(copies.sender))
+    assert torch.equal(copies.sender[copies.reverse], copies.receiver)
+    assert torch.equal(copies.receiver[copies.reverse], copies.sender)
+    assert torch.equal(copies.reverse[copies.reverse], positions)
+    assert bool((copies.reverse != positions).all())
+    counted = torch.bincount(copies.receiver, minlength=40)
+    assert torch.equal(copies.degree, counted.clamp_min(1).float())
+    degrees = copies.into.times(torch.ones(len(positions), 1)).squeeze(1)
+    assert torch.equal(degrees, counted.float())
 
 
 def test_what_a_node_hears_is_weakened_by_temper_and_discount_and_alone_it_believes_its_report() -> None:
     reports = REPORTS.clone()
-    found = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
-    assert torch.allclose(found[6], evidence(reports)[6], atol=1e-6)
+    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
+    assert torch.allclose(beliefs[6], evidence(reports)[6], atol=1e-6)
     reports[6] = -1
-    found = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
-    assert found[6].tolist() == [0.0] * C
+    beliefs = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
+    assert beliefs[6].tolist() == [0.0] * C
     # No temper, no influence; a discounted edge of busy nodes says less than one of quiet nodes.
     deaf = propagate_beliefs(edges(), evidence(), PRIOR, 0.75, temper=0.0, discount=0.0)
     assert torch.allclose(deaf, evidence(), atol=1e-6)
     hub = torch.tensor([[0, 0, 0, 0, 0, 6], [1, 2, 3, 4, 5, 7]])
     reports = torch.tensor([0, -1, -1, -1, -1, -1, 0, -1])
-    said = propagate_beliefs(edges(hub, 8), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.5)
-    assert 0 < float(said[1, 0] - said[1, 1]) < float(said[7, 0] - said[7, 1])
+    hub_beliefs = propagate_beliefs(edges(hub, 8), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.5)
+    assert 0 < float(hub_beliefs[1, 0] - hub_beliefs[1, 1]) < float(hub_beliefs[7, 0] - hub_beliefs[7, 1])
 
 
 # ---- what friends' answers say ----
@@ -111,10 +111,10 @@ def test_the_formula_on_one_friend_and_on_busy_people() -> None:
     """Node 1 moves from 0.6 to 0.9; H is 1.5 for equal classes and 0.5 for others; all edges weigh the same."""
     after = BEFORE.clone()
     after[1] = torch.tensor([0.9, 0.1])
-    found = heard_of_friends(edges(torch.tensor([[0, 0], [1, 2]]), 3), BEFORE, after, EVEN, 0.5)
+    field = heard_of_friends(edges(torch.tensor([[0, 0], [1, 2]]), 3), BEFORE, after, EVEN, 0.5)
     expected = TEMPER * np.log([(0.9 * 1.5 + 0.1 * 0.5) / (0.6 * 1.5 + 0.4 * 0.5), (0.45 + 0.15) / (0.3 + 0.6)])
-    assert found[0].numpy() == pytest.approx(expected, rel=1e-5)
-    assert not found[1:].any(), "node 1 is no friend of its own, and node 0 gave no answer"
+    assert field[0].numpy() == pytest.approx(expected, rel=1e-5)
+    assert not field[1:].any(), "node 1 is no friend of its own, and node 0 gave no answer"
     # A path of four: the edge in the middle has ends of degree 2.
     path = edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4)
     before = torch.full((4, 2), 0.5)
@@ -152,8 +152,8 @@ def test_how_classes_answer_is_learned_from_noisy_answers_alone() -> None:
 def test_the_formula_on_one_person() -> None:
     """0.5 x (0.9 x 0.88 + 0.1 x 0.12) against 0.5 x (0.2 x 0.88 + 0.8 x 0.12)."""
     evidence = np.log(np.array([[0.88, 0.12]]))
-    found = with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
-    assert found[0, 0] == pytest.approx(0.804 / (0.804 + 0.272))
+    computed = with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
+    assert computed[0, 0] == pytest.approx(0.804 / (0.804 + 0.272))
     assert with_answers(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(np.array([[0.3, 0.7]]))
     _, posterior, few = world(12, 1.0, 3)  # few people lean on what was declared
     assert np.abs(fit_answers(posterior, few, TABLE) - TABLE).max() < 0.15
@@ -175,22 +175,22 @@ def drawn_pairs(classes: int, nodes: int, pairs: int, kind: torch.dtype) -> tupl
         torch.randn(*shape, generator=generator, dtype=kind)
         for shape in ((nodes, classes), (2, pairs, classes), (4, classes, classes))
     )
-    told = PairMessages.between(source, target, cells)
+    named = PairMessages.between(source, target, cells)
     scale = torch.tensor([0.1, 1.0, 5.0, 20.0], dtype=kind)[:, None, None]
-    return told, 30 * beliefs, 5 * messages, (scale * ratios).exp()
+    return named, 30 * beliefs, 5 * messages, (scale * ratios).exp()
 
 
-def ends_without_answers(told: PairMessages, messages: Tensor, beliefs: Tensor) -> tuple[Tensor, Tensor]:
-    source, target = beliefs[told.source] - messages[0], beliefs[told.target] - messages[1]
+def ends_without_answers(pairs: PairMessages, messages: Tensor, beliefs: Tensor) -> tuple[Tensor, Tensor]:
+    source, target = beliefs[pairs.source] - messages[0], beliefs[pairs.target] - messages[1]
     return torch.softmax(source, dim=1), torch.softmax(target, dim=1)
 
 
-def renewed(told: PairMessages, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
+def renewed(pairs: PairMessages, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
     """The formula, over all pairs at once."""
-    source, target = ends_without_answers(told, messages, beliefs)
-    table = ratios[told.cell.long()]
-    said = torch.stack([torch.einsum("sab,sb->sa", table, target), torch.einsum("sab,sa->sb", table, source)])
-    return messages.lerp(said.clamp_min(1e-30).log(), 1 - DAMPING)
+    source, target = ends_without_answers(pairs, messages, beliefs)
+    table = ratios[pairs.cell.long()]
+    update = torch.stack([torch.einsum("sab,sb->sa", table, target), torch.einsum("sab,sa->sb", table, source)])
+    return messages.lerp(update.clamp_min(1e-30).log(), 1 - DAMPING)
 
 
 def tolerance(kind: torch.dtype) -> float:
@@ -204,35 +204,35 @@ def tolerance(kind: torch.dtype) -> float:
 def test_messages_are_those_of_the_formula_on_all_pairs_at_once(
     case: tuple[int, int, int, torch.dtype], compiled: bool
 ) -> None:
-    told, beliefs, messages, ratios = drawn_pairs(*case)
-    told = replace(told, compiled=compiled)
-    expected = renewed(told, messages, beliefs, ratios)
-    other = renewed(told, messages.flip(0), beliefs, ratios)
-    received = told.renew(messages, beliefs, ratios)
+    pairs, beliefs, messages, ratios = drawn_pairs(*case)
+    pairs = replace(pairs, compiled=compiled)
+    expected = renewed(pairs, messages, beliefs, ratios)
+    other = renewed(pairs, messages.flip(0), beliefs, ratios)
+    received = pairs.renew(messages, beliefs, ratios)
     assert torch.allclose(messages, expected, rtol=0, atol=tolerance(case[3]))
     assert not torch.allclose(messages, other, rtol=0, atol=1.0)
-    sums = torch.zeros_like(beliefs).index_add(0, torch.cat([told.source, told.target]), messages.flatten(0, 1))
+    sums = torch.zeros_like(beliefs).index_add(0, torch.cat([pairs.source, pairs.target]), messages.flatten(0, 1))
     assert torch.allclose(received, sums, rtol=1e-4, atol=tolerance(case[3]))
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_classes_of_both_ends_are_those_of_the_formula(case: tuple[int, int, int, torch.dtype], compiled: bool) -> None:
-    told, beliefs, messages, ratios = drawn_pairs(*case)
-    source, target = ends_without_answers(told, messages, beliefs)
+    pairs, beliefs, messages, ratios = drawn_pairs(*case)
+    source, target = ends_without_answers(pairs, messages, beliefs)
     both = source[:, :, None] * target[:, None]
-    both /= (both * ratios[told.cell.long()]).sum(dim=(1, 2), keepdim=True)
-    expected = torch.zeros_like(ratios).index_add(0, told.cell.long(), both)
-    found = replace(told, compiled=compiled).joint(messages, beliefs, ratios)
-    assert torch.allclose(found, expected, rtol=1e-3 if case[3] == torch.float32 else 1e-9)
-    assert float((found * ratios).sum()) == pytest.approx(len(told.source), rel=1e-4)
+    both /= (both * ratios[pairs.cell.long()]).sum(dim=(1, 2), keepdim=True)
+    expected = torch.zeros_like(ratios).index_add(0, pairs.cell.long(), both)
+    joint = replace(pairs, compiled=compiled).joint(messages, beliefs, ratios)
+    assert torch.allclose(joint, expected, rtol=1e-3 if case[3] == torch.float32 else 1e-9)
+    assert float((joint * ratios).sum()) == pytest.approx(len(pairs.source), rel=1e-4)
 
 
 def test_a_round_builds_nothing_larger_than_beliefs_or_a_piece() -> None:
-    told, beliefs, messages, ratios = drawn_pairs(3, 1_000, 10 * PIECE, torch.float32)
+    pairs, beliefs, messages, ratios = drawn_pairs(3, 1_000, 10 * PIECE, torch.float32)
     with LargestTensor() as watch:
-        told.renew(messages, beliefs, ratios)
-        told.joint(messages, beliefs, ratios)
+        pairs.renew(messages, beliefs, ratios)
+        pairs.joint(messages, beliefs, ratios)
     assert watch.numbers == 2 * PIECE * 3
 
 
@@ -250,8 +250,8 @@ def test_values_and_slopes_of_torchs_own(shape: tuple[int, int]) -> None:
 
 
 def test_scores_that_overflow_alone_stay_shares() -> None:
-    found = class_softmax(torch.tensor([[1e4, 1e4, -1e4]]))
-    assert found.tolist() == [[0.5, 0.5, 0.0]]
+    shares = class_softmax(torch.tensor([[1e4, 1e4, -1e4]]))
+    assert shares.tolist() == [[0.5, 0.5, 0.0]]
 
 
 # ---- class shares and homophily from noisy labels, and the Gaussian process over a graph ----
@@ -276,9 +276,9 @@ def drawn_labels(count: int, probabilities: Tensor) -> Tensor:
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 0.1), (3, 1.0), (40, 3.0), (7, 12.0)])
 def test_each_row_of_the_channel_holds_all_reports_of_one_label(classes: int, epsilon: float) -> None:
     mechanism = RandomizedResponse(epsilon=epsilon, classes=classes)
-    found = channel(classes, mechanism.keep, mechanism.flip)
-    assert torch.allclose(found.sum(dim=1), torch.ones(classes), atol=1e-6)
-    assert torch.allclose(found.double(), mechanism.transition().double(), atol=1e-7)
+    matrix = channel(classes, mechanism.keep, mechanism.flip)
+    assert torch.allclose(matrix.sum(dim=1), torch.ones(classes), atol=1e-6)
+    assert torch.allclose(matrix.double(), mechanism.transition().double(), atol=1e-7)
 
 
 def test_class_shares_are_unbiased() -> None:
@@ -297,9 +297,9 @@ def test_class_shares_are_unbiased() -> None:
 def test_class_shares_are_on_the_simplex(reports: list[int], epsilon: float) -> None:
     """Whatever was reported: they add up to 1, and no class is thought much rarer than declared."""
     mechanism = RandomizedResponse(epsilon=epsilon, classes=5)
-    found = class_shares(torch.tensor(reports), 5, mechanism.keep, mechanism.flip)
-    assert float(found.sum()) == pytest.approx(1, abs=1e-5)
-    assert float(found.min()) > LEAST_SHARE / 5 * 0.83
+    shares = class_shares(torch.tensor(reports), 5, mechanism.keep, mechanism.flip)
+    assert float(shares.sum()) == pytest.approx(1, abs=1e-5)
+    assert float(shares.min()) > LEAST_SHARE / 5 * 0.83
 
 
 def planted(h: float, edges: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -364,8 +364,8 @@ def operator(q: SparseMatrix, alpha: float, depth: int) -> Tensor:
 def objective(a: Tensor, b: Tensor, used: Tensor) -> Tensor:
     """What is minimised, in double precision: a [n, blocks, c]."""
     f = torch.einsum("uv,vbc->ubc", b, a)
-    said = (torch.softmax(SCALE * f + LOG_PRIOR, dim=2) * LIKELIHOOD[:, None]).sum(dim=2).log()
-    return -(said * used).sum() + SETTINGS["penalty"] / 2 * a.square().sum()
+    logs = (torch.softmax(SCALE * f + LOG_PRIOR, dim=2) * LIKELIHOOD[:, None]).sum(dim=2).log()
+    return -(logs * used).sum() + SETTINGS["penalty"] / 2 * a.square().sum()
 
 
 @pytest.mark.parametrize(("kind", "depth"), [("gcn", 0), ("gcn", 5), ("mean", 1), ("mean", 20)])
@@ -382,9 +382,9 @@ def test_the_gradient_is_that_of_automatic_differentiation(kind: str) -> None:
     a = 0.1 * torch.randn(NODES, 2, KINDS, generator=torch.Generator().manual_seed(0))
     free = a.double().requires_grad_()
     objective(free, operator(q, SETTINGS["alpha"], DEPTH), USED).backward()  # type: ignore[no-untyped-call]
-    found = gradient(q, a.view(NODES, -1), LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
+    computed = gradient(q, a.view(NODES, -1), LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
     assert free.grad is not None
-    assert torch.allclose(found.double(), free.grad.view(NODES, -1), atol=1e-4)
+    assert torch.allclose(computed.double(), free.grad.view(NODES, -1), atol=1e-4)
 
 
 def test_the_objective_falls_to_its_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +423,7 @@ def test_blocks_solved_side_by_side_are_those_solved_alone() -> None:
 def test_a_report_that_is_not_used_changes_nothing() -> None:
     q, other = matrix("mean"), LIKELIHOOD.clone()
     other[2] = channel(KINDS, 0.6, 0.2)[:, 0]
-    before, after = (fit_process(q, found, USED, LOG_PRIOR, **SETTINGS) for found in (LIKELIHOOD, other))
+    before, after = (fit_process(q, likelihood, USED, LOG_PRIOR, **SETTINGS) for likelihood in (LIKELIHOOD, other))
     assert torch.equal(before[:, 0], after[:, 0])
     assert not torch.equal(before[:, 1], after[:, 1])
     assert before[7, 1].tolist() == [0.0] * KINDS, "without neighbours and report there is no opinion"

@@ -73,14 +73,14 @@ def test_on_a_tree_beliefs_are_those_of_all_assignments(directed: bool, reports:
     """
     ratios = RATIOS if reports == "lower" else RATIOS + torch.tensor([1.5, 0.7, 2.0, -0.4, -1.1]).double()
     pairs = tree(directed=directed, ratios=ratios)
-    found = block_beliefs(pairs, evidence(), rounds=400)
-    beliefs, links, _ = enumerated(pairs, evidence(), found.density)
-    assert torch.allclose(torch.softmax(found.beliefs, dim=1), beliefs, atol=2e-5)
-    assert torch.allclose(found.links, links, atol=2e-5)
+    computed = block_beliefs(pairs, evidence(), rounds=400)
+    beliefs, links, _ = enumerated(pairs, evidence(), computed.density)
+    assert torch.allclose(torch.softmax(computed.beliefs, dim=1), beliefs, atol=2e-5)
+    assert torch.allclose(computed.links, links, atol=2e-5)
     # With every log-ratio a fifth too large the same comparison fails by far.
-    found = block_beliefs(tree(directed=directed, ratios=1.2 * RATIOS), evidence(), rounds=300)
-    beliefs, _, _ = enumerated(tree(directed=directed), evidence(), found.density)
-    assert not torch.allclose(torch.softmax(found.beliefs, dim=1), beliefs, atol=1e-3)
+    computed = block_beliefs(tree(directed=directed, ratios=1.2 * RATIOS), evidence(), rounds=300)
+    beliefs, _, _ = enumerated(tree(directed=directed), evidence(), computed.density)
+    assert not torch.allclose(torch.softmax(computed.beliefs, dim=1), beliefs, atol=1e-3)
 
 
 def planted(nodes: int, degree: float, inside: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -98,14 +98,14 @@ def test_pairs_that_nobody_named_are_summed_in_closed_form() -> None:
     """Against naming every pair of the graph: the same beliefs to the order of what single pairs tell."""
     rows = AdjacencyRR(epsilon=3.0, nodes=60, mode="lower")
     edges, classes = planted(60, 8, 0.9, seed=1)
-    said = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(1)))
+    named = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(1)))
     fields = 3 * torch.nn.functional.one_hot(classes, 3).double()
     fields[::2] = 0
-    few = NamedPairs(60, said.source, said.target, said.log_ratio, said.background, chi_square(rows), False)
+    few = NamedPairs(60, named.source, named.target, named.log_ratio, named.background, chi_square(rows), False)
     low, high = torch.triu_indices(60, 60, 1)
-    ratio = torch.full((60, 60), said.background, dtype=torch.float64)
-    ratio[said.source, said.target] = said.log_ratio
-    everyone = NamedPairs(60, low, high, ratio[low, high], said.background, chi_square(rows), False)
+    ratio = torch.full((60, 60), named.background, dtype=torch.float64)
+    ratio[named.source, named.target] = named.log_ratio
+    everyone = NamedPairs(60, low, high, ratio[low, high], named.background, chi_square(rows), False)
     assert everyone.expected_links == pytest.approx(few.expected_links)
     a, b = (torch.softmax(block_beliefs(pairs, fields).beliefs, dim=1) for pairs in (few, everyone))
     assert float((a - b).abs().max()) < 0.05
@@ -122,8 +122,16 @@ def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int) ->
     rows = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
     if mode == "directed":
         edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
-    said = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(seed)))
-    return NamedPairs(nodes, said.source, said.target, said.log_ratio, said.background, chi_square(rows), said.directed)
+    pairs = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(seed)))
+    return NamedPairs(
+        nodes,
+        pairs.source,
+        pairs.target,
+        pairs.log_ratio,
+        pairs.background,
+        chi_square(rows),
+        pairs.directed,
+    )
 
 
 def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:
@@ -131,8 +139,8 @@ def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:
     pairs = reported(graph.edge_index, 20_000, 10.0, "lower", seed=1)
     fields = torch.zeros(20_000, 4)
     with LargestTensor() as watch:
-        found = block_beliefs(pairs, fields, rounds=2)
-    assert found.beliefs.shape == (20_000, 4)
+        beliefs = block_beliefs(pairs, fields, rounds=2)
+    assert beliefs.beliefs.shape == (20_000, 4)
     assert watch.numbers < 20_000**2 / 200
     assert watch.numbers <= 2 * 4 * len(pairs.source) + 4 * 20_000
 
@@ -151,19 +159,19 @@ def test_evidence_that_is_not_finite_or_of_another_size_is_refused() -> None:
 def test_extreme_epsilons_give_finite_beliefs(epsilon: float, mode: str) -> None:
     edges, classes = planted(60, 6, 0.8, seed=1)
     pairs = reported(edges, 60, epsilon, mode, seed=1)
-    found = block_beliefs(pairs, torch.nn.functional.one_hot(classes, 3).float())
-    assert all(bool(part.isfinite().all()) for part in (found.beliefs, found.density, found.links))
-    assert epsilon < 1 or float(found.links.min()) > 0.99
+    beliefs = block_beliefs(pairs, torch.nn.functional.one_hot(classes, 3).float())
+    assert all(bool(part.isfinite().all()) for part in (beliefs.beliefs, beliefs.density, beliefs.links))
+    assert epsilon < 1 or float(beliefs.links.min()) > 0.99
 
 
 def test_beliefs_do_not_depend_on_the_order_of_pairs_or_ends_and_progress_is_told() -> None:
-    pairs, order, told = tree(directed=False), torch.tensor([3, 1, 4, 0, 2]), []
+    pairs, order, events = tree(directed=False), torch.tensor([3, 1, 4, 0, 2]), []
     mixed = NamedPairs(6, pairs.target[order], pairs.source[order], RATIOS[order], 0.0, 3.0, False)
-    plain = block_beliefs(pairs, evidence(), progress=lambda at: told.append((at.done, at.total)), rounds=7)
+    plain = block_beliefs(pairs, evidence(), progress=lambda at: events.append((at.done, at.total)), rounds=7)
     again = block_beliefs(mixed, evidence(), rounds=7)
     assert torch.allclose(plain.beliefs - plain.beliefs.mean(1, True), again.beliefs - again.beliefs.mean(1, True))
     assert torch.allclose(plain.links[order], again.links)
-    assert told == [(number, 7) for number in range(1, 8)]
+    assert events == [(number, 7) for number in range(1, 8)]
 
 
 # ---- fields of labelled blocks ----
@@ -174,9 +182,9 @@ def sent_pairs(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -
     return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
 
 
-def people(classes: Tensor, asked: Tensor, count: int = 3) -> LabelledPeople:
+def people(classes: Tensor, reporting: Tensor, count: int = 3) -> LabelledPeople:
     """Public labels of those who were asked."""
-    return LabelledPeople(unbiased_labels(classes, asked, count, 1.0, 0.0), torch.where(asked, classes, -1))
+    return LabelledPeople(unbiased_labels(classes, reporting, count, 1.0, 0.0), torch.where(reporting, classes, -1))
 
 
 def one_way(edges: Tensor) -> Tensor:
@@ -188,15 +196,15 @@ def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode:
     """Epsilon 12: densities are those counted and no report is false, so that each class is a product of Bernoullis."""
     edges, classes = planted(120, 12, 0.8, seed=1)
     edges = one_way(edges) if mode == "directed" else edges
-    asked = torch.ones(120, dtype=torch.bool)
-    asked[0] = False
+    reporting = torch.ones(120, dtype=torch.bool)
+    reporting[0] = False
     pairs = sent_pairs(edges, 120, 12.0 if mode != "both" else 8.0, mode)
-    found = block_fields(pairs, torch.zeros(120, 3), people(classes, asked), degrees=False, alike=None, rounds=3)
+    field = block_fields(pairs, torch.zeros(120, 3), people(classes, reporting), degrees=False, alike=None, rounds=3)
     adjacency = torch.zeros(120, 120, dtype=torch.float64)
     adjacency[edges[0], edges[1]] = 1.0
-    told = torch.nn.functional.one_hot(classes, 3).double() * asked[:, None]
-    sizes = told.sum(dim=0)
-    density = (told.T @ adjacency @ told) / (sizes[:, None] * sizes - sizes.diag())
+    shares = torch.nn.functional.one_hot(classes, 3).double() * reporting[:, None]
+    sizes = shares.sum(dim=0)
+    density = (shares.T @ adjacency @ shares) / (sizes[:, None] * sizes - sizes.diag())
 
     def likelihood(links: Tensor, between: Tensor) -> Tensor:
         here = between[:, classes[1:]]
@@ -205,7 +213,7 @@ def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode:
     exact = likelihood(adjacency[0, 1:], density)
     if mode == "directed":
         exact = exact + likelihood(adjacency[1:, 0], density.T)
-    difference = (found[0] - found[0].mean()) - (exact - exact.mean())
+    difference = (field[0] - field[0].mean()) - (exact - exact.mean())
     assert float(difference.abs().max()) < 0.5
     assert float(exact.max() - exact.min()) > 5
 
@@ -213,9 +221,9 @@ def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode:
 def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
     """Others known: neither its evidence nor, for one of public class, its label's messages come back to it."""
     edges, classes = planted(120, 12, 0.8, seed=1)
-    asked = torch.ones(120, dtype=torch.bool)
-    asked[:2] = False
-    pairs, who = sent_pairs(edges, 120, 2.0), people(classes, asked)
+    reporting = torch.ones(120, dtype=torch.bool)
+    reporting[:2] = False
+    pairs, who = sent_pairs(edges, 120, 2.0), people(classes, reporting)
     evidence = torch.zeros(120, 3)
     first = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
     evidence[0] = torch.tensor([6.0, 0.0, 0.0])
@@ -237,26 +245,26 @@ def test_cosines_are_those_of_weighted_rows() -> None:
     weights = 1 + np.log((1 + len(x)) / (1 + (x != 0).sum(axis=0)))
     rows = x * weights / np.maximum(np.linalg.norm(x * weights, axis=1, keepdims=True), 1e-12)
     source, target = torch.randint(200, (2, 40_000), generator=torch.Generator().manual_seed(1))
-    found = cosines(weighted_rows(features()), source, target)
-    assert np.allclose(found, (rows @ rows.T)[source, target], atol=1e-5)
+    computed = cosines(weighted_rows(features()), source, target)
+    assert np.allclose(computed, (rows @ rows.T)[source, target], atol=1e-5)
 
 
 def test_people_without_features_are_like_nobody_and_twins_like_each_other() -> None:
     ends = torch.tensor([[3, 10], [5, 11]])
-    found = cosines(weighted_rows(features()), *ends)
-    assert found[0] == 0.0
-    assert abs(found[1] - 1) < 1e-5
+    computed = cosines(weighted_rows(features()), *ends)
+    assert computed[0] == 0.0
+    assert abs(computed[1] - 1) < 1e-5
 
 
 def test_random_pairs_fill_the_classes_as_the_quantiles_say() -> None:
     named = NamedPairs(200, torch.tensor([3, 10]), torch.tensor([5, 11]), torch.zeros(2), 0.0, 1.0, False)
-    found = likeness(features(), named, seed=1)
-    shares = torch.bincount(found.drawn, minlength=found.bins).double() / len(found.drawn)
+    sorted_pairs = likeness(features(), named, seed=1)
+    shares = torch.bincount(sorted_pairs.drawn, minlength=sorted_pairs.bins).double() / len(sorted_pairs.drawn)
     stated = np.diff([0.0, *QUANTILES, 1.0])
-    assert found.bins == len(QUANTILES) + 1
+    assert sorted_pairs.bins == len(QUANTILES) + 1
     assert np.allclose(shares, stated, atol=0.03)
-    assert not (found.source == found.target).any()
-    assert found.named.tolist() == [0, found.bins - 1]
+    assert not (sorted_pairs.source == sorted_pairs.target).any()
+    assert sorted_pairs.named.tolist() == [0, sorted_pairs.bins - 1]
 
 
 # ---- densities between classes ----
@@ -292,9 +300,9 @@ def test_where_nothing_is_hidden_densities_are_those_counted() -> None:
     size = PEOPLE // CLASSES
     within = float(same.sum()) / (CLASSES * size * (size - 1))
     between = float((~same).sum()) / (PEOPLE * (PEOPLE - size))
-    found = densities(pairs, classes, "planted")
-    assert found.diag().tolist() == pytest.approx([within] * CLASSES, rel=1e-3)
-    assert found[0, 1:].tolist() == pytest.approx([between] * (CLASSES - 1), rel=1e-3)
+    density = densities(pairs, classes, "planted")
+    assert density.diag().tolist() == pytest.approx([within] * CLASSES, rel=1e-3)
+    assert density[0, 1:].tolist() == pytest.approx([between] * (CLASSES - 1), rel=1e-3)
     counted = torch.zeros(CLASSES, CLASSES).double().index_put_(tuple(classes[edges]), torch.ones(1).double(), True)
     pairs_of_classes = torch.full_like(counted, size * size) - size * torch.eye(CLASSES)
     full = densities(pairs, classes, "full")
@@ -326,10 +334,10 @@ def counted(
     label = rng.integers(0, KINDS, people)
     mean = np.ones((KINDS, KINDS)) + 3 * np.eye(KINDS)
     degree = rng.gamma(4.0, 0.25, people)[:, None] if uneven else np.ones((people, 1))
-    true, known = (rng.poisson(size * degree * mean[label] / mean[0].sum()) for size in (private, public))
+    first, second = (rng.poisson(size * degree * mean[label] / mean[0].sum()) for size in (private, public))
     noise = NoisyCounts(epsilon=rate)
-    sent = noise.randomize(torch.from_numpy(true.reshape(-1)), randomness=SeededRandomness(seed))
-    rows = sent.view(people, KINDS).float(), torch.from_numpy(known).float()
+    sent = noise.randomize(torch.from_numpy(first.reshape(-1)), randomness=SeededRandomness(seed))
+    rows = sent.view(people, KINDS).float(), torch.from_numpy(second).float()
     return CountedNeighbours(*rows, rate), torch.from_numpy(label)
 
 
@@ -351,16 +359,16 @@ def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
     field = count_fields(table, label, train)
     member = torch.nn.functional.one_hot(label[train], KINDS).double()
     size = member.sum(dim=0)[:, None]
-    known = (member.T @ table.public[train].double() / size).numpy()
-    found = (member.T @ table.private[train].double() / size).numpy()
-    expected = known / known.sum(axis=1, keepdims=True) * found.sum(axis=1, keepdims=True)
+    public_means = (member.T @ table.public[train].double() / size).numpy()
+    private_means = (member.T @ table.private[train].double() / size).numpy()
+    expected = public_means / public_means.sum(axis=1, keepdims=True) * private_means.sum(axis=1, keepdims=True)
     noise = table.variance / size.numpy()
-    beyond = np.maximum((found - expected) ** 2 - noise, 0).mean()
-    rates = expected + (found - expected) * beyond / (beyond + noise)
+    beyond = np.maximum((private_means - expected) ** 2 - noise, 0).mean()
+    rates = expected + (private_means - expected) * beyond / (beyond + noise)
     for node in range(300, 330):
         likely = [
             by_hand(table.private[node].numpy(), rates[a], rate)
-            + stats.poisson.logpmf(table.public[node].numpy(), known[a]).sum()
+            + stats.poisson.logpmf(table.public[node].numpy(), public_means[a]).sum()
             for a in range(KINDS)
         ]
         gaps = field[node].double().numpy() - field[node, 0].item()

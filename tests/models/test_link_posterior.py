@@ -52,16 +52,16 @@ def reports(mode: str, epsilon: float = 1.5, seed: int = 0, share: float = 0.2) 
     return Reports(source, target, ratio[source, target], background, ratio)
 
 
-def posterior_of(held: Reports, degrees: Tensor, *, directed: bool = False) -> LinkPosterior:
+def posterior_of(lists: Reports, degrees: Tensor, *, directed: bool = False) -> LinkPosterior:
     prior = degree_prior(degrees, directed=directed)
-    return link_posterior(held.source, held.target, held.ratio, held.background, prior)
+    return link_posterior(lists.source, lists.target, lists.ratio, lists.background, prior)
 
 
-def dense_posterior(held: Reports, degrees: Tensor, *, directed: bool = False) -> Tensor:
+def dense_posterior(lists: Reports, degrees: Tensor, *, directed: bool = False) -> Tensor:
     """Bayes' rule for every pair [N, N] (source, target)."""
     prior = degree_prior(degrees, directed=directed)
     pi = torch.sigmoid(prior.logits()[prior.group][:, prior.group])
-    odds = pi / (1 - pi) * held.dense.exp()
+    odds = pi / (1 - pi) * lists.dense.exp()
     return (odds / (1 + odds)).fill_diagonal_(0)
 
 
@@ -77,31 +77,31 @@ POSTERIORS = [
 @pytest.mark.parametrize(("mode", "name", "epsilon"), POSTERIORS)
 def test_posterior_sum_hard_and_hybrid_are_those_of_all_pairs(mode: str, name: str, epsilon: float) -> None:
     """Hybrid keeps k of the pairs: all above the k-th greatest posterior, none below, ties between."""
-    held, directed = reports(mode, epsilon), mode == "directed"
-    found = posterior_of(held, CASES[name], directed=directed)
-    p = dense_posterior(held, CASES[name], directed=directed)
-    assert torch.allclose(found.probability, p[held.source, held.target], atol=1e-12, rtol=1e-9)
-    spread = found.background_probability[found.prior.group][:, found.prior.group].fill_diagonal_(0)
-    spread[held.source, held.target] = found.probability
+    sent, directed = reports(mode, epsilon), mode == "directed"
+    posterior = posterior_of(sent, CASES[name], directed=directed)
+    p = dense_posterior(sent, CASES[name], directed=directed)
+    assert torch.allclose(posterior.probability, p[sent.source, sent.target], atol=1e-12, rtol=1e-9)
+    spread = posterior.background_probability[posterior.prior.group][:, posterior.prior.group].fill_diagonal_(0)
+    spread[sent.source, sent.target] = posterior.probability
     if not directed:
-        spread[held.target, held.source] = found.probability
+        spread[sent.target, sent.source] = posterior.probability
     assert torch.allclose(spread, p, atol=1e-12, rtol=1e-9)
     total = float(p.sum()) / (1 if directed else 2)
-    assert math.isclose(found.expected_edges, total, rel_tol=1e-9)
-    check_hard(found, p)
-    check_hybrid(found, p, int(found.expected_edges * (1 + 1e-9)) * (1 if directed else 2), directed)
+    assert math.isclose(posterior.expected_edges, total, rel_tol=1e-9)
+    check_hard(posterior, p)
+    check_hybrid(posterior, p, int(posterior.expected_edges * (1 + 1e-9)) * (1 if directed else 2), directed)
 
 
-def check_hard(found: LinkPosterior, p: Tensor) -> None:
-    edges = found.hard()
+def check_hard(posterior: LinkPosterior, p: Tensor) -> None:
+    edges = posterior.hard()
     mine = torch.zeros(N, N).index_put_(tuple(edges), torch.tensor(1.0), accumulate=True)
     clear = (p - 0.5).abs() > 1e-9
     assert torch.equal(mine[clear], (p > 0.5).float()[clear])
     assert mine.max() <= 1
 
 
-def check_hybrid(found: LinkPosterior, p: Tensor, k: int, directed: bool) -> None:
-    edges, weights = found.hybrid()
+def check_hybrid(posterior: LinkPosterior, p: Tensor, k: int, directed: bool) -> None:
+    edges, weights = posterior.hybrid()
     assert edges.shape[1] == k == len(weights)
     assert len({tuple(edge) for edge in edges.T.tolist()}) == k
     if k == 0:
@@ -118,17 +118,17 @@ def test_ties_are_drawn_uniformly_and_by_the_seed() -> None:
     """700 draws of 3 from 21 equal pairs; every pair within 5 standard deviations: a false alarm in 80,000 runs."""
     prior = degree_prior(torch.ones(7, dtype=torch.int64))
     none = torch.empty(0, dtype=torch.int64)
-    found = link_posterior(torch.tensor([2]), torch.tensor([0]), torch.zeros(1), 0.0, prior)
-    assert int(found.expected_edges * (1 + 1e-9)) == 3
+    posterior = link_posterior(torch.tensor([2]), torch.tensor([0]), torch.zeros(1), 0.0, prior)
+    assert int(posterior.expected_edges * (1 + 1e-9)) == 3
     counts = torch.zeros(7, 7)
     for seed in range(700):
-        edges, _ = found.hybrid(seed=seed)
+        edges, _ = posterior.hybrid(seed=seed)
         counts.index_put_(tuple(edges[:, edges[0] < edges[1]]), torch.tensor(1.0), accumulate=True)
     counts = counts[tuple(torch.triu_indices(7, 7, 1))]
     assert counts.sum() == 2100
     share = 3 / 21
     assert ((counts - 700 * share).abs() < 5 * math.sqrt(700 * share * (1 - share))).all()
-    assert torch.equal(found.hybrid(seed=5)[0], found.hybrid(seed=5)[0])
+    assert torch.equal(posterior.hybrid(seed=5)[0], posterior.hybrid(seed=5)[0])
     empty = link_posterior(none, none, torch.empty(0), -60.0, prior)
     assert empty.hard().shape == empty.hybrid()[0].shape == (2, 0)
 
@@ -156,10 +156,10 @@ def test_nothing_of_all_pairs_is_built() -> None:
     number = torch.unique(ends[0] * n + ends[1] + n // 2)
     source, target = number // n, number % n
     with LargestTensor() as watch:
-        found = link_posterior(source, target, torch.full((len(source),), 9.0), -9.0, degree_prior(degrees))
-        edges, _ = found.hybrid()
-        found.hard()
-        found.soft().normalised("gcn", self_loops=True) @ torch.ones(n, 2)
+        posterior = link_posterior(source, target, torch.full((len(source),), 9.0), -9.0, degree_prior(degrees))
+        edges, _ = posterior.hybrid()
+        posterior.hard()
+        posterior.soft().normalised("gcn", self_loops=True) @ torch.ones(n, 2)
     assert edges.shape[1] > n // 10
     assert watch.numbers < 6 * n
 
@@ -237,9 +237,9 @@ CASES = {
 @pytest.mark.parametrize("degrees", CASES.values(), ids=CASES)
 def test_groups_give_what_one_beta_a_person_gives(degrees: Tensor) -> None:
     prior = degree_prior(degrees)
-    found = torch.sigmoid(prior.logits()[prior.group][:, prior.group]).fill_diagonal_(0)
-    assert torch.isfinite(found).all()
-    assert torch.allclose(found, dense_prior(degrees), atol=1e-12, rtol=1e-9)
+    probabilities = torch.sigmoid(prior.logits()[prior.group][:, prior.group]).fill_diagonal_(0)
+    assert torch.isfinite(probabilities).all()
+    assert torch.allclose(probabilities, dense_prior(degrees), atol=1e-12, rtol=1e-9)
 
 
 def test_directed_links_depend_on_the_sender_alone() -> None:
@@ -304,8 +304,8 @@ drawn_links = st.builds(
 
 def times(matrix: object, n: int) -> np.ndarray:
     """All entries of an operator, by its product with the identity."""
-    found: np.ndarray = (matrix @ torch.eye(n)).numpy()  # type: ignore[operator]
-    return found
+    product: np.ndarray = (matrix @ torch.eye(n)).numpy()  # type: ignore[operator]
+    return product
 
 
 @settings(max_examples=60, deadline=None)
@@ -328,12 +328,12 @@ def test_the_normalised_matrix_is_the_dense_one(one: MadeLinks, loops: bool, how
 
 
 def test_slopes_go_through_the_product() -> None:
-    one = made_links(6, directed=True, seed=4)
-    matrix = one.links.normalised("mean")
+    links = made_links(6, directed=True, seed=4)
+    matrix = links.links.normalised("mean")
     x = torch.randn(6, 2, generator=torch.Generator().manual_seed(1), requires_grad=True)
     seed = torch.arange(12.0).view(6, 2)
     (matrix @ x).backward(seed)
-    wanted = torch.from_numpy(one.dense / one.dense.sum(axis=1, keepdims=True)).float().T @ seed
+    wanted = torch.from_numpy(links.dense / links.dense.sum(axis=1, keepdims=True)).float().T @ seed
     assert torch.allclose(x.grad, wanted, atol=1e-4)
 
 

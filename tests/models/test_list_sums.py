@@ -41,12 +41,12 @@ def places(mode: str) -> list[tuple[int, int]]:
 
 def every_report(mode: str) -> list[EdgeReports]:
     """All lists that can be sent: 64 of each mode."""
-    found = []
+    reports = []
     for bits in product([False, True], repeat=len(places(mode))):
         named = [place for place, bit in zip(places(mode), bits, strict=True) if bit]
         starts = torch.tensor([sum(i < v for i, _ in named) for v in range(NODES[mode] + 1)])
-        found.append(EdgeReports(starts, torch.tensor([j for _, j in named], dtype=torch.int32)))
-    return found
+        reports.append(EdgeReports(starts, torch.tensor([j for _, j in named], dtype=torch.int32)))
+    return reports
 
 
 def moments(
@@ -60,8 +60,8 @@ def moments(
     for sent in every_report(mode):
         chance = float(channel.log_likelihood(sent, edges).sum().exp())
         pairs = pairs_of(reader, sent)
-        found = list_sums(pairs, messages)
-        total, mean, square = total + chance, mean + chance * found, square + chance * found.square()
+        sums = list_sums(pairs, messages)
+        total, mean, square = total + chance, mean + chance * sums, square + chance * sums.square()
         back, number = back + chance * named_by_sums(pairs, messages), number + chance * pairs.expected_links
     assert total == pytest.approx(1.0)
     return mean, back, square - mean.square(), number

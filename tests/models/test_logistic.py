@@ -37,12 +37,12 @@ def noisy(classes: Tensor, seed: int = 2) -> Tensor:
     return torch.where(torch.rand(len(classes), generator=generator) < KEEP, classes, other)
 
 
-def slope(found: Logistic, features: Tensor, labels: Tensor, heard: Tensor, strength: float) -> float:
+def slope(fitted: Logistic, features: Tensor, labels: Tensor, heard: Tensor, strength: float) -> float:
     """The largest derivative of the objective, computed anew in double precision."""
-    weight, bias = (part.double().requires_grad_() for part in (found.weight, found.bias))
+    weight, bias = (part.double().requires_grad_() for part in (fitted.weight, fitted.bias))
     classes = torch.softmax(features.double() @ weight + bias, dim=1)
-    said = (classes @ heard.double().exp())[torch.arange(len(labels)), labels]
-    loss = -said.log().sum() + weight.square().sum() / (2 * strength)
+    likelihoods = (classes @ heard.double().exp())[torch.arange(len(labels)), labels]
+    loss = -likelihoods.log().sum() + weight.square().sum() / (2 * strength)
     return max(float(part.abs().max()) for part in torch.autograd.grad(loss, (weight, bias)))
 
 
@@ -51,37 +51,37 @@ def test_the_objective_is_flat_at_what_is_found(strength: float, keep: float) ->
     """Its slope is below 2 thousandths of where the search began, about what 32-bit sums resolve."""
     features, classes = people()
     labels, heard = noisy(classes), log_channel(C, keep, (1 - keep) / 2)
-    found = fit_logistic(features, labels, torch.arange(N), heard, strength)
+    fitted = fit_logistic(features, labels, torch.arange(N), heard, strength)
     start = Logistic(torch.zeros(D, C), torch.zeros(C))
-    assert slope(found, features, labels, heard, strength) < 2e-3 * slope(start, features, labels, heard, strength)
+    assert slope(fitted, features, labels, heard, strength) < 2e-3 * slope(start, features, labels, heard, strength)
 
 
 @pytest.mark.parametrize("strength", [0.03, 1.0, 30.0])
 def test_clean_labels_give_what_scikit_learn_finds(strength: float) -> None:
     """The same probabilities to 2e-3; another strength does not give them."""
     features, classes = people()
-    known = torch.arange(0, N, 2)
-    peer = LogisticRegression(C=strength, tol=1e-8, max_iter=2_000).fit(features[known].numpy(), classes[known].numpy())
+    train = torch.arange(0, N, 2)
+    peer = LogisticRegression(C=strength, tol=1e-8, max_iter=2_000).fit(features[train].numpy(), classes[train].numpy())
     expected = torch.from_numpy(peer.predict_proba(features.numpy())).float()
     for c, same in ((strength, True), (strength * 4, False)):
         hidden = torch.where(torch.arange(N) % 2 == 0, classes, -1)  # labels of others are not read
-        found = fit_logistic(features, hidden, known, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
-        assert (float((found - expected).abs().max()) < 2e-3) == same
+        shares = fit_logistic(features, hidden, train, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
+        assert (float((shares - expected).abs().max()) < 2e-3) == same
 
 
 def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> None:
     features, classes = people()
     labels, heard = noisy(classes), log_channel(C, KEEP, FLIP)
     train, val = torch.arange(0, N, 2), torch.arange(1, N, 2)
-    found, strength = choose_logistic(features, labels, train, val, heard)
-    said = heard[:, labels[val]].T
+    fitted, strength = choose_logistic(features, labels, train, val, heard)
+    likelihoods = heard[:, labels[val]].T
     scores = {}
     for tried in STRENGTHS:
         cold = fit_logistic(features, labels, train, heard, tried).log_probabilities(features)[val]
-        scores[tried] = float(torch.logsumexp(cold + said, dim=1).sum())
+        scores[tried] = float(torch.logsumexp(cold + likelihoods, dim=1).sum())
     assert scores[strength] > max(scores.values()) - 0.05
     mine = fit_logistic(features, labels, train, heard, strength).log_probabilities(features)
-    assert torch.allclose(found.log_probabilities(features).exp(), mine.exp(), atol=5e-3)
+    assert torch.allclose(fitted.log_probabilities(features).exp(), mine.exp(), atol=5e-3)
 
 
 def test_features_stay_sparse() -> None:
@@ -91,8 +91,8 @@ def test_features_stay_sparse() -> None:
     graph = social_graph(600, 6, 8_000, 3, apps=5, seed=1)
     rows = unit_rows(graph.x, "cpu")
     with LargestTensor() as watch:
-        found = fit_logistic(rows, graph.y, torch.arange(600), log_channel(3, 1.0, 0.0), 1.0)
-    assert found.weight.shape == (8_000, 3)
+        fitted = fit_logistic(rows, graph.y, torch.arange(600), log_channel(3, 1.0, 0.0), 1.0)
+    assert fitted.weight.shape == (8_000, 3)
     assert watch.numbers < 600 * 8_000 / 20
 
 
@@ -178,17 +178,17 @@ def test_it_is_the_formula_of_the_docstring() -> None:
 
 def test_a_large_layer_in_parts_is_the_same_layer() -> None:
     x, z = drawn(70_001, COLUMNS, seed=1), drawn(70_001, K, seed=2)
-    found, slopes = [], []
+    outputs, slopes = [], []
     for whole in (1 << 24, 1 << 10):
         model = fusion()
         model.whole, model.dropout = whole, 0.0
         out = logits(model.train(), x, z)
         out.square().mean().backward()
-        found.append(out.detach())
+        outputs.append(out.detach())
         slopes.append([weight.grad for weight in model.parameters()])
-    torch.testing.assert_close(found[0], found[1], rtol=1e-6, atol=1e-6)
-    for one, other in zip(*slopes, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(outputs[0], outputs[1], rtol=1e-6, atol=1e-6)
+    for left, right in zip(*slopes, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-7)
 
 
 def test_slopes_of_a_large_layer_are_those_of_what_dropout_left() -> None:
@@ -233,14 +233,14 @@ def reader(hidden: int = 8) -> ClassReader:
 def test_classes_renamed_are_scores_renamed() -> None:
     own, common = drawn(NODES, CLASSES, OWN), drawn(NODES, COMMON, seed=2)
     network = reader()
-    found, first = network(own, common), torch.eye(CLASSES)[0]
-    assert torch.allclose(network(own[:, RENAMED], common), found[:, RENAMED], atol=1e-5)
+    scores, first = network(own, common), torch.eye(CLASSES)[0]
+    assert torch.allclose(network(own[:, RENAMED], common), scores[:, RENAMED], atol=1e-5)
     # Weights that know the place of a class are noticed: here the first has a score of its own.
-    assert not torch.allclose(network(own[:, RENAMED], common) + first, (found + first)[:, RENAMED])
+    assert not torch.allclose(network(own[:, RENAMED], common) + first, (scores + first)[:, RENAMED])
     other = own.clone()
     other[:, 0] += 1  # classes hear of each other, and of the node
-    assert not torch.allclose(network(other, common)[:, 1:], found[:, 1:])
-    assert not torch.allclose(network(own, common + 1), found)
+    assert not torch.allclose(network(other, common)[:, 1:], scores[:, 1:])
+    assert not torch.allclose(network(own, common + 1), scores)
 
 
 def test_any_number_of_classes_and_an_untrained_reader_scores_by_the_mean() -> None:

@@ -74,10 +74,10 @@ def test_rows_are_what_the_linear_map_reads(stored: str) -> None:
     matrix: Any = values.astype(np.float32) if stored == "dense" else sp.csr_matrix(values, dtype=np.float32)
     inputs = build_inputs(matrix, normalised(EDGES, N), 2, width=1, offset=0.5)
     inputs = standardise(inputs, generator=torch.Generator().manual_seed(0))
-    made, weight = as_rows(inputs), torch.randn(D, 2, generator=torch.Generator().manual_seed(3))
-    assert isinstance(made.matrix, Tensor) and (made.p, made.hops, made.offset, made.mean) == (None, 0, None, None)
-    assert torch.allclose(made.linear(weight), inputs.linear(weight), atol=1e-5)
-    assert torch.equal(OwnBackbone(nn.Linear(D, C)).first(made, Links(EDGES)), made.matrix)
+    rows, weight = as_rows(inputs), torch.randn(D, 2, generator=torch.Generator().manual_seed(3))
+    assert isinstance(rows.matrix, Tensor) and (rows.p, rows.hops, rows.offset, rows.mean) == (None, 0, None, None)
+    assert torch.allclose(rows.linear(weight), inputs.linear(weight), atol=1e-5)
+    assert torch.equal(OwnBackbone(nn.Linear(D, C)).first(rows, Links(EDGES)), rows.matrix)
 
 
 def test_rows_that_would_fill_the_memory_are_refused_before_they_are_made() -> None:
@@ -262,9 +262,9 @@ def test_layers_and_gradients_equal_the_dense_computation(name: str, directed: b
     structure = structure_for(name, edge_index, PEOPLE, weights=weights if weighted else None)
     first = model.first(build_inputs(features(), None, 0, width=1), structure)
     hidden = dense_layer(name, model, a, features(), 1)
-    found, expected = model.rest(first, structure), dense_layer(name, model, a, functional.selu(hidden), 2)
-    assert torch.allclose(first, hidden, atol=1e-5) and torch.allclose(found, expected, atol=1e-5)
-    slopes = [torch.autograd.grad(one.square().sum(), list(model.parameters())) for one in (found, expected)]
+    logits, expected = model.rest(first, structure), dense_layer(name, model, a, functional.selu(hidden), 2)
+    assert torch.allclose(first, hidden, atol=1e-5) and torch.allclose(logits, expected, atol=1e-5)
+    slopes = [torch.autograd.grad(layer.square().sum(), list(model.parameters())) for layer in (logits, expected)]
     assert all(torch.allclose(mine, theirs, rtol=1e-4, atol=1e-3) for mine, theirs in zip(*slopes, strict=True))
 
 

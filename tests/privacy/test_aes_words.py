@@ -41,8 +41,8 @@ def under(key: str, state: Tensor) -> Tensor:
 
 def test_blocks_by_themselves() -> None:
     """FIPS 197, appendix C.3, and the blocks above."""
-    found = under(bytes(range(32)).hex(), blocks(("00112233445566778899aabbccddeeff",)))
-    assert torch.equal(found, blocks(("8ea2b7ca516745bfeafc49904b496089",)))
+    encrypted = under(bytes(range(32)).hex(), blocks(("00112233445566778899aabbccddeeff",)))
+    assert torch.equal(encrypted, blocks(("8ea2b7ca516745bfeafc49904b496089",)))
     assert torch.equal(under(KEY, blocks(TEXT)), blocks(BY_ITSELF))
 
 
@@ -63,8 +63,8 @@ def stream(key: BlockKey, words: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("first", "count"), [(0, 1), (4, 2), (600, 3), (0, 5), (4, 4096)])
 def test_numbers_are_those_of_the_stream(keys: list[BlockKey], first: int, count: int) -> None:
-    found = KeyStreams.of(keys, "cpu").numbers(first, count)
-    for key, numbers in zip(keys, found, strict=True):
+    computed = KeyStreams.of(keys, "cpu").numbers(first, count)
+    for key, numbers in zip(keys, computed, strict=True):
         assert (numbers.numpy() == stream(key, 3000)[first:][:count]).all()
 
 
@@ -91,8 +91,8 @@ def test_a_cipher_with_a_wrong_round_key_or_table_is_noticed(keys: list[BlockKey
         replace(right, round_keys=right.round_keys.index_fill(0, torch.tensor([14]), 0)),
         replace(right, substitutes=torch.arange(256).to(torch.uint8)),
     ):
-        found = weakened.numbers(0, 8)
-        assert not any((numbers.numpy() == stream(key, 4)).all() for key, numbers in zip(keys, found, strict=True))
+        weak = weakened.numbers(0, 8)
+        assert not any((numbers.numpy() == stream(key, 4)).all() for key, numbers in zip(keys, weak, strict=True))
 
 
 def test_keys_are_not_shown(keys: list[BlockKey]) -> None:

@@ -23,15 +23,17 @@ def words(noise: BlockNoise, *context: str | int) -> bytes:
 def test_a_block_has_the_same_noise_whenever_it_is_asked_for() -> None:
     """Order and number of other blocks do not matter."""
     first, second = (BlockNoise(SeededRandomness(1)) for _ in range(2))
-    one = {block: words(first, block) for block in range(5)}
-    assert one == {block: words(second, block) for block in (4, 2, 0, 1, 3)}
-    assert len({*one.values(), words(BlockNoise(SecureRandomness()), 0), words(BlockNoise(SecureRandomness()), 0)}) == 7
+    bits = {block: words(first, block) for block in range(5)}
+    assert bits == {block: words(second, block) for block in (4, 2, 0, 1, 3)}
+    assert (
+        len({*bits.values(), words(BlockNoise(SecureRandomness()), 0), words(BlockNoise(SecureRandomness()), 0)}) == 7
+    )
 
 
 def test_words_are_those_that_the_definition_gives() -> None:
     secret = SeededRandomness(3).bytes(32)
-    told = b"".join(kind + len(text).to_bytes(8, "little") + text for kind, text in ((b"s", b"hop"), (b"i", b"12")))
-    key = HKDF(hashes.SHA256(), 32, salt=None, info=b"graphveil/block-noise/1" + told).derive(secret)
+    context = b"".join(kind + len(text).to_bytes(8, "little") + text for kind, text in ((b"s", b"hop"), (b"i", b"12")))
+    key = HKDF(hashes.SHA256(), 32, salt=None, info=b"graphveil/block-noise/1" + context).derive(secret)
     expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(32))
     assert words(BlockNoise(SeededRandomness(3)), "hop", 12) == expected
     # Reproducible noise stays void.
@@ -48,21 +50,21 @@ def test_no_block_is_given_out_twice() -> None:
             noise.key(*context)
 
 
-def draw_again(noise: BlockNoise, told: Connection) -> None:
+def draw_again(noise: BlockNoise, pipe: Connection) -> None:
     try:
         noise.key(0)
     except InputError:
-        told.send("refused")
+        pipe.send("refused")
     else:
-        told.send("drawn")
+        pipe.send("drawn")
 
 
 def test_a_forked_process_cannot_repeat_the_noise() -> None:
     noise, fork = BlockNoise(SecureRandomness()), multiprocessing.get_context("fork")
-    heard, told = fork.Pipe(duplex=False)
-    child = fork.Process(target=draw_again, args=(noise, told))
+    receiver, sender = fork.Pipe(duplex=False)
+    child = fork.Process(target=draw_again, args=(noise, sender))
     child.start()
-    assert heard.recv() == "refused"
+    assert receiver.recv() == "refused"
     child.join()
     noise.key(0)
 

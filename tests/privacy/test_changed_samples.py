@@ -81,8 +81,8 @@ def test_opposite_gradients_reach_it(samples: int, rate: float, sigma: float) ->
 
 def test_deltas_keep_their_digits_far_out_and_obey_symmetry() -> None:
     part = ChangedSamples(steps=1, rate=0.1, samples=2)
-    found = [part.delta(epsilon, 2.0) for epsilon in np.linspace(0, 6, 61)]
-    assert all(a >= b >= 0.0 for a, b in itertools.pairwise(found))
+    deltas = [part.delta(epsilon, 2.0) for epsilon in np.linspace(0, 6, 61)]
+    assert all(a >= b >= 0.0 for a, b in itertools.pairwise(deltas))
     for epsilon in (0.3, 1.0, 4.0):
         other = 1 - math.exp(-epsilon) + math.exp(-epsilon) * part.delta(epsilon, 2.0)
         assert part.delta(-epsilon, 2.0) == pytest.approx(other, rel=1e-12)
@@ -155,11 +155,11 @@ def test_without_sampling_it_is_a_gaussian_of_twice_the_norm(samples: int) -> No
 def test_calibration_is_pinned_and_one_sided(key: tuple[int, int, float, int], sigmas: tuple[float, float]) -> None:
     epsilon, steps, rate, samples = key
     parts = (Hops(count=1, sensitivity=math.sqrt(samples)), ChangedSamples(steps=steps, rate=rate, samples=samples))
-    found = calibrate_pipeline(epsilon, 1e-5, parts)
-    assert (found.sigmas("training")[0], found.sigmas("hops")[0]) == pytest.approx(sigmas, rel=1e-3)
-    assert epsilon * 0.999 <= found.epsilon <= epsilon
-    assert pipeline_epsilon(parts, found.noise, 1e-5) <= epsilon
-    less = {name: tuple(0.99 * sigma for sigma in sigmas) for name, sigmas in found.noise.items()}
+    calibrated = calibrate_pipeline(epsilon, 1e-5, parts)
+    assert (calibrated.sigmas("training")[0], calibrated.sigmas("hops")[0]) == pytest.approx(sigmas, rel=1e-3)
+    assert epsilon * 0.999 <= calibrated.epsilon <= epsilon
+    assert pipeline_epsilon(parts, calibrated.noise, 1e-5) <= epsilon
+    less = {name: tuple(0.99 * sigma for sigma in sigmas) for name, sigmas in calibrated.noise.items()}
     assert pipeline_epsilon(parts, less, 1e-5) > epsilon
 
 

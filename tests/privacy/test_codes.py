@@ -51,17 +51,17 @@ def test_sentences_are_read_back_with_their_facts() -> None:
     for code, place in itertools.product(ASSUMPTION_CODES, (0, 1)):
         names = names_in(ASSUMPTION_CODES[code].sentence)
         facts = {name: FACTS.get(name, ("7", "0.25")) for name in names}
-        made = assume(code, **{name: values[min(place, len(values) - 1)] for name, values in facts.items()})
-        found = assumption_of(made.sentence)
-        assert found == made and found.sentence == str(made) == made.sentence
-        assert made.backed_by == ASSUMPTION_CODES[code].backed_by
+        assumption = assume(code, **{name: values[min(place, len(values) - 1)] for name, values in facts.items()})
+        parsed = assumption_of(assumption.sentence)
+        assert parsed == assumption and parsed.sentence == str(assumption) == assumption.sentence
+        assert assumption.backed_by == ASSUMPTION_CODES[code].backed_by
 
 
 def test_an_unknown_sentence_is_kept() -> None:
     for text in ("the classes are public", "every user reports once.", "x" * 5_000):
-        found = assumption_of(text)
-        assert found == other_assumption(text)
-        assert (found.code, found.sentence, found.backed_by) == ("other", text, "")
+        parsed = assumption_of(text)
+        assert parsed == other_assumption(text)
+        assert (parsed.code, parsed.sentence, parsed.backed_by) == ("other", text, "")
     with pytest.raises(InputError, match="no text"):
         other_assumption("")
 

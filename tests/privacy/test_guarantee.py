@@ -124,10 +124,10 @@ def test_texts_without_codes_are_read_as_they_were() -> None:
 
 def test_a_text_that_nobody_knows_is_kept() -> None:
     old = without_codes(guarantee().to_dict()) | {"unit": "one dog", "against": "all cats", "assumes": ["it rains"]}
-    found = Guarantee.from_dict(old)
-    assert found.to_dict()["unit_code"] == found.to_dict()["against_code"] == "other"
-    assert without_codes(found.to_dict()) == old
-    assert Guarantee.from_dict(found.to_dict()) == found
+    parsed = Guarantee.from_dict(old)
+    assert parsed.to_dict()["unit_code"] == parsed.to_dict()["against_code"] == "other"
+    assert without_codes(parsed.to_dict()) == old
+    assert Guarantee.from_dict(parsed.to_dict()) == parsed
 
 
 CONTRADICTIONS: list[dict[str, Any]] = [

@@ -38,18 +38,18 @@ def test_the_bound_is_the_formula_and_the_limit_of_attacks() -> None:
 def test_known_values() -> None:
     assert best_guess(0.0, 0.0) == 0.5 and best_guess(math.inf, 0.0) == 1.0 and best_guess(1.0, 1.0) == 1.0
     assert best_guess(math.log(3), 0.0) == pytest.approx(0.75, abs=1e-15)
-    found = [right_guesses(epsilon, 0.0) for epsilon in (0.0, 0.1, 1.0, 2.0, 4.0)]
-    assert found == [(right, 100) for right in (51, 53, 74, 89, 99)]
+    guesses = [right_guesses(epsilon, 0.0) for epsilon in (0.0, 0.1, 1.0, 2.0, 4.0)]
+    assert guesses == [(right, 100) for right in (51, 53, 74, 89, 99)]
     assert right_guesses(5.0, 0.0) == (994, 1000) and right_guesses(40.0, 0.0) is None
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01])
 def test_what_is_printed_is_never_less_than_the_bound_and_one_guess_more_at_most(delta: float) -> None:
     for epsilon in (step / 7 for step in range(80)):
-        found = right_guesses(epsilon, delta)
-        assert found is not None
-        share = exact(epsilon, delta) * found[1]
-        assert share <= found[0] <= share + 1
+        guesses = right_guesses(epsilon, delta)
+        assert guesses is not None
+        share = exact(epsilon, delta) * guesses[1]
+        assert share <= guesses[0] <= share + 1
 
 
 def response(epsilon: float) -> float:

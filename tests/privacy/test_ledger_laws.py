@@ -116,8 +116,8 @@ class Kept:
         self.seen: list[tuple[int, int]] = []
         self.refuse = refuse
 
-    def settle(self, held: Ledger, paid: Ledger) -> Ledger:
-        self.seen.append((len(held.spends), len(paid.spends)))
+    def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
+        self.seen.append((len(previous.spends), len(paid.spends)))
         if self.refuse:
             raise BudgetError("others have spent what was left")
         return paid

@@ -35,8 +35,8 @@ def test_the_same_context_gives_the_same_words_on_every_device_start() -> None:
 def test_words_are_those_that_the_definition_gives() -> None:
     """For devices written in another language: HKDF-SHA256 over kind, length and text of each part; AES-256-CTR."""
     parts = (("s", "noise"), ("s", "survey"), ("s", "age"), ("i", "3"), ("b", "xy"))
-    told = b"".join(kind.encode() + len(text).to_bytes(8, "little") + text.encode() for kind, text in parts)
-    key = HKDF(hashes.SHA256(), 32, salt=None, info=b"graphveil/permanent/1" + told).derive(SECRET)
+    context = b"".join(kind.encode() + len(text).to_bytes(8, "little") + text.encode() for kind, text in parts)
+    key = HKDF(hashes.SHA256(), 32, salt=None, info=b"graphveil/permanent/1" + context).derive(SECRET)
     expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(32))
     assert words("survey", "age", 3, b"xy") == expected
     assert expected.hex()[:16] == "632873bd0316b66f"
@@ -63,10 +63,10 @@ def test_no_secret_is_shown_copied_or_saved() -> None:
     device = PermanentRandomness(SECRET, "survey")
     assert repr(device) == "PermanentRandomness(task='survey')"
     assert repr(device.stream("age")) == "KeyedStream()"
-    for kept in (device, device.stream("age")):
+    for source in (device, device.stream("age")):
         for save in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be copied or pickled"):
-                save(kept)
+                save(source)
 
 
 @pytest.mark.parametrize("secret", [b"", bytes(31), "x" * 32, 7, bytearray(32)])

@@ -59,12 +59,12 @@ def training(steps: int, rate: float, hops: int, sensitivity: float) -> tuple[De
 @pytest.mark.parametrize("setting", PINNED_HOPS, ids=str)
 def test_noise_of_hops_is_pinned_and_least(setting: tuple[float, float, int]) -> None:
     epsilon, delta, hops = setting
-    found = calibrate_pipeline(epsilon, delta, [Hops(count=hops)])
-    sigmas = found.sigmas("hops")
+    calibrated = calibrate_pipeline(epsilon, delta, [Hops(count=hops)])
+    sigmas = calibrated.sigmas("hops")
     assert sigmas == pytest.approx([PINNED_HOPS[setting]] * hops, rel=2e-5)
     mu = math.sqrt(sum(sigma**-2 for sigma in sigmas))
     assert exact_delta(mu, epsilon) <= delta < exact_delta(mu * (1 + 1e-7), epsilon)
-    assert found.epsilon <= epsilon
+    assert calibrated.epsilon <= epsilon
 
 
 @pytest.mark.slow
@@ -72,14 +72,14 @@ def test_noise_of_hops_is_pinned_and_least(setting: tuple[float, float, int]) ->
 def test_noise_of_training_is_pinned_and_bounded_from_both_sides(setting: tuple[float, int, float, int, float]) -> None:
     """Optimistic PLD <= PLD <= RDP on the calibrated pipeline, and no more than 0.02 % of epsilon is left over."""
     epsilon, steps, rate, hops, sensitivity = setting
-    found = calibrate_pipeline(epsilon, 1e-5, training(steps, rate, hops, sensitivity))
-    encoder, hop = found.sigmas("encoder")[0], found.sigmas("hops")[0]
+    calibrated = calibrate_pipeline(epsilon, 1e-5, training(steps, rate, hops, sensitivity))
+    encoder, hop = calibrated.sigmas("encoder")[0], calibrated.sigmas("hops")[0]
     assert (encoder, hop) == pytest.approx(PINNED_TRAINING[setting], rel=5e-4)
-    assert found.epsilon <= epsilon_of(found.event, 1e-5, "rdp")
-    assert epsilon * (1 - 2.1e-4) <= found.epsilon <= epsilon
+    assert calibrated.epsilon <= epsilon_of(calibrated.event, 1e-5, "rdp")
+    assert epsilon * (1 - 2.1e-4) <= calibrated.epsilon <= epsilon
     if epsilon <= 2:  # the grid is large otherwise, and slow
         low = optimistic(steps, rate, encoder, hops, hop / sensitivity)
-        assert 0.98 * found.epsilon <= low <= found.epsilon
+        assert 0.98 * calibrated.epsilon <= low <= calibrated.epsilon
 
 
 def optimistic(steps: int, rate: float, sigma: float, hops: int, multiplier: float) -> float:
@@ -98,14 +98,14 @@ def test_sixty_targets_are_never_exceeded() -> None:
         hops = draw.randint(1, 6)
         sizes = tuple(draw.uniform(0.2, 5) for _ in range(hops))
         parts = [Hops(count=hops, sensitivity=draw.uniform(0.1, 30), sizes=sizes)]
-        found = calibrate_pipeline(epsilon, delta, parts)
-        assert epsilon * (1 - 1e-9) <= found.epsilon <= epsilon
-        assert pipeline_epsilon(parts, found.noise, delta) <= epsilon
-        ratio = [sigma / size for sigma, size in zip(found.sigmas("hops"), sizes, strict=True)]
+        calibrated = calibrate_pipeline(epsilon, delta, parts)
+        assert epsilon * (1 - 1e-9) <= calibrated.epsilon <= epsilon
+        assert pipeline_epsilon(parts, calibrated.noise, delta) <= epsilon
+        ratio = [sigma / size for sigma, size in zip(calibrated.sigmas("hops"), sizes, strict=True)]
         assert max(ratio) == pytest.approx(min(ratio), rel=1e-12)
         # Item 4: units scale the noise; an undirected edge needs sqrt(2).
-        one = calibrate_pipeline(epsilon, delta, [Hops(count=hops, sizes=sizes)]).sigmas("hops")[0]
-        assert found.sigmas("hops")[0] == pytest.approx(one * parts[0].sensitivity, rel=1e-9)
+        first = calibrate_pipeline(epsilon, delta, [Hops(count=hops, sizes=sizes)]).sigmas("hops")[0]
+        assert calibrated.sigmas("hops")[0] == pytest.approx(first * parts[0].sensitivity, rel=1e-9)
 
 
 def test_hops_agree_with_the_accountants() -> None:
@@ -125,15 +125,15 @@ def test_every_step_of_training_is_charged() -> None:
 def test_descent_that_sees_everybody_is_a_stack_of_gaussians() -> None:
     parts = [Descent(steps=100, rate=1.0, sensitivity=2.0)]
     assert pipeline_epsilon(parts, {"training": (40.0,)}, 1e-5) == gaussian_epsilon(2.0, 1e-5)
-    found = calibrate_pipeline(1.0, 1e-5, parts)
-    assert found.sigmas("training")[0] == pytest.approx(3.73063 * 20, rel=1e-5)
+    calibrated = calibrate_pipeline(1.0, 1e-5, parts)
+    assert calibrated.sigmas("training")[0] == pytest.approx(3.73063 * 20, rel=1e-5)
 
 
 def test_reserved_delta_is_not_spent_twice() -> None:
     plain = calibrate_pipeline(1.0, 1e-6, [Hops(count=1)])
-    kept = calibrate_pipeline(1.0, 1e-5, [Hops(count=1)], reserved=9e-6)
-    assert kept.sigmas("hops")[0] == pytest.approx(plain.sigmas("hops")[0], rel=1e-9)
-    assert (kept.delta, kept.reserved) == (1e-5, 9e-6)
+    calibrated = calibrate_pipeline(1.0, 1e-5, [Hops(count=1)], reserved=9e-6)
+    assert calibrated.sigmas("hops")[0] == pytest.approx(plain.sigmas("hops")[0], rel=1e-9)
+    assert (calibrated.delta, calibrated.reserved) == (1e-5, 9e-6)
 
 
 REFUSED: list[tuple[dict[str, object], str]] = [

@@ -31,12 +31,12 @@ OTHERS = re.compile(r"len\(|isinf|isfinite|is None|/ ")
 @example(5e-324, 1)
 @example(1.7976931348623157e308, 3)
 def test_nothing_is_printed_below_what_it_is(value: float, digits: int) -> None:
-    shown = rounded_up(value, digits)
-    assert float(shown) >= value
+    text = rounded_up(value, digits)
+    assert float(text) >= value
     if float(f"{value:.{digits}g}") == value:
-        assert shown == f"{value:.{digits}g}"
+        assert text == f"{value:.{digits}g}"
     elif 1e-300 < value < 1e300:
-        assert float(shown) <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12)
+        assert float(text) <= value * (1 + 10.0 ** (1 - digits)) * (1 + 1e-12)
 
 
 @settings(max_examples=200, deadline=None)

@@ -59,8 +59,8 @@ def test_item_17_no_key_is_shown_saved_or_copied() -> None:
     """Checklist item 17: no key or generator state in what can be printed or stored."""
     source = SecureRandomness()
     assert repr(source) == "SecureRandomness()"
-    held = [value for value in vars(source).values() if isinstance(value, bytes | bytearray | int)]
-    assert held == [os.getpid()]
+    values = [value for value in vars(source).values() if isinstance(value, bytes | bytearray | int)]
+    assert values == [os.getpid()]
     for leak in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be copied or pickled"):
             leak(source)
@@ -70,21 +70,21 @@ def test_item_17_no_key_is_shown_saved_or_copied() -> None:
 
 def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checklist item 17: 256 bits are asked for, and each of them decides the stream; fewer could be tried out."""
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def told(entropy: bytes) -> None:
-        asked.clear()
+        sizes.clear()
 
         def urandom(count: int) -> bytes:
-            start = sum(asked)
-            asked.append(count)
+            start = sum(sizes)
+            sizes.append(count)
             return entropy[start : start + count]
 
         monkeypatch.setattr("graphveil.privacy.source.randomness.os.urandom", urandom)
 
     told(bytes(64))
     streams = {SecureRandomness().bytes(32)}
-    assert sum(asked) == 32
+    assert sum(sizes) == 32
     for bit in range(256):
         told((1 << bit).to_bytes(32, "little") + bytes(32))
         streams.add(SecureRandomness().bytes(32))

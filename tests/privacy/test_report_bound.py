@@ -32,14 +32,14 @@ def random_channel(source: np.random.Generator, epsilon: float) -> np.ndarray:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_no_mechanism_tells_more(epsilon: float) -> None:
     """Random mechanisms of exactly this epsilon with random priors; half the epsilon would be exceeded by some."""
-    source, found = np.random.default_rng(7), []
+    source, informations = np.random.default_rng(7), []
     for _ in range(60):
         channel = random_channel(source, epsilon)
         if channel.size and (channel.sum(axis=0) > 1e-9).all():
-            found.append(information(source.dirichlet(np.ones(len(channel))), channel))
-    found += [subset_information(epsilon, 60, sent) for sent in range(1, 60)]
-    assert max(found) <= report_information(epsilon) + 1e-12
-    assert max(found) > report_information(epsilon / 2)
+            informations.append(information(source.dirichlet(np.ones(len(channel))), channel))
+    informations += [subset_information(epsilon, 60, sent) for sent in range(1, 60)]
+    assert max(informations) <= report_information(epsilon) + 1e-12
+    assert max(informations) > report_information(epsilon / 2)
 
 
 def subset_information(epsilon: float, classes: int, sent: int) -> float:

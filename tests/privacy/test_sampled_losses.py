@@ -20,10 +20,10 @@ def test_the_price_is_that_of_dp_accounting(sigma: float, rate: float) -> None:
         sigma, value_discretization_interval=GRID, sampling_prob=rate, use_connect_dots=True
     )
     for steps in (1, 60):
-        one, other = mine.self_compose(steps), theirs.self_compose(steps)
+        ours, reference = mine.self_compose(steps), theirs.self_compose(steps)
         for delta in (1e-2, 1e-5, 1e-7):
-            found, expected = one.get_epsilon_for_delta(delta), other.get_epsilon_for_delta(delta)
-            assert found == pytest.approx(expected, rel=1e-7, abs=1e-12)
+            epsilon, expected = ours.get_epsilon_for_delta(delta), reference.get_epsilon_for_delta(delta)
+            assert epsilon == pytest.approx(expected, rel=1e-7, abs=1e-12)
 
 
 def integrated(epsilon: float, rate: float, sigma: float) -> float:
@@ -39,9 +39,9 @@ def integrated(epsilon: float, rate: float, sigma: float) -> float:
 def test_a_step_costs_at_least_what_its_two_laws_say(steps: int, rate: float, sigma: float) -> None:
     epsilon = steps * 0.01
     exact = integrated(epsilon, rate, sigma)
-    found = sampled_losses(rate, sigma, 0.01).get_delta_for_epsilon(epsilon)
+    delta = sampled_losses(rate, sigma, 0.01).get_delta_for_epsilon(epsilon)
     # Connecting the dots is exact at the dots; the sum has a kink, which costs it digits.
-    assert found == pytest.approx(exact, rel=1e-7)
+    assert delta == pytest.approx(exact, rel=1e-7)
 
 
 def test_little_noise_is_priced_without_overflow() -> None:

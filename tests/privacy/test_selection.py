@@ -67,10 +67,10 @@ def test_a_mixture_of_different_trials_keeps_the_promise(law: str) -> None:
     kinds = ([Hops(count=2)], [Descent(steps=40, rate=0.1), Hops(count=1)], [Descent(steps=500, rate=0.01)])
     curves = []
     for parts in kinds:
-        found = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
-        trial = pipeline_event(found.parts, found.noise)
+        calibrated = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
+        trial = pipeline_event(calibrated.parts, calibrated.noise)
         assert 0.999 < allowed.used(trial) <= 1.0
-        assert epsilon_of(found.event, DELTA, "rdp") <= found.epsilon == 4.0
+        assert epsilon_of(calibrated.event, DELTA, "rdp") <= calibrated.epsilon == 4.0
         curves.append(rdp.RdpAccountant(orders=RDP_ORDERS).compose(trial).rdp)
     worst, orders = np.max(curves, axis=0), np.array(RDP_ORDERS, dtype=float)
     inner = ((1 - 1 / orders) * worst - math.log(tuning.gamma) / orders).min()
@@ -108,9 +108,9 @@ def misfit(draws: np.ndarray, law: str, mean: float) -> float:
     last = int(frozen.ppf(0.995))
     seen = np.array([(draws == k).sum() for k in range(last)] + [(draws >= last).sum()], dtype=float)
     expected = np.array([frozen.pmf(k) for k in range(last)] + [frozen.sf(last - 1)]) * len(draws)
-    kept = expected > 0
-    assert seen[~kept].sum() == 0
-    return float(stats.chisquare(seen[kept], expected[kept] * seen.sum() / expected[kept].sum()).pvalue)
+    cells = expected > 0
+    assert seen[~cells].sum() == 0
+    return float(stats.chisquare(seen[cells], expected[cells] * seen.sum() / expected[cells].sum()).pvalue)
 
 
 class Extreme:

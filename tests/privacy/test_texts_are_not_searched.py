@@ -24,7 +24,7 @@ FILES = sorted(file for file in SOURCE.rglob("*.py") if file != READER)
 def is_text(node: ast.AST) -> bool:
     """Whether an expression is a text that was made of a value of a guarantee."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
-        return any(isinstance(one, ast.Attribute) and one.attr in VALUES for one in node.args)
+        return any(isinstance(arg, ast.Attribute) and arg.attr in VALUES for arg in node.args)
     if not isinstance(node, ast.Attribute) or node.attr not in TEXTS:
         return False
     owner = node.value
@@ -34,7 +34,7 @@ def is_text(node: ast.AST) -> bool:
 
 def searches(nodes: Iterable[ast.AST]) -> list[str]:
     """Every place that compares such a text, or looks for words in it."""
-    found = []
+    places = []
     for node in nodes:
         operands: list[ast.expr] = []
         if isinstance(node, ast.Compare):
@@ -42,8 +42,8 @@ def searches(nodes: Iterable[ast.AST]) -> list[str]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
             operands = [node.func.value, *node.args]
         if any(is_text(part) for operand in operands for part in ast.walk(operand)):
-            found.append(ast.unparse(node))
-    return found
+            places.append(ast.unparse(node))
+    return places
 
 
 def test_a_search_is_noticed() -> None:
@@ -70,14 +70,14 @@ def test_a_search_is_noticed() -> None:
 
 
 def test_no_module_looks_for_words_in_what_a_guarantee_prints() -> None:
-    found = {str(file.relative_to(SOURCE)): lines for file in FILES if (lines := searches(source.nodes(file)))}
-    assert not found, "decide by codes, see privacy/statement/unit.py and assumption.py"
+    searched = {str(file.relative_to(SOURCE)): lines for file in FILES if (lines := searches(source.nodes(file)))}
+    assert not searched, "decide by codes, see privacy/statement/unit.py and assumption.py"
 
 
 def test_no_sentence_of_the_registry_is_written_twice() -> None:
-    known = {entry.sentence for entry in CODES.values() if "{" not in entry.sentence}
+    sentences = {entry.sentence for entry in CODES.values() if "{" not in entry.sentence}
     for file in FILES:
         if "privacy" in file.parts:
             continue
         words = {node.value for node in source.nodes(file) if isinstance(node, ast.Constant)}
-        assert not {word for word in words if isinstance(word, str)} & known, file.relative_to(SOURCE)
+        assert not {word for word in words if isinstance(word, str)} & sentences, file.relative_to(SOURCE)

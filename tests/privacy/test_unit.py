@@ -66,10 +66,10 @@ MADE = (
 
 
 def test_every_unit_keeps_its_code_and_its_text() -> None:
-    assert {one.code: one.text for one in SIMPLE_UNITS} == TEXTS
+    assert {simple.code: simple.text for simple in SIMPLE_UNITS} == TEXTS
     assert set(UNIT_CODES) == set(TEXTS)
-    for one in SIMPLE_UNITS:
-        assert unit_of(one.text) == one and unit_of(f"{one.text} ") == other_unit(f"{one.text} ")
+    for simple in SIMPLE_UNITS:
+        assert unit_of(simple.text) == simple and unit_of(f"{simple.text} ") == other_unit(f"{simple.text} ")
 
 
 @pytest.mark.parametrize(("made", "code", "text"), MADE)
@@ -84,10 +84,10 @@ def test_units_that_are_made_of_others(made: ProtectedUnit, code: str, text: str
     + [f"any set of up to {count} relationships of one person" for count in ("0", "1", "05")],
 )
 def test_an_unknown_text_is_kept_and_nothing_is_concluded_from_it(text: str) -> None:
-    found = unit_of(text)
-    assert (found.kind, found.code, found.text, found.heading) == ("other", "other", text, text)
-    assert not found.is_person and not found.covers and not found.is_node
-    assert found.less == "nothing says that it covers everything one person contributed"
+    parsed = unit_of(text)
+    assert (parsed.kind, parsed.code, parsed.text, parsed.heading) == ("other", "other", text, text)
+    assert not parsed.is_person and not parsed.covers and not parsed.is_node
+    assert parsed.less == "nothing says that it covers everything one person contributed"
 
 
 def test_a_text_of_any_length_is_read_in_no_time() -> None:
@@ -96,11 +96,11 @@ def test_a_text_of_any_length_is_read_in_no_time() -> None:
 
 
 def test_only_a_unit_that_covers_everything_is_a_person() -> None:
-    assert {one.code for one in SIMPLE_UNITS if one.is_person} == PERSONS
-    assert not any(made.is_person for made, _, _ in MADE)
+    assert {simple.code for simple in SIMPLE_UNITS if simple.is_person} == PERSONS
+    assert not any(composed.is_person for composed, _, _ in MADE)
     assert together([unit.NODE, unit.USER_LABEL.of("node")]).is_person
-    for one in SIMPLE_UNITS:
-        assert (one.less == "") == one.is_person, one
+    for simple in SIMPLE_UNITS:
+        assert (simple.less == "") == simple.is_person, simple
 
 
 @pytest.mark.parametrize(

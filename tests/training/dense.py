@@ -28,7 +28,7 @@ def dense_calibrated(
     a = noisy.clone().requires_grad_()
     network = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
     edges = torch.optim.Adam([a], lr=calibration.learning_rate)
-    found = []
+    history = []
     torch.manual_seed(seed)
     for _ in range(schedule.epochs):
         model.train()
@@ -37,7 +37,7 @@ def dense_calibrated(
         network.step()
         model.eval()
         clean = forward(name, model, x, a)
-        found.append((a.detach().clone(), clean.detach()))
+        history.append((a.detach().clone(), clean.detach()))
         slope = torch.autograd.grad(objective.loss(clean), a)[0]
         if calibration.symmetric:
             slope = (slope + slope.T) / 2
@@ -45,7 +45,7 @@ def dense_calibrated(
             a.grad = (slope + 2 * calibration.lambda1 * (a - noisy) + calibration.lambda2) * outside
             edges.step()
             a.clamp_(0, 1).mul_(outside)
-    return found
+    return history
 
 
 def forward(name: str, model: Any, x: Tensor, a: Tensor) -> Tensor:

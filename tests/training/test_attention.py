@@ -53,8 +53,8 @@ class Trace:
             self.batches.append(chosen)
             self.cap = me._schedule.grid.cap
             self.sums.append(real(me, chosen))
-            kept = self.sums if frozen is None else frozen.sums
-            return kept[len(self.sums) - 1].clone()
+            original = self.sums if frozen is None else frozen.sums
+            return original[len(self.sums) - 1].clone()
 
         patch.setattr(AttentionDescent, "clipped_sum", watched)
 
@@ -124,31 +124,31 @@ def test_a_missing_clip_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def released(schedule: PrivateSchedule, *, protect: bool = True) -> np.ndarray:
     """The noise of every step that had an empty batch, in units of the clipping norm."""
     x, labels, edges = a_graph()
-    network, found = network_of(), []
+    network, noise = network_of(), []
     descent = AttentionDescent(network, x, rows_of(edges), torch.arange(NODES), labels, schedule, protect=protect)
     source = SeededRandomness(11)
     for _ in range(schedule.steps):
         descent.step(source)
         flat = torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
-        found.append(flat.double().numpy() * schedule.expected_batch / schedule.clip)
-    return np.concatenate(found)
+        noise.append(flat.double().numpy() * schedule.expected_batch / schedule.clip)
+    return np.concatenate(noise)
 
 
 EMPTY = PrivateSchedule(steps=30, rate=1e-12, expected_batch=20.0, noise_multiplier=3.0, clip=0.05)
 
 
-def right_noise(found: np.ndarray, multiplier: float) -> bool:
+def right_noise(noise: np.ndarray, multiplier: float) -> bool:
     """Whether the spread fits N(0, multiplier^2), at six standard errors: false alarms at 2e-9."""
-    error = multiplier / np.sqrt(2 * len(found))
-    return bool(abs(found.std() - multiplier) < 6 * error and abs(found.mean()) < 6 * multiplier / np.sqrt(len(found)))
+    error = multiplier / np.sqrt(2 * len(noise))
+    return bool(abs(noise.std() - multiplier) < 6 * error and abs(noise.mean()) < 6 * multiplier / np.sqrt(len(noise)))
 
 
 @pytest.mark.slow  # seconds
 def test_empty_batches_are_noised_and_counted_and_wrong_noise_is_found() -> None:
-    found = released(EMPTY)
-    assert len(found) == 30 * sum(p.numel() for p in network_of().parameters())
-    assert right_noise(found, 3.0)
-    steps = found * EMPTY.grid.cap
+    noise = released(EMPTY)
+    assert len(noise) == 30 * sum(p.numel() for p in network_of().parameters())
+    assert right_noise(noise, 3.0)
+    steps = noise * EMPTY.grid.cap
     assert np.allclose(steps, np.rint(steps), atol=2e-2)
     assert not right_noise(released(EMPTY, protect=False), 3.0)
     for multiplier in (0.05, 1.5, 2.0):

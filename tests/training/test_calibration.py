@@ -96,9 +96,9 @@ def run_dense(name: str, calibration: Calibration, noisy: Tensor) -> tuple[Tenso
     return dense_calibrated(model, name, features(), noisy, Judge(), schedule, calibration, seed=5)[-1]
 
 
-def matrix(found: Calibrated | Support, weights: Tensor | None = None) -> Tensor:
+def matrix(result: Calibrated | Support, weights: Tensor | None = None) -> Tensor:
     """[receiver, sender]."""
-    source, target = found.edge_index
+    source, target = result.edge_index
     values = torch.ones(len(source)) if weights is None else weights
     return torch.zeros(N, N).index_put((target, source), values)
 
@@ -113,12 +113,12 @@ def test_with_everything_in_the_complement_the_iterates_are_the_dense_ones(
     support = support_of(directed=directed)
     free = N * (N - 1) - support.entries
     calibration = Calibration(1e-3, 2e-3, 0.02, free // 2 if symmetric else free, symmetric)
-    found = run(name, calibration, support=support)
+    calibrated = run(name, calibration, support=support)
     a, logits = run_dense(name, calibration, matrix(support))
-    assert found.weights.numel() == N * (N - 1)
-    assert torch.allclose(matrix(found, found.weights), a, atol=2e-4)
-    assert torch.allclose(found.trained.logits, logits, atol=2e-3)
-    assert found.violations is not None and found.violations > 0.02
+    assert calibrated.weights.numel() == N * (N - 1)
+    assert torch.allclose(matrix(calibrated, calibrated.weights), a, atol=2e-4)
+    assert torch.allclose(calibrated.trained.logits, logits, atol=2e-3)
+    assert calibrated.violations is not None and calibrated.violations > 0.02
     assert float((a > 0).float().mean()) > float((matrix(support) > 0).float().mean())
 
 
@@ -128,15 +128,15 @@ def test_where_no_slope_outside_beats_lambda2_the_support_alone_is_the_dense_pro
     name: str, symmetric: bool
 ) -> None:
     calibration = Calibration(2.0, 1.0, 0.02, 0, symmetric)
-    found = run(name, calibration)
+    calibrated = run(name, calibration)
     a, logits = run_dense(name, calibration, matrix(support_of()))
     assert bool((a[matrix(support_of()) == 0] == 0).all())
-    assert torch.allclose(matrix(found, found.weights), a, atol=2e-4)
-    assert torch.allclose(found.trained.logits, logits, atol=2e-3)
+    assert torch.allclose(matrix(calibrated, calibrated.weights), a, atol=2e-4)
+    assert torch.allclose(calibrated.trained.logits, logits, atol=2e-3)
     watched = run(name, Calibration(2.0, 1.0, 0.02, 100, symmetric))
     assert watched.violations == 0
     assert bool((watched.weights[~watched.collected] == 0).all())
-    assert torch.allclose(watched.weights[watched.collected], found.weights, atol=1e-4)
+    assert torch.allclose(watched.weights[watched.collected], calibrated.weights, atol=1e-4)
 
 
 def stepped(slopes: list[float], calibration: Calibration, *, steps: int, collected: bool = True) -> Tensor:
@@ -151,36 +151,36 @@ def stepped(slopes: list[float], calibration: Calibration, *, steps: int, collec
 def test_collected_weights_end_at_exactly_0_or_1_or_at_the_stationary_point() -> None:
     """Slope + lambda2 + 2 lambda1 (w - 1) = 0 in between; above it at 0 the weight is 0, below it at 1 it is 1."""
     chosen = Calibration(0.05, 0.02, 0.02)
-    found = stepped([-0.021, -0.02, -0.5, 0.0801, 0.5, 0.03, -0.01], chosen, steps=600)
-    assert found[:3].tolist() == [1, 1, 1]
-    assert found[3:5].tolist() == [0, 0]
-    assert found[5:].tolist() == pytest.approx([0.5, 0.9], abs=1e-3)
+    weights = stepped([-0.021, -0.02, -0.5, 0.0801, 0.5, 0.03, -0.01], chosen, steps=600)
+    assert weights[:3].tolist() == [1, 1, 1]
+    assert weights[3:5].tolist() == [0, 0]
+    assert weights[5:].tolist() == pytest.approx([0.5, 0.9], abs=1e-3)
 
 
 def test_entries_outside_stay_at_exactly_0_up_to_the_threshold_and_grow_beyond_it() -> None:
     chosen = Calibration(0.05, 0.02, 0.02)
-    found = stepped([0.3, 0.0, -0.0199, -0.02, -0.0201, -0.07, -0.2], chosen, steps=600, collected=False)
-    assert found[:4].tolist() == [0, 0, 0, 0]
-    assert 0 < float(found[4]) < 0.01
-    assert found[5:].tolist() == pytest.approx([0.5, 1.0], abs=1e-3)
+    weights = stepped([0.3, 0.0, -0.0199, -0.02, -0.0201, -0.07, -0.2], chosen, steps=600, collected=False)
+    assert weights[:4].tolist() == [0, 0, 0, 0]
+    assert 0 < float(weights[4]) < 0.01
+    assert weights[5:].tolist() == pytest.approx([0.5, 1.0], abs=1e-3)
 
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_the_kept_network_and_weights_belong_together(name: str) -> None:
     """The estimate peaks at epoch 7 of 12: the kept pair gives that epoch's logits, and no other pair does."""
-    told = [0.1] * 6 + [0.9] + [0.0] * 5
+    curve = [0.1] * 6 + [0.9] + [0.0] * 5
     model = backbone(name)
-    found = run(name, Calibration(learning_rate=0.05), model=model, epochs=12, judge=Judge(told), selection="robust")
-    assert found.trained.epoch == 7
+    whole = run(name, Calibration(learning_rate=0.05), model=model, epochs=12, judge=Judge(curve), selection="robust")
+    assert whole.trained.epoch == 7
     assert not model.training
-    early = run(name, Calibration(learning_rate=0.05), epochs=12, judge=Judge(told), selection="robust", patience=2)
-    assert len(early.trained.history) == 9 and torch.equal(early.weights, found.weights)
-    logits = forward(name, model, features(), matrix(found, found.weights))
-    assert torch.allclose(found.trained.logits, logits, atol=1e-5)
+    early = run(name, Calibration(learning_rate=0.05), epochs=12, judge=Judge(curve), selection="robust", patience=2)
+    assert len(early.trained.history) == 9 and torch.equal(early.weights, whole.weights)
+    logits = forward(name, model, features(), matrix(whole, whole.weights))
+    assert torch.allclose(whole.trained.logits, logits, atol=1e-5)
     last = run(name, Calibration(learning_rate=0.05), epochs=12)
-    assert not torch.allclose(found.weights, last.weights, atol=1e-3)
+    assert not torch.allclose(whole.weights, last.weights, atol=1e-3)
     assert not torch.allclose(
-        found.trained.logits, forward(name, model, features(), matrix(last, last.weights)), atol=1e-3
+        whole.trained.logits, forward(name, model, features(), matrix(last, last.weights)), atol=1e-3
     )
 
 

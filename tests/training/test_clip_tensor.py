@@ -28,23 +28,23 @@ def rows(width: int, seed: int) -> Tensor:
 
 def by_loop(inputs: Tensor, *, bias: bool) -> tuple[np.ndarray, ...]:
     """Whole numbers, scale, ones, squares, sound."""
-    found = np.empty(40), np.empty(40), np.empty(40), np.empty(40, np.bool_)
-    measure(inputs.numpy(), bias, *found)
+    lengths = np.empty(40), np.empty(40), np.empty(40), np.empty(40, np.bool_)
+    measure(inputs.numpy(), bias, *lengths)
     whole = np.empty(inputs.shape, np.float32)
-    rounded(inputs.numpy(), found[0], found[3], whole)
-    return whole, *found
+    rounded(inputs.numpy(), lengths[0], lengths[3], whole)
+    return whole, *lengths
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_grids_are_those_of_the_loops(bias: bool) -> None:
     inputs = rows(13, 1)
-    whole, scale, ones, squares, sound = by_loop(inputs, bias=bias)
-    found = WholeRows.of(inputs, bias)
-    assert np.array_equal(found.sound.numpy(), sound) and not sound[16:19].any()
-    assert np.array_equal(found.scale.numpy()[sound], scale[sound])
-    assert np.array_equal(found.squares.numpy()[sound], squares[sound])
-    expected = np.column_stack([whole, np.where(sound, ones, 0.0)]) if bias else whole
-    assert np.array_equal(found.whole.numpy(), expected)
+    whole, scale, unit, squares, sound = by_loop(inputs, bias=bias)
+    grids = WholeRows.of(inputs, bias)
+    assert np.array_equal(grids.sound.numpy(), sound) and not sound[16:19].any()
+    assert np.array_equal(grids.scale.numpy()[sound], scale[sound])
+    assert np.array_equal(grids.squares.numpy()[sound], squares[sound])
+    expected = np.column_stack([whole, np.where(sound, unit, 0.0)]) if bias else whole
+    assert np.array_equal(grids.whole.numpy(), expected)
 
 
 def layers() -> tuple[list[Tensor], list[WholeRows], list[Tensor]]:
@@ -65,15 +65,15 @@ def seen_rows(chosen: Tensor) -> list[WholeRows]:
 def test_gradients_are_those_of_the_loops() -> None:
     """Lengths are added up in another order: in these rows no last bit of theirs decides."""
     deltas, inputs, dither = layers()
-    found = torch.cat(clipped(deltas, inputs, dither, GRID), dim=1)
+    gradients = torch.cat(clipped(deltas, inputs, dither, GRID), dim=1)
     expected, starts = torch.cat(deltas, dim=1).numpy().copy(), np.cumsum([0, *WIDTHS])
     scale, squares, sound = (
-        np.stack([getattr(one, name).numpy() for one in inputs]) for name in ("scale", "squares", "sound")
+        np.stack([getattr(rows, name).numpy() for rows in inputs]) for name in ("scale", "squares", "sound")
     )
     moved = torch.cat(dither, dim=1).numpy().astype(np.uint16)
     clip(expected, starts, scale, squares, sound, moved, GRID.step, GRID.cap)
-    assert np.array_equal(found.numpy(), expected)
-    assert found[:5].any() and found[30:].any() and not found[16:19].any() and not found[21:24].any()
+    assert np.array_equal(gradients.numpy(), expected)
+    assert gradients[:5].any() and gradients[30:].any() and not gradients[16:19].any() and not gradients[21:24].any()
 
 
 def test_what_dither_would_lengthen_past_the_cap_is_cut_off() -> None:
@@ -113,12 +113,12 @@ ROWS = np.concatenate(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    scale, ones, squares, sound = (np.empty(len(ROWS), kind) for kind in (float, float, float, np.bool_))
-    measure(ROWS, bias, scale, ones, squares, sound)
+    scale, unit, squares, sound = (np.empty(len(ROWS), kind) for kind in (float, float, float, np.bool_))
+    measure(ROWS, bias, scale, unit, squares, sound)
     assert sound.all() and set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
-    assert np.array_equal(ones, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
-    assert np.array_equal(squares, (whole**2).sum(1) + ones**2)
+    assert np.array_equal(unit, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
+    assert np.array_equal(squares, (whole**2).sum(1) + unit**2)
     assert ((squares[:-1] > 30**2) & (squares[:-1] < 66**2)).all()
     found = np.empty_like(ROWS)
     rounded(ROWS, scale, sound, found)

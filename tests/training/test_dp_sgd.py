@@ -53,8 +53,8 @@ def per_sample(model: nn.Sequential, x: Tensor, y: Tensor) -> Tensor:
     def loss(values: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
         return nn.functional.cross_entropy(torch.func.functional_call(model, values, (row[None],)), label[None])
 
-    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, x, y)
-    return torch.cat([found[name].flatten(1) for name in parameters], 1)
+    gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, x, y)
+    return torch.cat([gradients[name].flatten(1) for name in parameters], 1)
 
 
 def flat(sums: list[list[Tensor]]) -> Tensor:
@@ -99,9 +99,9 @@ def test_no_sample_adds_more_than_the_cap(cap: int) -> None:
     seen = captured(model, x, y)
     largest = 0
     for row in range(64):
-        one = [Captured(layer.inputs[row : row + 1], layer.deltas[row : row + 1], layer.bias) for layer in seen]
+        single = [Captured(layer.inputs[row : row + 1], layer.deltas[row : row + 1], layer.bias) for layer in seen]
         for seed in range(10):
-            whole = flat(clipped_sum(one, GradientGrid(1e-3, cap), SeededRandomness(seed)))
+            whole = flat(clipped_sum(single, GradientGrid(1e-3, cap), SeededRandomness(seed)))
             assert torch.equal(whole, whole.round())
             norm = sum(int(value) ** 2 for value in whole.tolist() if value)
             assert norm <= cap**2
@@ -182,8 +182,8 @@ def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_o
     usual = descent.captured(torch.arange(5, 390))
     descent._even = False
     check_same_bits(descent, 400)
-    for one, other in zip(descent.captured(torch.arange(5, 390)), usual, strict=True):
-        assert torch.allclose(one.deltas, other.deltas, atol=1e-6)
+    for left, right in zip(descent.captured(torch.arange(5, 390)), usual, strict=True):
+        assert torch.allclose(left.deltas, right.deltas, atol=1e-6)
     for batch in (torch.arange(400), torch.tensor([399, 7, 103, 199]), torch.tensor([3])):
         seen = torch.cat([own for _, own in dp_sgd.by_slot(batch)])
         assert sorted(seen.tolist()) == list(range(len(batch)))
@@ -203,9 +203,9 @@ def check_same_bits(descent: PrivateDescent, count: int) -> None:
     batches = [*(torch.arange(size) for size in (1, 2, 3, 5, 33, count - 1)), torch.arange(150, count), shuffled]
     whole = seen(torch.arange(count))
     for batch in batches:
-        for one, all_ in zip(seen(batch), whole, strict=True):
-            assert torch.equal(one.inputs, all_.inputs[batch])
-            assert torch.equal(one.deltas, all_.deltas[batch])
+        for part, all_ in zip(seen(batch), whole, strict=True):
+            assert torch.equal(part.inputs, all_.inputs[batch])
+            assert torch.equal(part.deltas, all_.deltas[batch])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e30])
@@ -228,14 +228,14 @@ def residuals(rate: float, multiplier: float, steps: int) -> np.ndarray:
         steps=steps, rate=rate, expected_batch=8.0, noise_multiplier=multiplier, clip=0.5, optimiser="sgd"
     )
     descent = PrivateDescent(model, x, torch.zeros(10, dtype=torch.int64), schedule)
-    randomness, found = SeededRandomness(8), []
+    randomness, noise = SeededRandomness(8), []
     for _ in range(steps):
         for parameter in model.parameters():
             parameter.grad = None
         descent.step(randomness)
         assert all(parameter.grad is not None for parameter in model.parameters()), "a step gave no noise"
-        found += [parameter.grad.flatten().numpy() for parameter in model.parameters()]
-    return np.concatenate(found) * 8.0 / (0.5 * multiplier)
+        noise += [parameter.grad.flatten().numpy() for parameter in model.parameters()]
+    return np.concatenate(noise) * 8.0 / (0.5 * multiplier)
 
 
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.05, 0.7), (1.0, 3.0), (1e-9, 20.0)])
@@ -297,15 +297,15 @@ def test_resuming_does_not_replay_noise() -> None:
     descent = PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE))
     descent.step(SecureRandomness())
     state = {key: value for key, value in descent.state().items() if key != "steps"}
-    kept = {"model": {name: value.clone() for name, value in state["model"].items()}, "optimiser": state["optimiser"]}
-    found = []
+    saved = {"model": {name: value.clone() for name, value in state["model"].items()}, "optimiser": state["optimiser"]}
+    results = []
     for _ in range(2):
         fresh = perceptron(30, 16, 4)
         again = PrivateDescent(fresh, x, y, PrivateSchedule(**SCHEDULE))
-        again.resume({**kept, "steps": 1})
+        again.resume({**saved, "steps": 1})
         again.step(SecureRandomness())
-        found.append(next(fresh.parameters()).grad.clone())
-    assert not torch.equal(*found)
+        results.append(next(fresh.parameters()).grad.clone())
+    assert not torch.equal(*results)
     assert set(descent.state()) == {"model", "optimiser", "steps"}
 
 

@@ -160,9 +160,9 @@ def test_the_steps_of_torchs_own_optimiser() -> None:
         other.step()
         adam.clear()
         other.zero_grad()
-    assert all(torch.equal(one, two) for one, two in zip(ours, theirs, strict=True))
-    assert not any(torch.equal(one, start) for one, start in zip(ours, parameters(), strict=True))
-    assert all(one.grad is None for one in ours)
+    assert all(torch.equal(parameter, two) for parameter, two in zip(ours, theirs, strict=True))
+    assert not any(torch.equal(parameter, start) for parameter, start in zip(ours, parameters(), strict=True))
+    assert all(parameter.grad is None for parameter in ours)
 
 
 # ---- which epoch is kept, as tables of epochs ----

@@ -22,18 +22,18 @@ LAW = RoundedNormal(300.0, 3600)
 
 def noises(device: str, steps: int, source: object, size: int = 500) -> list[Tensor]:
     """The noise of some steps, each added to zeros."""
-    noise, found = StepNoise(LAW), []
+    noise, drawn = StepNoise(LAW), []
     for step in range(steps):
         totals = torch.zeros(size, dtype=torch.float64, device=device)
         noise.add_to(totals, source, steps=steps - step)  # type: ignore[arg-type]
-        found.append(totals.cpu())
-    return found
+        drawn.append(totals.cpu())
+    return drawn
 
 
 def test_a_step_has_the_noise_of_its_own_key() -> None:
     secret = BlockNoise(SeededRandomness(1))
-    for step, found in enumerate(noises("cpu", 4, SeededRandomness(1))):
-        assert found.tolist() == LAW.draw(500, secret.key("step", step).stream()).tolist()
+    for step, drawn in enumerate(noises("cpu", 4, SeededRandomness(1))):
+        assert drawn.tolist() == LAW.draw(500, secret.key("step", step).stream()).tolist()
 
 
 # The second takes 3 CPU s: two steps at once are 2^22 draws.
@@ -44,10 +44,10 @@ def test_a_gpu_draws_the_same_bits_some_steps_at_a_time(size: int, waits: int) -
     """So many steps at once as make 2^22 draws; two readings each time, beside those of the test."""
     expected = noises("cpu", 3, SeededRandomness(2), size)
     with pretended_gpu() as gpu:
-        found = noises("cuda", 3, SeededRandomness(2), size)
+        drawn = noises("cuda", 3, SeededRandomness(2), size)
         assert gpu.waits.total() == waits + 3
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
-    assert not torch.equal(found[0], found[1])
+    assert all(torch.equal(left, right) for left, right in zip(drawn, expected, strict=True))
+    assert not torch.equal(drawn[0], drawn[1])
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -55,12 +55,12 @@ def test_another_source_gives_noise_of_its_own(device: str) -> None:
     """Also on a GPU, where noise of the first source was drawn ahead."""
     noise = StepNoise(LAW)
     with pretended_gpu():
-        found = []
+        drawn = []
         for seed in (1, 2):
             totals = torch.zeros(500, device=device)
             noise.add_to(totals, SeededRandomness(seed), steps=3)
-            found.append(totals.cpu())
-    for seed, own in zip((1, 2), found, strict=True):
+            drawn.append(totals.cpu())
+    for seed, own in zip((1, 2), drawn, strict=True):
         assert torch.equal(own, noises("cpu", 1, SeededRandomness(seed))[0].float())
 
 
@@ -68,17 +68,17 @@ def test_a_forked_process_gets_no_noise_of_its_parents() -> None:
     """Both would add the same to sums of other data."""
     noise, source = StepNoise(LAW), SecureRandomness()
     noise.add_to(torch.zeros(5), source, steps=2)
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
     child = os.fork()
     if not child:
         try:
             noise.add_to(torch.zeros(5), source, steps=1)
         except InputError:
-            os.write(tell, b"refused")
+            os.write(sender, b"refused")
         finally:
             os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
-    assert os.read(told, 7) == b"refused"
+    assert os.read(receiver, 7) == b"refused"
 
 
 # ---- private gradient descent on a GPU that is not there ----
@@ -101,12 +101,12 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(count: int, rate
         descent = PrivateDescent(moved(perceptron(20, 16, 4)), x, y, schedule)
         whole = flat(descent.clipped_sums(everybody, Fixed()))
         assert gpu.holds(whole)
-        for one in gone:
-            rest = flat(descent.clipped_sums(everybody[everybody != one], Fixed())).cpu()
-            alone = flat(descent.clipped_sums(torch.tensor([one]), Fixed())).cpu()
+        for sample in gone:
+            rest = flat(descent.clipped_sums(everybody[everybody != sample], Fixed())).cpu()
+            alone = flat(descent.clipped_sums(torch.tensor([sample]), Fixed())).cpu()
             assert torch.equal(whole.cpu() - rest, alone)
             assert float(alone.norm()) <= schedule.grid.cap
-            assert bool(alone.any()) == (one != 3)
+            assert bool(alone.any()) == (sample != 3)
     here = flat(PrivateDescent(perceptron(20, 16, 4), x, y, schedule).clipped_sums(everybody, Fixed()))
     assert torch.allclose(whole.held, here, atol=40)  # type: ignore[attr-defined]
 

@@ -47,15 +47,15 @@ def descent_on(edges: Tensor, schedule: PrivateSchedule = SCHEDULE) -> TopologyD
 def test_an_edge_moves_a_step_by_at_most_four_caps(pair: tuple[int, int]) -> None:
     """Each end's gradient is of length at most cap with the edge and without it; nobody else's changes."""
     everybody = torch.arange(PEOPLE)
-    one, two = (descent_on(edges_of(extra)) for extra in ((), (pair,)))
+    plain, with_pair = (descent_on(edges_of(extra)) for extra in ((), (pair,)))
     for target in range(PEOPLE):
         alone = torch.tensor([target])
-        first, second = one.clipped_sum(alone), two.clipped_sum(alone)
+        first, second = plain.clipped_sum(alone), with_pair.clipped_sum(alone)
         assert float(first.norm()) <= CAP and float(second.norm()) <= CAP
         assert torch.equal(first, first.round())
         if target not in pair:
             assert torch.equal(first, second)
-    moved = one.clipped_sum(everybody) - two.clipped_sum(everybody)
+    moved = plain.clipped_sum(everybody) - with_pair.clipped_sum(everybody)
     assert 0.0 < float(moved.norm()) <= 4 * CAP
 
 
@@ -69,15 +69,15 @@ def test_the_gradient_is_that_of_the_loss() -> None:
     matrix[edges_of()[1], edges_of()[0]] = 1.0
     scores = torch.relu(matrix[places] @ rows) @ head.T
     torch.nn.functional.cross_entropy(scores, labels[places], reduction="sum").backward()  # type: ignore[no-untyped-call]
-    found = loose.clipped_sum(places).view(PEOPLE, COLUMNS) * wide.grid.step
-    assert rows.grad is not None and torch.allclose(found.float(), rows.grad, atol=40 * wide.grid.step)
+    gradient = loose.clipped_sum(places).view(PEOPLE, COLUMNS) * wide.grid.step
+    assert rows.grad is not None and torch.allclose(gradient.float(), rows.grad, atol=40 * wide.grid.step)
 
 
 def test_broken_targets_add_nothing() -> None:
     deltas = torch.tensor([[math.nan, 0.0], [math.inf, 1.0], [1e30, 1.0], [0.0, 0.0], [0.3, 0.4]])
-    found = clipped_deltas(deltas, torch.tensor([1, 1, 4, 1, 0]), GradientGrid(1.0, 1024))
-    assert bool(found.isfinite().all()) and torch.equal(found[0], torch.zeros(2).double())
-    assert float((found.square().sum(dim=1) * torch.tensor([1, 1, 4, 1, 0])).max()) <= 1024**2
+    steps = clipped_deltas(deltas, torch.tensor([1, 1, 4, 1, 0]), GradientGrid(1.0, 1024))
+    assert bool(steps.isfinite().all()) and torch.equal(steps[0], torch.zeros(2).double())
+    assert float((steps.square().sum(dim=1) * torch.tensor([1, 1, 4, 1, 0])).max()) <= 1024**2
 
 
 def test_every_step_is_noised_and_no_more_are_taken() -> None:
@@ -113,7 +113,7 @@ def graphs() -> list[set[tuple[int, int]]]:
     """Nobody, a star, a ring, everybody, and drawn ones."""
     every = list(itertools.combinations(range(FEW), 2))
     drawn = [torch.rand(len(every), generator=torch.Generator().manual_seed(seed)) < 0.4 for seed in range(6)]
-    chosen = [{pair for pair, kept in zip(every, mask.tolist(), strict=True) if kept} for mask in drawn]
+    chosen = [{pair for pair, selected in zip(every, mask.tolist(), strict=True) if selected} for mask in drawn]
     return [set(), {(0, v) for v in range(1, FEW)}, {(v, v + 1) for v in range(FEW - 1)}, set(every), *chosen]
 
 
@@ -147,11 +147,11 @@ def test_minima_lie_no_further_apart_than_is_charged(penalty: float) -> None:
     convex = ConvolvedRegression(**{**PUBLIC, "penalty": penalty})
     classes, worst = torch.arange(FEW) % 3, 0.0
     for pairs, x in itertools.product(graphs()[:4], messages()):
-        one = convex.minimum(convex.convolved(few_rows(pairs), x), classes)
-        assert float(one.norm()) <= convex.longest
+        minimum = convex.minimum(convex.convolved(few_rows(pairs), x), classes)
+        assert float(minimum.norm()) <= convex.longest
         for pair in list(itertools.combinations(range(FEW), 2))[::3]:
             two = convex.minimum(convex.convolved(few_rows(pairs ^ {pair}), x), classes)
-            worst = max(worst, float((one - two).norm()))
+            worst = max(worst, float((minimum - two).norm()))
     assert 0.0 < worst <= convex.sensitivity
 
 

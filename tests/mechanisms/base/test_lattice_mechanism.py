@@ -49,11 +49,11 @@ def test_reports_that_no_device_sends_are_refused_by_every_reader(levels: list[l
 
 
 def test_coordinates_are_independent_given_the_vector() -> None:
-    one, two = (Laplace(epsilon=float(d), dimension=d) for d in (1, 2))
+    single, double = (Laplace(epsilon=float(d), dimension=d) for d in (1, 2))
     levels = torch.cartesian_prod(torch.arange(-40, 40), torch.arange(0, 90)).int()
     values = np.array([[0.25, 0.75]]).repeat(len(levels), 0)
-    apart = [one.log_likelihood(LatticeReports(levels[:, [k]]), values[:, [k]]) for k in (0, 1)]
-    assert torch.allclose(two.log_likelihood(LatticeReports(levels), values), apart[0] + apart[1])
+    apart = [single.log_likelihood(LatticeReports(levels[:, [k]]), values[:, [k]]) for k in (0, 1)]
+    assert torch.allclose(double.log_likelihood(LatticeReports(levels), values), apart[0] + apart[1])
 
 
 def test_reports_end_at_the_public_reach() -> None:

@@ -62,15 +62,15 @@ def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_flips(mode: str) 
 @pytest.mark.parametrize("mode", MODES)
 def test_evidence_is_the_ratio_of_likelihoods(mode: str) -> None:
     """Of every pair in every output: with the pair against without it, whatever the rest of the graph is."""
-    mechanism, found, law = build(1.0, mode), tiny_graphs.units(mode), table(1.0, mode).sum(2)
+    mechanism, units, law = build(1.0, mode), tiny_graphs.units(mode), table(1.0, mode).sum(2)
     for place, sent in enumerate(tiny_graphs.all_reports(mode)):
         evidence = mechanism.evidence(sent)
         named = list(zip(evidence.source.tolist(), evidence.target.tolist(), strict=True))
         assert named == sorted(set(named))
-        said = dict(zip(named, evidence.log_ratio.tolist(), strict=True))
+        ratios = dict(zip(named, evidence.log_ratio.tolist(), strict=True))
         for g, h in tiny_graphs.neighbouring(len(law)):
-            pair = found[(g ^ h).bit_length() - 1]
-            assert law[g, place] - law[h, place] == pytest.approx(said.get(pair, evidence.background), abs=1e-12)
+            pair = units[(g ^ h).bit_length() - 1]
+            assert law[g, place] - law[h, place] == pytest.approx(ratios.get(pair, evidence.background), abs=1e-12)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -29,13 +29,13 @@ def outputs(mechanism: DegreePreservingRR) -> list[DegreePreservingReports]:
     """Every level with every list: output k of user v is the level and the v-th user's k-th list."""
     lowest, highest = mechanism.degree.ends
     lists = [tiny_graphs.lists_of(user, mechanism.mode) for user in range(NODES)]
-    found = []
+    reports = []
     for level in range(lowest, highest + 1):
         degrees = DegreeReports(torch.full((NODES,), level, dtype=torch.int32))
         for k in range(max(map(len, lists))):
             sent = tiny_graphs.reports_of([own[k % len(own)] for own in lists])
-            found.append(DegreePreservingReports(degrees, sent))
-    return found
+            reports.append(DegreePreservingReports(degrees, sent))
+    return reports
 
 
 def table(mechanism: DegreePreservingRR) -> np.ndarray[Any, Any]:
@@ -119,13 +119,13 @@ def test_thinning_afterwards_has_the_law_of_the_devices() -> None:
     levels = torch.arange(users, dtype=torch.int32) % 60 - 10
     whole = flips.randomize(torch.zeros(2, 0, dtype=torch.int64), randomness=noise)
     sent = mechanism.thinned(DegreeReports(levels), whole, randomness=noise).edges
-    long, kept = whole.starts.diff().numpy(), sent.starts.diff().numpy()
+    long, thinned = whole.starts.diff().numpy(), sent.starts.diff().numpy()
     degree = np.maximum(levels.numpy(), 0)
     share = degree / (degree * (1 - 2 * flips.flip) + (users - 1) * flips.flip)
     deviation = math.sqrt((long * share * (1 - share)).sum())
-    assert abs((kept - long * share).sum()) < 6 * deviation < 0.1 * kept.sum()
-    assert not kept[degree == 0].any()
-    assert np.corrcoef(kept, long * share)[0, 1] > 0.8
+    assert abs((thinned - long * share).sum()) < 6 * deviation < 0.1 * thinned.sum()
+    assert not thinned[degree == 0].any()
+    assert np.corrcoef(thinned, long * share)[0, 1] > 0.8
 
 
 def test_nothing_is_added_to_a_list() -> None:

@@ -42,8 +42,8 @@ def test_a_release_holds_protected_pairs_once_in_order(kind: Any) -> None:
     nothing, triangle = torch.zeros(2, 0, dtype=torch.int64), torch.tensor([[0, 0, 1], [1, 2, 2]])
     for small in (PairDomain(1), PairDomain(2), PairDomain(5), PairDomain(3, None, triangle)):
         mechanism = kind(epsilon=0.1, domain=small)
-        found = mechanism.randomize(nothing, randomness=SecureRandomness())
-        assert bool(mechanism.log_likelihood(found, nothing).isfinite()) and (small.size or not found.numel())
+        synthetic = mechanism.randomize(nothing, randomness=SecureRandomness())
+        assert bool(mechanism.log_likelihood(synthetic, nothing).isfinite()) and (small.size or not synthetic.numel())
 
 
 def test_the_number_of_edges_is_estimated_with_the_stated_variance() -> None:
@@ -84,8 +84,8 @@ def test_what_curators_release_protects_one_private_edge_and_needs_an_epsilon(ki
     domain = pair_cases.tiny()
     groups = {"groups": torch.zeros(4, dtype=torch.int64), "classes": 1} if kind is ClassCounts else {}
     settings = {} if kind is NoisyCounts else {"domain": domain, **groups}
-    told = kind(epsilon=0.5, **settings).guarantee
-    assert (told.unit, told.relation, told.model, told.epsilon) == (PRIVATE_EDGE, "add/remove", "central", 0.5)
+    stated = kind(epsilon=0.5, **settings).guarantee
+    assert (stated.unit, stated.relation, stated.model, stated.epsilon) == (PRIVATE_EDGE, "add/remove", "central", 0.5)
     with pytest.raises(InputError, match="epsilon"):
         kind(epsilon=0.0, **settings)
     if kind is not NoisyCounts:

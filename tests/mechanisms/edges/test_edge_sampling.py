@@ -25,9 +25,9 @@ FALSE_ALARM = 1e-6
 @pytest.mark.parametrize("mode", ["lower", *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])])
 def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None:
     """Four chi-square tests with 600 collections of 50 users each way, false-alarm rate 1e-6 each."""
-    found, lists, source = tiny_graphs.units(mode, 50), NeighbourLists(50, mode), SeededRandomness(3)
-    chosen = np.random.default_rng(1).choice(len(found), 150, replace=False)
-    graph = tiny_graphs.edge_index([found[k] for k in chosen], mode)
+    units, lists, source = tiny_graphs.units(mode, 50), NeighbourLists(50, mode), SeededRandomness(3)
+    chosen = np.random.default_rng(1).choice(len(units), 150, replace=False)
+    graph = tiny_graphs.edge_index([units[k] for k in chosen], mode)
     mechanism = AdjacencyRR(epsilon=2.0, nodes=50, mode=mode)
     sparse = pair_cases.releases(lambda: lists.open_reports(mechanism.randomize(graph, randomness=source)), lists.total)
     pair_cases.check_coins(sparse, lists.open(graph), 2.0)
@@ -110,10 +110,10 @@ def test_what_one_block_sends_depends_on_no_other_block(mode: str) -> None:
     rng = np.random.default_rng(5)
     true = np.unique(rng.integers(0, lists.total, 30_000))
     changed = blocks[1]
-    others = true[(true < changed.start) | (true >= changed.stop)]
+    elsewhere = true[(true < changed.start) | (true >= changed.stop)]
     first, second = (
         lists.open_reports(edge_sampling.sample_lists(lists, places, low, SeededRandomness(6)))
-        for places in (true, others)
+        for places in (true, elsewhere)
     )
     for block in blocks:
         inside = [places[(places >= block.start) & (places < block.stop)] for places in (first, second)]

@@ -96,7 +96,7 @@ def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(monkeypa
     """How many of 10 cells that hold 1 are among the 12 largest of 60 in 3 blocks, 150 times; thresholds start high."""
     targets: list[float] = []
 
-    def high(target: float, size: int, ones: int, noise: Any) -> Any:
+    def high(target: float, size: int, edges: int, noise: Any) -> Any:
         targets.append(target)
         return threshold_for(0.3 * target, size, 0, noise)
 
@@ -155,7 +155,7 @@ def test_places_are_distinct_in_order_and_as_many_as_wanted(
     wanted = data.draw(st.integers(0, size))
     true = np.flatnonzero(np.random.default_rng(seed).random(size) < 0.1)
     blocks = Blocks(size, data.draw(st.integers(1 + size // 8, size)))
-    found = noisy_top_k(true, blocks, wanted, two_sided(epsilon), SeededRandomness(seed))
-    assert len(found) == wanted
-    assert (np.diff(found) > 0).all()
-    assert not wanted or (found[0] >= 0 and found[-1] < size)
+    places = noisy_top_k(true, blocks, wanted, two_sided(epsilon), SeededRandomness(seed))
+    assert len(places) == wanted
+    assert (np.diff(places) > 0).all()
+    assert not wanted or (places[0] >= 0 and places[-1] < size)

@@ -92,8 +92,8 @@ def small(epsilon: float) -> ClassCounts:
 def worst_ratio(mechanism: ClassCounts) -> float:
     """The largest |log ratio| of one edge more or less, over all 32 graphs and tables around some of them."""
     sets = pair_cases.all_sets(mechanism.domain)
-    tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets[::8] for away in (-2, 0, 2)]
-    logs = np.array([[float(mechanism.log_likelihood(sent, one)) for sent in tables] for one in sets])
+    tables = [torch.from_numpy(mechanism.count(pairs)) + away for pairs in sets[::8] for away in (-2, 0, 2)]
+    logs = np.array([[float(mechanism.log_likelihood(sent, pairs)) for sent in tables] for pairs in sets])
     return exact.worst_ratio(logs, exact.subset_neighbours(len(sets)))
 
 
@@ -108,15 +108,15 @@ def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: fl
 @pytest.mark.parametrize("epsilon", [0.4, 2.0])
 def test_noise_is_that_of_counts_at_half_of_epsilon(epsilon: float) -> None:
     """The same draws and the same likelihood as those of `NoisyCounts`, whose law has its own test."""
-    mechanism, one = small(epsilon), NoisyCounts(epsilon=epsilon / 2)
+    mechanism, counts = small(epsilon), NoisyCounts(epsilon=epsilon / 2)
     pairs, rows = pair_cases.all_sets(mechanism.domain)[-1], mechanism.domain.ids
     true = mechanism.count(pairs)
     sent = mechanism.randomize(pairs, randomness=SeededRandomness(3))
-    drawn = one.randomize(true[rows].reshape(-1), randomness=SeededRandomness(3))
+    drawn = counts.randomize(true[rows].reshape(-1), randomness=SeededRandomness(3))
     assert sent.numpy()[rows].reshape(-1).tolist() == drawn.tolist()
-    expected = float(one.log_likelihood(drawn, true[rows].reshape(-1)).sum())
+    expected = float(counts.log_likelihood(drawn, true[rows].reshape(-1)).sum())
     assert float(mechanism.log_likelihood(sent, pairs)) == pytest.approx(expected, rel=1e-12)
-    assert mechanism.variance == one.variance
+    assert mechanism.variance == counts.variance
 
 
 def test_people_without_private_edges_have_rows_of_zeros_and_what_does_not_fit_is_refused() -> None:
@@ -124,14 +124,14 @@ def test_people_without_private_edges_have_rows_of_zeros_and_what_does_not_fit_i
     domain, pairs = pair_cases.fifty()
     mechanism = ClassCounts(epsilon=0.05, domain=domain, groups=torch.arange(50) % 3, classes=3)
     sent, again = (mechanism.randomize(pairs, randomness=SecureRandomness()) for _ in range(2))
-    others = torch.ones(50, dtype=torch.bool)
-    others[torch.from_numpy(domain.ids)] = False
-    assert not bool(sent[others].any()) and not torch.equal(sent, again)
-    assert float((sent[~others] != 0).float().mean()) > 0.9
+    isolated = torch.ones(50, dtype=torch.bool)
+    isolated[torch.from_numpy(domain.ids)] = False
+    assert not bool(sent[isolated].any()) and not torch.equal(sent, again)
+    assert float((sent[~isolated] != 0).float().mean()) > 0.9
     assert torch.equal(mechanism.estimate(sent), sent.double())
     mechanism = small(1.0)
     with pytest.raises(InputError, match="counts are"):
         mechanism.log_likelihood(torch.zeros(3, 2, dtype=torch.int64), torch.zeros(2, 0, dtype=torch.int64))
-    for groups, found in ((GROUPS[:3], "3 groups"), (GROUPS + 1, "does not exist"), (GROUPS.double(), "integers")):
-        with pytest.raises(InputError, match=found):
+    for groups, message in ((GROUPS[:3], "3 groups"), (GROUPS + 1, "does not exist"), (GROUPS.double(), "integers")):
+        with pytest.raises(InputError, match=message):
             ClassCounts(epsilon=1.0, domain=pair_cases.tiny(), groups=groups, classes=2)

@@ -28,8 +28,8 @@ def both(pairs: Tensor) -> Tensor:
 def expected(nodes: int, members: Tensor | None, public: Tensor | None) -> list[tuple[int, int]]:
     """The definition of P, written out."""
     ids = range(nodes) if members is None else sorted(members.tolist())
-    known = set() if public is None else set(map(tuple, public.T.tolist()))
-    return [pair for pair in itertools.combinations(ids, 2) if pair not in known]
+    public_pairs = set() if public is None else set(map(tuple, public.T.tolist()))
+    return [pair for pair in itertools.combinations(ids, 2) if pair not in public_pairs]
 
 
 DOMAINS = [
@@ -54,8 +54,8 @@ def test_ranks_number_the_protected_pairs_in_order(nodes: int, members: Tensor |
     order = torch.randperm(domain.size, generator=torch.Generator().manual_seed(0))
     assert torch.equal(domain.rank(domain.unrank(order)), order)
     for first, stop in itertools.combinations(range(domain.size + 1), 2):
-        found = block_pairs(np.arange(first, stop), *domain.arrays)
-        assert np.array_equal(found, np.array(want).T[:, first:stop]) and found.dtype == np.int64
+        pairs = block_pairs(np.arange(first, stop), *domain.arrays)
+        assert np.array_equal(pairs, np.array(want).T[:, first:stop]) and pairs.dtype == np.int64
     every = expected(nodes, members, None)
     assert domain.pairs(torch.arange(len(every))).T.tolist() == [list(pair) for pair in every]
     assert domain.position(pairs_of(every)).tolist() == list(range(len(every)))
@@ -73,8 +73,8 @@ def test_numbers_of_the_largest_domain_fit() -> None:
 
 def test_a_graph_is_split_by_public_facts_into_its_domain_and_its_private_edges() -> None:
     links = pairs_of([(1, 4), (2, 7), (4, 7), (0, 3)])
-    known = torch.tensor([True, False, False, True])
-    domain, private = protected_pairs(9, both(links), public_edges=torch.cat([known, known]), members=MEMBERS)
+    marks = torch.tensor([True, False, False, True])
+    domain, private = protected_pairs(9, both(links), public_edges=torch.cat([marks, marks]), members=MEMBERS)
     assert private.T.tolist() == [[2, 7], [4, 7]] and domain.size == 9
     whole, every = protected_pairs(9, both(links))
     assert whole.size == 36 and every.T.tolist() == [[0, 3], [1, 4], [2, 7], [4, 7]]
@@ -115,11 +115,11 @@ def test_other_mistakes_are_refused() -> None:
         with pytest.raises(InputError, match="outside the domain"):
             numbers(torch.tensor([wrong]))
     whole = both(pairs_of([(0, 1)]))
-    for edges, how, said in (
+    for edges, how, message in (
         (whole[:, :1], {}, "one direction only"),
         (whole, {"public_edges": torch.tensor([True, False])}, "both alike"),
         (whole, {"public_edges": torch.tensor([True])}, "for each edge column"),
         (whole, {"members": MEMBERS}, "outside the declared private nodes"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             protected_pairs(9, edges, **how)

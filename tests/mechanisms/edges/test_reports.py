@@ -32,8 +32,8 @@ MECHANISMS = (AdjacencyRR, DegreePreservingRR)
 def graphs(draw: st.DrawFn) -> tuple[int, str, Tensor]:
     """A number of users, a mode and a graph that fits both."""
     nodes, mode = draw(st.integers(1, 40)), draw(st.sampled_from(MODES))
-    found = tiny_graphs.units(mode, nodes)
-    present = draw(st.lists(st.sampled_from(found), max_size=60)) if found else []
+    units = tiny_graphs.units(mode, nodes)
+    present = draw(st.lists(st.sampled_from(units), max_size=60)) if units else []
     return nodes, mode, tiny_graphs.edge_index(present, mode)
 
 

@@ -53,11 +53,11 @@ def test_theorem_3_holds_and_is_tight_in_integers(epsilon: float, bins: int) -> 
 
 def test_drawn_bins_are_those_that_own_the_word() -> None:
     laws = bin_laws((1.0, 3.0), 7)
-    for law, true, found in ((0, 0, 3), (1, 6, 0), (1, 2, 6), (0, 5, 2)):
-        first = sum(integers(laws)[law][true][:found])
-        edges = [first, first + integers(laws)[law][true][found] - 1]
+    for law, true, expected in ((0, 0, 3), (1, 6, 0), (1, 2, 6), (0, 5, 2)):
+        first = sum(integers(laws)[law][true][:expected])
+        edges = [first, first + integers(laws)[law][true][expected] - 1]
         drawn = laws.draw(np.array([law] * 2), np.full((1, 2), true), Scripted(edges))
-        assert drawn.tolist() == [[found, found]]
+        assert drawn.tolist() == [[expected, expected]]
 
 
 def test_a_share_is_what_one_feature_costs_and_they_add_up() -> None:
@@ -73,9 +73,9 @@ def test_a_share_is_what_one_feature_costs_and_they_add_up() -> None:
     assert float((likelihood(1.0, 0.0, 1.0) - base).abs().max()) == pytest.approx(2.0, rel=1e-6)
     assert torch.equal(likelihood(0.0, 1.0, 0.0), base)
     assert mechanism.theta.tolist() == [0.5, 0.0, 0.5]
-    found = mechanism.randomize(torch.rand(50, 3), randomness=SeededRandomness(1))
-    assert found.bins.shape == (50, 2)
-    assert mechanism.estimate(found)[:, 1].tolist() == mechanism.raw(found)[:, 1].tolist() == [0.5] * 50
+    noisy = mechanism.randomize(torch.rand(50, 3), randomness=SeededRandomness(1))
+    assert noisy.bins.shape == (50, 2)
+    assert mechanism.estimate(noisy)[:, 1].tolist() == mechanism.raw(noisy)[:, 1].tolist() == [0.5] * 50
     assert bool(torch.isinf(mechanism.variance(torch.rand(4, 3))).any(1).all())
     assert math.isinf(mechanism.worst_variance)
     assert mechanism.report_bytes == 2 * 3 / 8
@@ -85,11 +85,11 @@ def test_shares_that_users_choose_from_their_own_data_break_the_claim() -> None:
     """One user splits epsilon evenly, another puts it all on one feature: the ratio exceeds the stated epsilon."""
     reports = BinReports(every_pair_of_bins(10))
     users = (((1.0, 1.0), [0.0, 0.0]), ((1.0, 1e-6), [1.0, 0.0]))
-    told = [
+    ratios = [
         FeatureRR(epsilon=8.0, dimension=2, shares=shares).log_likelihood(reports, torch.tensor([row] * len(reports)))
         for shares, row in users
     ]
-    assert float((told[0] - told[1]).abs().max()) > 1.1 * 8.0
+    assert float((ratios[0] - ratios[1]).abs().max()) > 1.1 * 8.0
 
 
 def test_worst_variance_is_the_largest_of_all_inputs() -> None:

@@ -45,9 +45,9 @@ def test_delta_from_the_table_is_at_most_the_stated_one(epsilon: float, delta: f
     noise = mechanism.noise
     first, second = densities(mechanism, noise)
     reached = min(epsilon, 32.0)
-    for one, other in ((first, second), (second, first)):
-        assert 0.95 * delta <= delta_of(one, other, reached) <= delta
-        assert delta_of(one, other, epsilon) <= delta
+    for left, right in ((first, second), (second, first)):
+        assert 0.95 * delta <= delta_of(left, right, reached) <= delta
+        assert delta_of(left, right, epsilon) <= delta
     weak = densities(mechanism, RoundedNormal(noise.sigma / math.sqrt(2), noise.limit))
     assert delta_of(*weak, reached) > delta
 

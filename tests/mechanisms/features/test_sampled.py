@@ -33,8 +33,8 @@ PUBLISHED: dict[Any, tuple[tuple[float, ...], float]] = {
 def test_worst_variance_of_one_coordinate_is_the_published_one(kind: Any) -> None:
     figures, digits = PUBLISHED[kind]
     for epsilon, expected in zip((0.5, 1.0, 2.0, 5.0), figures, strict=True):
-        found = 4 * kind(epsilon=epsilon, dimension=1).worst_variance
-        assert found == pytest.approx(expected, abs=0.051 if expected > 6 else digits)
+        variance = 4 * kind(epsilon=epsilon, dimension=1).worst_variance
+        assert variance == pytest.approx(expected, abs=0.051 if expected > 6 else digits)
 
 
 @pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.name)
@@ -44,8 +44,8 @@ def test_default_number_of_coordinates_is_the_best(kind: Any) -> None:
     for epsilon in (0.1, 2.0, 4.0, 8.0, 30.0):
         for dimension in (1, 3, 20, 1433):
             spreads = [worst_variance(kind.law(epsilon, k), dimension, k) for k in range(1, min(dimension, most) + 1)]
-            found = kind(epsilon=epsilon, dimension=dimension)
-            assert found.worst_variance * 4 <= min(spreads) * (1 + 1e-12), (epsilon, dimension)
+            mechanism = kind(epsilon=epsilon, dimension=dimension)
+            assert mechanism.worst_variance * 4 <= min(spreads) * (1 + 1e-12), (epsilon, dimension)
 
 
 # ---- hybrid ----
@@ -103,8 +103,8 @@ def test_every_sign_vector_is_private_in_integers(signs: int) -> None:
         assert not exceeds(epsilon, max(weights), min(weights))
         assert not 0.1 <= epsilon <= 20 or exceeds(epsilon * (1 - 1e-6), max(weights), min(weights))
         for row, weight in zip(corners, weights, strict=True):
-            found = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
-            assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
+            logs = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
+            assert logs[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_number_of_sampled_coordinates_is_the_papers(epsilon: float, dimension: 
 
 def test_one_bit_is_multi_bit_with_every_coordinate() -> None:
     """Same law: every report is as likely as the multi-bit report with the same bits."""
-    one = OneBit(epsilon=3.0, dimension=10)
+    onebit = OneBit(epsilon=3.0, dimension=10)
     multi = MultiBit(epsilon=3.0, dimension=10, sampled=10)
     values = np.random.default_rng(1).random((40, 10))
-    reports = one.randomize(values, randomness=SeededRandomness(1))
+    reports = onebit.randomize(values, randomness=SeededRandomness(1))
     bits = torch.from_numpy(np.unpackbits(reports.packed.numpy(), axis=1, count=10))
     tensors = {"indices": torch.arange(10, dtype=torch.int32).repeat(40, 1), "bits": bits}
     same = type(multi.randomize(values, randomness=SeededRandomness(1))).from_tensors(tensors)
-    assert torch.allclose(one.log_likelihood(reports, values), multi.log_likelihood(same, values))
-    assert torch.allclose(one.estimate(reports), multi.estimate(same))
-    assert one.scale == pytest.approx(multi.scale)
-    assert torch.allclose(one.variance(values), multi.variance(values))
+    assert torch.allclose(onebit.log_likelihood(reports, values), multi.log_likelihood(same, values))
+    assert torch.allclose(onebit.estimate(reports), multi.estimate(same))
+    assert onebit.scale == pytest.approx(multi.scale)
+    assert torch.allclose(onebit.variance(values), multi.variance(values))

@@ -79,8 +79,8 @@ def test_of_equal_ones_the_smallest_report_is_taken_and_large_epsilons_keep_labe
 @pytest.mark.parametrize("classes", [2, 3, 8, 256])
 def test_no_other_has_less_variance_than_the_best(epsilon: float, classes: int) -> None:
     best = float(best_category(epsilon, classes).variance(torch.tensor([0])).sum())
-    others = [kind(epsilon=epsilon, classes=classes).variance(torch.tensor([0, classes - 1])) for kind in KINDS]
-    assert all(best <= float(each.sum(1).min()) * (1 + 1e-9) for each in others)
+    variances = [kind(epsilon=epsilon, classes=classes).variance(torch.tensor([0, classes - 1])) for kind in KINDS]
+    assert all(best <= float(each.sum(1).min()) * (1 + 1e-9) for each in variances)
 
 
 @pytest.mark.parametrize("kind", KINDS)

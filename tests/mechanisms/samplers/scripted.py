@@ -22,11 +22,11 @@ class Scripted:
         self.left, self.tail = list(words), tail
 
     def uint64(self, count: int) -> npt.NDArray[np.uint64]:
-        taken, self.left = self.left[:count], self.left[count:]
-        assert len(taken) == count, "more words were asked for than the script has"
-        return np.array(taken, dtype=np.uint64)
+        words, self.left = self.left[:count], self.left[count:]
+        assert len(words) == count, "more words were asked for than the script has"
+        return np.array(words, dtype=np.uint64)
 
     def bytes(self, count: int) -> bytes:
-        taken, self.tail = self.tail[:count], self.tail[count:]
-        assert len(taken) == count, "more bytes were asked for than the script has"
-        return taken
+        content, self.tail = self.tail[:count], self.tail[count:]
+        assert len(content) == count, "more bytes were asked for than the script has"
+        return content

@@ -36,9 +36,9 @@ def test_the_least_threshold_is_one_word_however_large_epsilon(epsilon: float) -
 def test_thresholds_are_linear_in_exact_integers(epsilon: float, step: int) -> None:
     """No overflow anywhere: low + span * step / 2^32, rounded down, as Python's own integers say."""
     law = bit_law(epsilon, 1)
-    found = law.thresholds(np.array([step / 2**32]))
-    assert found.tolist() == [law.low + law.span * step // 2**32]
-    assert law.low <= int(found[0]) <= WORD - law.low
+    thresholds = law.thresholds(np.array([step / 2**32]))
+    assert thresholds.tolist() == [law.low + law.span * step // 2**32]
+    assert law.low <= int(thresholds[0]) <= WORD - law.low
 
 
 def test_each_entry_has_a_word_and_one_below_the_threshold_says_one() -> None:
@@ -55,8 +55,8 @@ def test_each_entry_has_a_word_and_one_below_the_threshold_says_one() -> None:
 def test_probabilities_are_those_of_the_words(epsilon: float) -> None:
     law = bit_law(epsilon, 1)
     fractions = np.linspace(0.0, 1.0, 9)
-    ones = np.array([Fraction(int(word), WORD) for word in law.thresholds(fractions)], dtype=float)
-    said = np.exp(law.log_probability(fractions, np.ones(9, np.uint8)))
+    chances = np.array([Fraction(int(word), WORD) for word in law.thresholds(fractions)], dtype=float)
+    probabilities = np.exp(law.log_probability(fractions, np.ones(9, np.uint8)))
     unsaid = np.exp(law.log_probability(fractions, np.zeros(9, np.uint8)))
-    assert said == pytest.approx(ones, rel=1e-14)
-    assert said + unsaid == pytest.approx(np.ones(9), rel=1e-14)
+    assert probabilities == pytest.approx(chances, rel=1e-14)
+    assert probabilities + unsaid == pytest.approx(np.ones(9), rel=1e-14)

@@ -31,8 +31,8 @@ def p_value(draws: np.ndarray, sigma: float, law: float) -> float:
     tail = np.floor(-stats.norm.ppf(20 / DRAWS) * sigma) + 0.5
     edges = np.concatenate([[-np.inf, -tail], ends, [tail, np.inf]])
     expected = np.diff(ndtr(edges / law)) * draws.size
-    found = np.histogram(draws, np.concatenate([[-1e18], edges[1:-1], [1e18]]))[0]
-    return float(stats.chisquare(found, expected * draws.size / expected.sum()).pvalue)
+    counts = np.histogram(draws, np.concatenate([[-1e18], edges[1:-1], [1e18]]))[0]
+    return float(stats.chisquare(counts, expected * draws.size / expected.sum()).pvalue)
 
 
 @pytest.mark.parametrize("sigma", [10.0, 20_000.0])
@@ -57,9 +57,9 @@ def test_the_table_has_the_chances_that_the_likelihood_tells(sigma: float, limit
     inside = np.repeat(table.strips[: table.decided].astype(np.int64) << table.width, 1 << table.width)
     places = inside + np.tile(np.arange(1 << table.width), table.decided)
     chances += np.bincount(places + limit, minlength=2 * limit + 1) / 2.0 ** (15 + table.width)
-    told = np.exp(law.log_pmf(np.arange(-limit, limit + 1)))
-    assert np.allclose(chances, told, rtol=1e-9, atol=2.0**-52)
-    assert not np.allclose(chances[1:], told[:-1], rtol=1e-9, atol=2.0**-52)
+    probabilities = np.exp(law.log_pmf(np.arange(-limit, limit + 1)))
+    assert np.allclose(chances, probabilities, rtol=1e-9, atol=2.0**-52)
+    assert not np.allclose(chances[1:], probabilities[:-1], rtol=1e-9, atol=2.0**-52)
 
 
 def test_a_draw_has_its_own_place_in_the_source_whatever_came_before_it() -> None:
@@ -161,8 +161,8 @@ def drawn(sigma: float, count: int, key: BlockKey) -> np.ndarray:
 
 @pytest.mark.parametrize(("sigma", "count"), [(10.0, 1), (37.25, (1 << 16) + 1), (8192.0, COUNT)])
 def test_draws_are_those_of_the_sampler_in_numpy(sigma: float, count: int, keys: list[BlockKey]) -> None:
-    found = NormalTensors.of(law(sigma), "cpu").draw(count, keys)
-    for key, draws in zip(keys, found, strict=True):
+    computed = NormalTensors.of(law(sigma), "cpu").draw(count, keys)
+    for key, draws in zip(keys, computed, strict=True):
         assert np.array_equal(draws.numpy(), drawn(sigma, count, key))
 
 
@@ -172,8 +172,8 @@ def undecided(sigma: float, key: BlockKey) -> np.ndarray:
     rest = KeyedStream(stream.bytes(32))
     words = stream.uint64(COUNT).view(np.uint32)[:COUNT]
     left = words[law(sigma).table.read(words)[1]]
-    found: np.ndarray = (left.astype(np.uint64) << np.uint64(32)) | rest.uint64(left.size) >> np.uint64(32)
-    return found
+    numbers: np.ndarray = (left.astype(np.uint64) << np.uint64(32)) | rest.uint64(left.size) >> np.uint64(32)
+    return numbers
 
 
 def halves(numbers: np.ndarray) -> tuple[Tensor, Tensor]:

@@ -31,8 +31,8 @@ def test_all_subsets_are_equally_likely(dimension: int, size: int) -> None:
     drawn = draw_subsets(20_000, dimension, size, SeededRandomness(dimension))
     assert (np.diff(drawn, axis=1) > 0).all()
     assert p_value(drawn, dimension) > FALSE_ALARM
-    others = draw_subsets(20_000, dimension, size, SeededRandomness(1000 + dimension))
-    shy = np.where((drawn == dimension - 1).any(axis=1, keepdims=True), others, drawn)
+    second = draw_subsets(20_000, dimension, size, SeededRandomness(1000 + dimension))
+    shy = np.where((drawn == dimension - 1).any(axis=1, keepdims=True), second, drawn)
     assert p_value(shy, dimension) < FALSE_ALARM
 
 

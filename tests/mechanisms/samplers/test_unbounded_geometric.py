@@ -47,8 +47,8 @@ def test_words_spell_out_the_binary_digits_and_the_rest_is_drawn_trial_by_trial(
         assert law.draw(1, Scripted([*words, NEVER])).tolist() == [wanted]
     digits = [NEVER] * len(law.digits)
     for rounds in (1, 2, 7):
-        found = law.draw(1, Scripted([*digits, *[ALWAYS] * rounds, NEVER]))
-        assert found.tolist() == [rounds << len(law.digits)]
+        draws = law.draw(1, Scripted([*digits, *[ALWAYS] * rounds, NEVER]))
+        assert draws.tolist() == [rounds << len(law.digits)]
 
 
 def test_draws_go_on_by_themselves_and_stop_at_the_limit() -> None:
@@ -57,8 +57,8 @@ def test_draws_go_on_by_themselves_and_stop_at_the_limit() -> None:
     assert law.draw(3, Scripted([ALWAYS] * 100_000)).tolist() == [1000] * 3
     law = Geometric(digits=(), overflow=bernoulli_of(Decimal("0.5")), limit=100)
     stop, go = WORD // 2 + 1, WORD // 2 - 1
-    found = law.draw(3, Scripted([stop, go, stop, go, stop]))
-    assert found.tolist() == [0, 2, 0]
+    draws = law.draw(3, Scripted([stop, go, stop, go, stop]))
+    assert draws.tolist() == [0, 2, 0]
 
 
 def test_ties_of_the_first_word_are_decided_by_the_rest() -> None:
