@@ -15,7 +15,7 @@ from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_fe
 from graphveil.attacks.federation.features import feature_recovery, rows_alike
 from graphveil.attacks.federation.labels import label_inference, matched_pairs
 from graphveil.attacks.federation.lattices import from_nearest, inverse, odd_columns, reduced
-from graphveil.attacks.federation.views import KEPT_ROUNDS, Recorded, agreed_rounds
+from graphveil.attacks.federation.views import MOST_ROUNDS, Recorded, agreed_rounds
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Dither
@@ -154,7 +154,7 @@ def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
     kept = {m.round for m in recorded.messages if m.kind != "mask-keys"}
     assert kept == {*range(1, QUICK["epochs"] + 1)}
     long = Setting.of(recorded.setting.members, 3, mode="individual", epochs=500)
-    assert len(agreed_rounds(long)) == KEPT_ROUNDS and {1, 500} <= agreed_rounds(long)
+    assert len(agreed_rounds(long)) == MOST_ROUNDS and {1, 500} <= agreed_rounds(long)
 
 
 def test_pairs_of_two_labels_begin_as_often_with_each_label_as_pairs_of_one() -> None:

@@ -118,14 +118,14 @@ def _next_below(aucs: Sequence[float]) -> float:
     return float(np.mean(aucs) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(aucs, ddof=1) * np.sqrt(1 + 1 / m))
 
 
-class _Found:
+class _Reading:
     """Scores [m, d] of the nodes judged, and how much of the variance they explain beyond the mean predictor."""
 
     def __init__(self, scores: np.ndarray, explained: float) -> None:
         self.scores, self.explained = scores, explained
 
 
-def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found:
+def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Reading:
     """Fit on the public nodes; return the predictions for the others beyond the mean, in deviations of each column."""
     centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
     # Centred on the known people: moments of those who are judged are what the adversary is to find out.
@@ -137,7 +137,7 @@ def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Found
     errors, without = ((hidden - guess) ** 2).sum(), ((hidden - mean) ** 2).sum()
     # At least 1e-6: columns that hardly vary would otherwise dominate the ranking of all entries.
     deviation = np.maximum(truth[public].std(axis=0), 1e-6)
-    return _Found((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
+    return _Reading((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
 
 
 def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ EPSILON_X = (0.01, 0.1, 1.0, 2.0, 3.0, inf)
 EPSILON_Y = (1.0, 2.0, 3.0, inf)
 
 _HOPS = (0, 2, 4, 8, 16)
-_FOUND = figures_of("lpgnn")
+_FIGURES = figures_of("lpgnn")
 _STEPS_AT = (0.5, 1.0, 2.0, 3.0, inf)
 
 
@@ -26,8 +26,8 @@ def settings(data: str, features: float, labels: float, **changed: Any) -> dict[
         changed: settings of the exhibit, in place of those or beside them.
     """
     kinds = "-".join("infinite" if epsilon == inf else "finite" for epsilon in (features, labels))
-    rate, decay, dropout = _FOUND["rates"][data][kinds]
-    hops_x, hops_y = _FOUND["steps"][data][f"{features:g}"].split()[_STEPS_AT.index(labels)].split(",")
+    rate, decay, dropout = _FIGURES["rates"][data][kinds]
+    hops_x, hops_y = _FIGURES["steps"][data][f"{features:g}"].split()[_STEPS_AT.index(labels)].split(",")
     used = {
         "epsilon_x": features,
         "epsilon_y": labels,
@@ -58,7 +58,7 @@ def _entry(row: str, data: str, epsilon_x: float, epsilon_y: float, figure: str 
 
 
 def _accuracies(data: str, epsilon_y: float) -> Iterator[tuple[float, str]]:
-    return zip(EPSILON_X, _FOUND["accuracy"][data][rounded_up(epsilon_y)].split(), strict=True)
+    return zip(EPSILON_X, _FIGURES["accuracy"][data][rounded_up(epsilon_y)].split(), strict=True)
 
 
 def _budgets() -> Iterator[Entry]:
@@ -72,7 +72,7 @@ def _budgets() -> Iterator[Entry]:
                     epsilon_y,
                     figure,
                 )
-        for model, published in _FOUND["backbones"][data].items():
+        for model, published in _FIGURES["backbones"][data].items():
             for (epsilon_x, epsilon_y), figure in zip(
                 ((1.0, 1.0), (1.0, inf), (inf, inf)), published.split(), strict=True
             ):
@@ -86,8 +86,8 @@ def _features() -> Iterator[Entry]:
             # The table leaves out what the figure before it shows at 2 and 3.
             if epsilon_x in (0.01, 0.1, 1.0, inf):
                 yield _entry(f"features eps_x={rounded_up(epsilon_x)}", data, epsilon_x, 1.0, figure)
-        for kind, figures in _FOUND["inputs"].items():
-            rate, decay, dropout = _FOUND["input-rates"][kind][data]
+        for kind, figures in _FIGURES["inputs"].items():
+            rate, decay, dropout = _FIGURES["input-rates"][kind][data]
             rates = {"learning_rate": rate, "weight_decay": decay, "dropout": dropout}
             # The authors' hops are those of public features: none of features, as nothing in them is noise.
             used = settings(data, inf, 1.0, **rates, epsilon_x=None, stand_in=kind)
@@ -96,7 +96,7 @@ def _features() -> Iterator[Entry]:
 
 def _mechanisms() -> Iterator[Entry]:
     for data in DATA:
-        for mechanism, figures in _FOUND["mechanisms"].items():
+        for mechanism, figures in _FIGURES["mechanisms"].items():
             for epsilon_x, figure in zip((0.01, 0.1, 1.0, 2.0), figures[data].split(), strict=True):
                 yield _entry(
                     f"{mechanism} eps_x={rounded_up(epsilon_x)}", data, epsilon_x, inf, figure, mechanism=mechanism
@@ -111,7 +111,7 @@ def _losses() -> Iterator[Entry]:
         "Drop": {},
     }
     for data in DATA:
-        for loss, figures in _FOUND["labels"].items():
+        for loss, figures in _FIGURES["labels"].items():
             for epsilon_y, figure in zip((0.5, 1.0, 2.0), figures[data].split(), strict=True):
                 yield _entry(f"{loss} eps_y={rounded_up(epsilon_y)}", data, 1.0, epsilon_y, figure, **changes[loss])
 
@@ -119,7 +119,7 @@ def _losses() -> Iterator[Entry]:
 def _hops_of_features() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_x in (0.01, 0.1, 1.0):
-            figures = _FOUND["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
+            figures = _FIGURES["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
             for place, hops in enumerate(_HOPS):
                 figure = figures[place] if figures else None
                 yield _entry(f"eps_x={rounded_up(epsilon_x)} K_x={hops}", data, epsilon_x, 1.0, figure, steps_x=hops)

@@ -46,7 +46,7 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     blocks = {"paper": [member.columns for member in members] * len(members)}
     blocks["shared-linear"] = [setting.columns] * len(members)
     drawn = [columns * plan.width for columns in blocks.get(plan.mode, [])]
-    source, began = _Heard(seed, set(drawn)), time.process_time()
+    source, began = _RecordingSource(seed, set(drawn)), time.process_time()
     trained = simulate_training(setting, holdings, randomness=source, seed=seed)
     seconds, predicted = time.process_time() - began, head_of(holdings).predictions
     if predicted is None:
@@ -69,7 +69,7 @@ def setting_of(plan: Plan, members: tuple[Member, ...], classes: int, **changes:
     return Setting.of(members, classes, **{"opened": True, "epsilon": math.inf, **own, **changes})
 
 
-class _Heard:
+class _RecordingSource:
     """A seeded source that remembers what was drawn in these amounts."""
 
     def __init__(self, seed: int, counts: set[int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
-_FOUND = figures_of("vfgnn")
+_FIGURES = figures_of("vfgnn")
 COMBINES = ("concat", "mean", "regression")
 METHOD = "vfgnn"
 #: CPU seconds of one run on shares, roughly.
@@ -18,12 +18,12 @@ DELTA = 1e-4
 
 
 def _entry(row: str, data: str, figure: str | None, split: str, claimed: str = "inf", **settings: Any) -> Entry:
-    used = {**_FOUND["settings"], **settings}
+    used = {**_FIGURES["settings"], **settings}
     return Entry(row, data, METHOD, used, Published.read(figure) if figure else None, claimed, split)
 
 
 def _together() -> Iterator[Entry]:
-    for data, figures in _FOUND["together"].items():
+    for data, figures in _FIGURES["together"].items():
         first, second, *combined, mixed = figures.split()
         # Folds have no published figures of their own: the paper names both protocols, and its figures fit the first.
         for split, kind in (("declared", ""), ("5-fold", ", five folds")):
@@ -36,8 +36,8 @@ def _together() -> Iterator[Entry]:
                     yield _entry(f"ours: vfgnn {combine}", data, None, split, combine=combine, apart=True)
             yield _entry(f"everything in one place{kind}", data, separate and separate[2], split, kind="mixed")
         # The text tells of no other way to combine, and the table's figures fit the declared split.
-        figure = _FOUND["secureml"].get(data)
-        secured = {"mode": "secureml", "combine": "mean", **_FOUND["secureml_settings"]}
+        figure = _FIGURES["secureml"].get(data)
+        secured = {"mode": "secureml", "combine": "mean", **_FIGURES["secureml_settings"]}
         yield _entry("secureml mean", data, figure, "declared", **secured)
         if data == "cora":
             # Means over neighbours are masked as whole n x n matrices: on PubMed they would not fit into memory.
@@ -47,20 +47,20 @@ def _together() -> Iterator[Entry]:
 
 
 def _by_shares() -> Iterator[Entry]:
-    for shares, figures in _FOUND["shares"].items():
+    for shares, figures in _FIGURES["shares"].items():
         for combine, figure in zip(COMBINES, figures.split(), strict=True):
             yield _entry(f"{shares} vfgnn {combine}", "cora", figure, "declared", combine=combine, shares=shares)
 
 
 def _by_holders() -> Iterator[Entry]:
-    for holders, figures in _FOUND["holders"].items():
+    for holders, figures in _FIGURES["holders"].items():
         for combine, figure in zip(COMBINES, figures.split(), strict=True):
             shares = ":".join(["1"] * int(holders))
             yield _entry(f"{holders} vfgnn {combine}", "cora", figure, "declared", combine=combine, shares=shares)
 
 
 def _noise() -> Iterator[Entry]:
-    for epsilon, figures in _FOUND["noise"].items():
+    for epsilon, figures in _FIGURES["noise"].items():
         for shrink, figure in zip((False, True), figures.split(), strict=True):
             kind = "james-stein" if shrink else "gaussian"
             # The paper's formula, which is a theorem for epsilon below 1 alone.

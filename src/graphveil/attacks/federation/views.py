@@ -28,7 +28,7 @@ from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import Randomness
 
 #: Of how many rounds an adversary keeps the messages: the first ones, and others evenly spread.
-KEPT_ROUNDS = 32
+MOST_ROUNDS = 32
 _FIRST_ROUNDS = 8
 _NAIVE_ROUNDS = 12
 
@@ -263,7 +263,7 @@ def agreed_rounds(setting: Setting) -> frozenset[int]:
     """Return the rounds that an adversary keeps: the first ones, and others evenly spread."""
     # Early rounds move most and say most; all of them would be gigabytes in long runs.
     first_rounds = range(1, min(_FIRST_ROUNDS, setting.rounds) + 1)
-    spread = np.linspace(first_rounds[-1], setting.rounds, min(KEPT_ROUNDS, setting.rounds) - len(first_rounds) + 1)
+    spread = np.linspace(first_rounds[-1], setting.rounds, min(MOST_ROUNDS, setting.rounds) - len(first_rounds) + 1)
     return frozenset(first_rounds) | frozenset(round(number) for number in spread)
 
 

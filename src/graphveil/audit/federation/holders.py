@@ -33,7 +33,7 @@ _FALSE_ALARM: Final = 1e-6
 _MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
-class _Noted:
+class _RecordingSource:
     """A source that remembers the bytes it gave, or gives those again that `repeated` holds."""
 
     void = "made data of an audit"
@@ -70,11 +70,11 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     setting = apart_setting(mode, holders)
     victim_name = setting.names[victim]
     colluders = frozenset(setting.names) - {victim_name}
-    first = _Noted(SeededRandomness(seed + 1))
+    first = _RecordingSource(SeededRandomness(seed + 1))
     run = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
     keys = (row for to in colluders for body in _keys(run, setting, to) for row in body)
     dealt = frozenset(row.numpy().tobytes() for row in keys)
-    second = _Noted(SeededRandomness(seed + 2), first.drawn, dealt)
+    second = _RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
     words |= _by_round(run, setting, victim_name)

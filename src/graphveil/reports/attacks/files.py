@@ -35,7 +35,7 @@ MEASURED = (
     "another may find more."
 )
 
-Found = Mapping[str, Mapping[str, "AttackResult"]]
+AttackResults = Mapping[str, Mapping[str, "AttackResult"]]
 
 
 def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
@@ -61,7 +61,7 @@ def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
     return attacks
 
 
-def attacks_section(attacks: Found, command: str, *, none: str = NONE) -> Section:
+def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE) -> Section:
     """Return what attacks found, beside what epsilon allows; or, of none, `none` and the command that runs one.
 
     Args:

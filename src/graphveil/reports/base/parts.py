@@ -51,7 +51,7 @@ def is_public_part(folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckedRun:
     """What a run protects and has spent, by the files that say so and were checked against each other.
 
     Attributes:
@@ -63,7 +63,7 @@ class Kept:
     ledger: Ledger
 
 
-def checked(run: Path) -> Kept:
+def checked(run: Path) -> CheckedRun:
     """Return what a run, or its public part alone, protects and has spent.
 
     Raises:
@@ -90,7 +90,7 @@ def checked(run: Path) -> Kept:
             require_unchanged(run, (RESULT, METRICS, CONFIG))
             _require_one_content(run, public)
         _check_result(run / RESULT, guarantee, ledger, cut_off=is_cut_off(run))
-    return Kept(guarantee, paid)
+    return CheckedRun(guarantee, paid)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
-from graphveil.reports.attacks.files import Found, attacks_section, read_attacks
+from graphveil.reports.attacks.files import AttackResults, attacks_section, read_attacks
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
@@ -38,7 +38,7 @@ _ALONE = (
 _NOBODY = "None was run: an attack needs the data of all holders, which no party has. Whoever has it can simulate one:"
 
 
-def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Card:
+def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
     """Return the card of a party.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.graphs import Graph
 from graphveil.privacy.statement.guarantee import claim
-from graphveil.reports.attacks.files import NONE, Found, attacks_section
+from graphveil.reports.attacks.files import NONE, AttackResults, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
@@ -44,7 +44,9 @@ _NOT_HERE = (
 )
 
 
-def release_card(released: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: Found | None = None) -> Card:
+def release_card(
+    released: Graph, folder: Path, *, lift: RunRecord | None = None, attacks: AttackResults | None = None
+) -> Card:
     """Return the card of a released graph: what is protected, what is in it, what it keeps.
 
     Args:

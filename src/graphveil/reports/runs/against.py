@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.attacks.files import Found, read_attacks
+from graphveil.reports.attacks.files import AttackResults, read_attacks
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.charts import Charts, overlaid_charts
@@ -19,7 +19,7 @@ from graphveil.reports.runs.folder import read_run
 
 #: Options that say where a run was made, and not what it is.
 _PLACES = frozenset(("source", "data_root", "device"))
-_Side = tuple[str, RunRecord, Found]
+_Side = tuple[str, RunRecord, AttackResults]
 
 
 def write_against(run: Path, other: Path) -> Path:

@@ -12,7 +12,7 @@ from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.statement.guarantee import claim
-from graphveil.reports.attacks.files import Found, attacks_section
+from graphveil.reports.attacks.files import AttackResults, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, rivals, text, words
 from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, Table
@@ -104,7 +104,7 @@ def public_card(about: About) -> Card:
     )
 
 
-def run_card(record: RunRecord, attacks: Found) -> Card:
+def run_card(record: RunRecord, attacks: AttackResults) -> Card:
     """Return the card of a run and of the attacks on it (attack -> attacked -> result).
 
     Args:

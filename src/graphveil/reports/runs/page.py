@@ -9,7 +9,7 @@ from typing import Any
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import less_than_a_person
-from graphveil.reports.attacks.files import Found, attacks_section
+from graphveil.reports.attacks.files import AttackResults, attacks_section
 from graphveil.reports.base import rivals, text, words
 from graphveil.reports.base.card import Row, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
@@ -67,7 +67,7 @@ class Bar:
         return f"{self.name}: {self.number} (95%: {words.interval(self.score)}); runs: {runs}"
 
 
-def page_html(record: RunRecord, attacks: Found, picture: Picture | None = None) -> str:
+def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None = None) -> str:
     """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
 
     Args:
@@ -126,13 +126,13 @@ def _content(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _attacked(record: RunRecord, attacks: Found) -> dict[str, Any]:
+def _attacked(record: RunRecord, attacks: AttackResults) -> dict[str, Any]:
     summary = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
     section = attacks_section(attacks, attack_command(record))
     return {"attacks": section, "attack_curves": tuple(_curves(attacks)), "attack_summary": summary}
 
 
-def _curves(attacks: Found) -> Iterator[tuple[str, tuple[Chart, ...]]]:
+def _curves(attacks: AttackResults) -> Iterator[tuple[str, tuple[Chart, ...]]]:
     if not attacks:
         return
     from graphveil.reports.attacks.curves import attack_charts  # loads the attacks, which most runs never meet
