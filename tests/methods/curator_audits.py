@@ -50,7 +50,7 @@ def fit(name: str, start: Any, *, noise: Any = None, **settings: Any) -> Any:
     small: dict[str, Any] = {"epochs": 2, "hidden": 4, "epsilon": 2.0, "delta": DELTA}
     if settings.get("unit") == "node" and name != "dp-mlp":
         small |= {"degree_bound": 3, "hops": 1}
-    method = METHODS[name].load_class()(**{**small, **settings})
+    method = METHODS[name](**{**small, **settings})
     return method.fit(start, split=cm.split_of(start), randomness=noise or SeededRandomness(1))
 
 

@@ -138,7 +138,7 @@ def test_item_11_training_on_the_publication_again_is_free_and_gives_the_same(na
     found, paid = method.predict_proba(), method.ledger
     assert torch.equal(method.fit_published(method.published).predict_proba(), found) and method.ledger == paid
     with pytest.raises(InputError, match=r"published with|publication was made with"):
-        audits.METHODS[name].load_class()(epsilon=3.0, hidden=4).fit_published(method.published)
+        audits.METHODS[name](epsilon=3.0, hidden=4).fit_published(method.published)
     with pytest.raises(BudgetError):
         method.publish(cm.Unreadable(cm.graph()), split=cm.split_of(cm.graph()), randomness=SeededRandomness(1))
 

@@ -346,10 +346,10 @@ def test_a_plan_says_what_is_promised_to_whom_and_what_it_leans_on(said: tuple[P
 
 
 def test_each_private_method_has_a_promise_here() -> None:
-    """A method of another name is the same core with settings fixed, and says the same of itself."""
-    cores = {METHODS[one.method].location for one in PROMISES.values()}
-    private = {method.location for method in METHODS.values() if BASELINE not in method.tags}
-    assert private <= cores
+    """A class that fixes settings of another says the same of itself."""
+    promised = {METHODS[promise.method].load_class().kind for promise in PROMISES.values()}
+    private = {method.load_class().kind for method in METHODS.values() if BASELINE not in method.tags}
+    assert private <= promised
 
 
 def test_the_noise_beside_ten_neighbours_is_that_of_a_row() -> None:
