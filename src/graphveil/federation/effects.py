@@ -1,4 +1,4 @@
-"""What a party's program may ask for: to send a message, to wait for one, to save a finished round.
+"""The effects of a party's program: to send a message, to wait for one, to save a finished round.
 
     body = yield Receive(sender, kind, shape)       the message's array
     yield Send(to, kind, body)                      nothing comes back
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class PeerError(GraphveilError):
-    """The other party is gone, silent for too long, or does not follow the protocol."""
+    """Another party is gone, silent for too long, or does not follow the protocol."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Checkpoint:
 
     Attributes:
         round: rounds finished.
-        state: name -> what the party needs to go on from here (arrays and plain values), made when asked for.
-        epsilon: what the party's publications have cost so far.
+        state: returns name -> array, what the party needs to resume from here.
+        epsilon: of the party's publications so far.
     """
 
     round: int
@@ -109,7 +109,7 @@ def advance(program: Program[T], reply: Tensor | None) -> Effect:
 
 
 def with_changed_effects(program: Program[T], change: Callable[[Effect], Effect]) -> Program[T]:
-    """Run a program, and change what it asks for.
+    """Run a program, and replace its effects.
 
     Args:
         change: effect -> the effect in its place; replies go to the program as they are.
@@ -124,5 +124,5 @@ def with_changed_effects(program: Program[T], change: Callable[[Effect], Effect]
         except StopIteration as stop:
             result: T = stop.value
             return result
-        # Replies pass through untouched: who changes effects can watch or add, but not forge what a peer said.
+        # Replies pass through untouched: `change` can watch or add to effects, but not forge a peer's message.
         reply = yield change(effect)

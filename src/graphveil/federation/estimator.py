@@ -46,14 +46,14 @@ KIND = "vfgnn"
 
 @dataclass
 class _Publication:
-    """Whether holders have begun to publish: one for an estimator and all its clones, which have the same holders."""
+    """Whether holders have begun to publish; shared by an estimator and its clones, which have the same holders."""
 
     begun: bool = False
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What a finished federation leaves.
+    """The result of a finished federation.
 
     Attributes:
         probabilities: of all nodes, float32 [n, c]. void: why nothing is promised, or None.
@@ -125,7 +125,7 @@ class VFGNN:
             split: who trains, validates and tests, masks [n]; default: random, by the seed.
             shares: one number a holder, of columns and edges; 5, 5 gives each half.
             randomness: of shares, keys and noise; default: the operating system's.
-            progress: heard after each round, with what a holder has spent.
+            progress: called after each round, with the epsilon that a holder has spent.
             watch: called with a party's name and each of its effects.
 
         Returns:
@@ -142,7 +142,7 @@ class VFGNN:
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
-        # Set before anything is published and never taken back: a run that fails half-way has published half of it.
+        # Set before anything is published and never reset: a run that fails half-way has published half of its rows.
         # Settings are checked above, so that a typing error does not use the federation up.
         self._publication.begun = True
         on_effect = _watching(setting, progress, watch)
@@ -155,10 +155,10 @@ class VFGNN:
         return self
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
-        """Return the class probabilities of all nodes of the fitted graph: what the label holder ends with.
+        """Return the label holder's final class probabilities of all nodes of the fitted graph.
 
         Args:
-            graph: none but the fitted one: whoever else is to be predicted has to take part.
+            graph: None: other people would have to take part to be predicted.
 
         Returns:
             float32 [n, c].
@@ -166,7 +166,7 @@ class VFGNN:
         Raises:
             InputError: another graph.
         """
-        # Other people would have to publish as well; the label holder has nothing of theirs.
+        # Other people's holders would have to publish too; the label holder has no data of theirs.
         if graph is not None:
             raise InputError("a federation predicts its own nodes only", where="VFGNN", remedy="leave the graph out")
         return self._fitted().probabilities.clone()
@@ -187,11 +187,11 @@ class VFGNN:
         """
         return true_score(self.predict(), graph, mask)
 
-    # ---- what it says of itself ----
+    # ---- accounts ----
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one holder's published rows are promised, over all rounds."""
+        """The guarantee of one holder's published rows, over all rounds."""
         run = self._fitted()
         return guarantee_of(run.setting, void=run.void)
 
@@ -226,7 +226,7 @@ class VFGNN:
     # ---- files ----
 
     def save(self, path: str | Path) -> Path:
-        """Write what the label holder ends with to one safetensors file: no weights, no messages, no raw data.
+        """Write the label holder's result to one safetensors file: no weights, no messages, no raw data.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.
@@ -253,7 +253,7 @@ class VFGNN:
 
     @classmethod
     def load(cls, path: str | Path) -> VFGNN:
-        """Return a saved federation, able to predict its own nodes; it has published, and does so no more.
+        """Return a saved federation, which predicts its own nodes and cannot publish again.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
@@ -279,7 +279,7 @@ class VFGNN:
     # ---- scikit-learn's manners ----
 
     def get_params(self, deep: bool = True) -> dict[str, Option]:
-        """Return the settings that build the same federation once more; `deep` changes nothing."""
+        """Return the settings that build the same federation; `deep` changes nothing."""
         return {**OPTIONS, **self.settings, "seed": self.seed}
 
     def set_params(self, **changes: Option) -> VFGNN:
@@ -302,9 +302,9 @@ class VFGNN:
         return self
 
     def __sklearn_clone__(self) -> VFGNN:
-        """Return an unfitted copy; its holders are those of the original, and publish once in all."""
+        """Return an unfitted copy with the same holders, which publish only once for all copies."""
         copied = VFGNN(**self.settings, seed=self.seed)  # type: ignore[arg-type]
-        # Shared and not copied: a grid search over clones would publish the same people's rows once a candidate.
+        # Shared and not copied: a grid search would publish the same people's rows once for each candidate.
         copied._publication = self._publication
         return copied
 
@@ -313,7 +313,7 @@ class VFGNN:
 
     @property
     def privacy_(self) -> Guarantee:
-        """The guarantee, as fitted attributes are called; there after fitting."""
+        """The guarantee, under the name of a fitted attribute."""
         self._after_fitting("privacy_")
         return self.guarantee
 
@@ -335,7 +335,7 @@ class VFGNN:
         params = {"epsilon": self.settings["epsilon"]}
         settings = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
         params |= {name: value for name, value in settings.items() if value != OPTIONS[name]}
-        # The seed is of splits and weights; noise has none, so showing it gives nothing away.
+        # The seed is of splits and weights and not of noise, so printing it reveals nothing.
         params |= {"seed": self.seed} if self.seed else {}
         return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in params.items())})"
 
@@ -356,7 +356,7 @@ class VFGNN:
 
 
 def _watching(setting: Setting, progress: ProgressCallback | None, watch: Watch | None) -> Watch | None:
-    """Return what hears all effects: `watch`, and `progress` for the last holder, which publishes in every mode."""
+    """Return a watch that calls `watch`, and `progress` for the last holder, which publishes in every mode."""
     if progress is None:
         return watch
 
@@ -374,5 +374,5 @@ def _plain(value: Option) -> Any:
 
 
 def _number(value: Any, default: Option) -> Option:
-    """Return an option of a file as it was: infinity is written as a word."""
+    """Return an option from a file, in which infinity is a word."""
     return float(value) if isinstance(default, float) else type(default)(value)

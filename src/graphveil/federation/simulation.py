@@ -20,10 +20,10 @@ from graphveil.privacy import Randomness
 
 @dataclass(frozen=True)
 class Trained:
-    """What every party's program returned, and all messages.
+    """The results of all parties' programs, and all messages.
 
     Attributes:
-        server: the server's network. holders: by name, what each holder's program returned.
+        server: the server's network. holders: by name, the result of each holder's program.
     """
 
     server: ServerResult
@@ -39,11 +39,11 @@ def head_of(holdings: Mapping[str, Holding]) -> LabelHead:
 def party_programs(
     contexts: Mapping[str, RunContext], holdings: Mapping[str, Holding]
 ) -> dict[str, Program[HolderResult | ServerResult]]:
-    """Start the programs of all parties; alignment is left out.
+    """Start the programs of all parties, without alignment.
 
     Args:
         contexts: by name, the server's and every holder's.
-        holdings: by name, what each holder has, rows in one order; the label holder's head is open.
+        holdings: by name, each holder's data, rows in one order; the label holder's head is open.
 
     Returns:
         By name, the server first, in the order of the agreement.
@@ -68,19 +68,16 @@ def simulate_training(
     """Run the server and all holders.
 
     Args:
-        holdings: by name, what each holder has, rows in one order.
+        holdings: by name, each holder's data, rows in one order.
         randomness: of shares, keys and noise.
         seed: of initial weights and dropout, never of shares and noise.
         watch: called with a party's name and each of its effects.
-
-    Returns:
-        What every party's program returned, and the transcript.
     """
     generator = torch.Generator().manual_seed(seed)
     head_of(holdings).open(setting, randomness=randomness, generator=generator)
     contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
     programs = party_programs(contexts, holdings)
-    # Dropout draws from torch's global generator: forked, so that a simulation does not change the caller's.
+    # Dropout draws from torch's global generator: forked, so that a simulation leaves the caller's as it is.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         results, transcript = simulate(programs, watch=watch)

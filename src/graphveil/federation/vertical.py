@@ -1,7 +1,7 @@
-"""One graph cut into what several organisations would hold: feature columns and edges dealt out by proportion.
+"""One graph cut into parts for several organisations: feature columns and edges divided by proportion.
 
-Every column and every edge goes to exactly one holder, at random; the labels go to the first. A declared column goes
-with its whole block: half of a category would be an answer to no question.
+Every column and every edge goes to exactly one holder, at random; the labels go to the first. A declared column stays
+whole: a part of a category's block would mean nothing.
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
 """
 
@@ -54,7 +54,7 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
     """
     rng = np.random.default_rng(seed)
     columns = _feature_parts(graph.schema, shares, rng)
-    # An undirected edge is dealt once, both directions to one holder: else two holders would know it.
+    # Both directions of an undirected edge go to one holder: otherwise two holders would know it.
     both = not graph.schema.directed
     forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
     edges = _parts(rng.permutation(forth.shape[1]), shares)
@@ -82,6 +82,6 @@ def partition_graph(
 
 
 def _parts(order: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
-    # Cut at rounded sums and not part by part: the parts always add up to all columns.
+    # Cut at rounded sums and not part by part, so that the parts always add up to all columns.
     cuts = np.cumsum(np.asarray(shares, dtype=float) / sum(shares))[:-1]
     return np.split(order, np.round(cuts * len(order)).astype(int))

@@ -1,4 +1,4 @@
-"""The agreement: one file that all parties sign, and that everything else follows from.
+"""The agreement: one file that all parties sign, and from which everything else follows.
 
     agreement.toml     parties (name, role, address, certificate, columns, labels, kinds), classes, range, settings
     signatures.json    party -> signature of the file's bytes; a run needs all of them
@@ -52,7 +52,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What was agreed, with the bytes that were signed.
+    """A parsed agreement, with the signed bytes.
 
     Attributes:
         name: of the run. parties: the server first. classes: in order. low, high: declared range of all features.
@@ -136,7 +136,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
         data: the file. where: its name, for messages.
 
     Raises:
-        DataError: what is missing, unknown or does not fit.
+        DataError: a field is missing, unknown or invalid.
     """
     try:
         content = parse_toml(data.decode(), where=where)
@@ -158,7 +158,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
             raise InputError(f"classes {list(classes)}", allowed="two or more: one class leaves nothing to predict")
         # Built once for its checks: an agreement that no run can follow is refused before anybody signs it.
         _ = parsed.setting
-    # Anything that a stranger's file can cause is an error of the file, never a traceback.
+    # Whatever a foreign file can cause is an error of the file, never a traceback.
     except (InputError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is not an agreement: {error}", where=where) from error
     return parsed
@@ -179,7 +179,7 @@ def read_agreement(folder: Path) -> Agreement:
         raise DataError("is not a JSON object", where=str(folder / SIGNATURES))
     parsed = parse_agreement(data, where=str(folder / FILE))
     for party in parsed.parties:
-        # All of them, also this party's own: a run begins only where everybody signed these very bytes.
+        # All of them, this party's too: a run begins only where everybody signed these very bytes.
         signed = signatures.get(party.name)
         if not isinstance(signed, str):
             raise DataError(
@@ -247,7 +247,7 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
         host, _, port = party.address.rpartition(":")
         if not host or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InputError(f"address {party.address!r}", where=party.name, allowed="HOST:PORT")
-        # TLS checks the name in the certificate: one made out to another name would be refused at every connection.
+        # TLS checks the name in the certificate: with another name every connection would be refused.
         if name_of(party.certificate.encode()) != party.name:
             raise InputError("its certificate names another party", where=party.name)
         if party.role == "holder" and party.columns < 1:

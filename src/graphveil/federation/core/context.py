@@ -1,4 +1,4 @@
-"""What every party's program is given: who it is, what was agreed, its randomness, and where it goes on from."""
+"""The context of a party's program: its name, the setting, its randomness, and where it resumes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class RunContext:
     """One party's run.
 
     Attributes:
-        me: this party's name. setting: what all parties agreed on.
+        me: this party's name. setting: the agreed one.
         randomness: of shares, keys and noise; the secure source except in tests.
         generator: of initial weights and dropout; protects nobody.
         done: how many rounds are finished.
-        state: as of then, of a checkpoint; None where the run begins.
+        state: of the last checkpoint; None where the run begins.
     """
 
     me: str
@@ -44,5 +44,5 @@ class RunContext:
     @property
     def rounds_left(self) -> range:
         """The numbers of the rounds that are not finished: all holders publish once in each."""
-        # Finished rounds are left out, not run again: their noise is spent, and their messages nobody waits for.
+        # Finished rounds are not run again: their noise is spent, and nobody waits for their messages.
         return range(self.done + 1, self.setting.publications + 1)

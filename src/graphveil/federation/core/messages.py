@@ -1,7 +1,7 @@
-"""What may cross the wire: every kind of message, who sends it to whom, and what it reveals under which assumption.
+"""All kinds of messages: who sends each to whom, and what it reveals under which assumption.
 
-Nothing else is sent or accepted.  A message is a name and arrays of one declared type; the reader states the shape it
-expects and refuses any other.  `Transcript` remembers all of them without their content.
+Nothing else is sent or accepted.  A message is a name and an array of one declared type; the reader states the shape it
+expects and refuses any other.  `Transcript` records all messages without their content.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Entry:
-    """One message as remembered: everything but its content."""
+    """The record of one message: everything but its content."""
 
     round: int
     sender: str
@@ -134,7 +134,7 @@ def require_kind(kind: str, body: Tensor) -> None:
     listed = KINDS.get(kind)
     if listed is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
-    # The element type is part of the kind: a float where ring elements belong could carry a number in the clear.
+    # The element type is part of the kind: a float in place of ring elements could carry a number in the clear.
     if body.dtype != listed.dtype:
         raise InputError(f"message {kind!r} holds {body.dtype}", allowed=str(listed.dtype))
 

@@ -1,4 +1,4 @@
-"""What all parties agree on before a run, and what follows from it: publications, products, prices.
+"""The setting that all parties agree on before a run, with its publications, products and prices.
 
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
@@ -29,16 +29,16 @@ from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.statement.assumption import OPENS
 
-#: What each mode opens to whom, as printed wherever a guarantee is shown.
+#: What each mode opens to whom, as printed with every guarantee.
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
-#: What epsilon is the price of: one published row or guess, or one person at one holder.
+#: The unit of epsilon: one published row or guess, or one person at one holder.
 UNITS = ("publication", "person")
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
 # With as many projections as columns a holder solves for them; a quarter leaves room for sparse and binary columns,
 # which give way sooner.
 RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
-#: What an agreement or a caller may set: a flag, a whole number, a number (inf too) or a word.
+#: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
 
 
@@ -97,7 +97,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Privacy:
-    """What is paid for noise, and how rows are made ready for it.
+    """The budgets, and the preparation of rows for noise.
 
     Attributes:
         epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.

@@ -1,13 +1,13 @@
-"""Commitments to what is published, so that no round is published again with other data under the same noise.
+"""Commitments to publications, so that no round is published again with other data under the same noise.
 
     commitment of i   SHA-256(salt_i, share of P, share of W)   holder i -> every other holder, before each publication
     publication       SHA-256(round, all commitments in the holders' order)
 
 What is opened depends on the shares of all holders.  So all of them name the publication together: the noise is a
-function of that name, it is counted under it, and noted on disk before anything leaves.  A round that runs again from
-the same checkpoints has the same name, and the same sum is published; with anybody's older or other state it has
-another name and is refused.  The salt stays in the holder's checkpoints, so nobody can compare a commitment with
-guesses of the shares (salted hashes hide; SHA-256 binds).  On the wire a commitment is a message "seal".
+function of that name, and the publication is counted and noted on disk under it before anything leaves.  A round that
+runs again from the same checkpoints has the same name, and the same sum is published; with an older or other state of
+any holder it has another name and is refused.  The salt stays in the holder's checkpoints, so nobody can compare a
+commitment with guesses of the shares (salted hashes hide; SHA-256 binds).  On the wire a commitment is a "seal".
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Commitment:
         return {"seal/salt": as_message(self.salt)}
 
     def to(self, share: Tensor) -> bytes:
-        """Return the commitment to all that a publication depends on at this holder: `fixed` and its share of W."""
+        """Return the commitment to this holder's inputs of a publication: `fixed` and its share of W."""
         return hashlib.sha256(b"graphveil/seal/1" + self.fixed + _bytes(share)).digest()
 
 
@@ -68,7 +68,7 @@ def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
     """
     commitments = {roster.me: own}
     for name in roster.other_holders:
-        # All send before any reads: so no two holders wait for each other.
+        # All send before any reads, so no two holders wait for each other.
         yield Send(name, "seal", as_message(own))
     for name in roster.other_holders:
         commitments[name] = _bytes((yield Receive(name, "seal", (_BYTES,))))

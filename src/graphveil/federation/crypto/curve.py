@@ -3,13 +3,13 @@
     hash   SHA-512 expands tag and text to two numbers; Elligator 2 maps each to a point; u of eight times their sum
     check  u^3 + 486662 u^2 + u is a square modulo 2^255 - 19, u is below that and no point of small order
 
-A bare u-coordinate would do half of this: half of all u lie on the curve and half on its twist, and a multiple stays
-where its u was, so that one bit of every text would outlive every secret.  After Elligator 2 all lie on the curve.
-Clamped secrets are multiples of 8: what of a point has an order of 2, 4 or 8 is gone after the first one.
+A hash to a bare u-coordinate would not do: half of all u lie on the curve and half on its twist, and a multiple stays
+on the side of its u, so that one bit of every text would survive every secret.  After Elligator 2 all lie on the curve.
+Clamped secrets are multiples of 8: a point's component of order 2, 4 or 8 is gone after the first multiplication.
 
-Secrets go through OpenSSL's ladder alone, in constant time.  Hashing branches on what it hashes, at the party that
-holds it; the others see when a whole set leaves, which tells them how many texts there are, and they are told anyway.
-To hash a text costs about 1.6 times as much as to multiply a point, to check a point 0.4 times.
+Secrets go only through OpenSSL's ladder, in constant time.  Hashing branches on its input, at the party that holds it;
+other parties see only when a whole set leaves, which shows the number of texts, and that is revealed anyway.
+Hashing a text costs about 1.6 times as much as multiplying a point, checking a point 0.4 times.
 
 Source: RFC 9380, suite curve25519_XMD:SHA-512_ELL2_RO_; Bernstein, Hamburg, Krasnova, Lange, CCS 2013; RFC 7748.
 """

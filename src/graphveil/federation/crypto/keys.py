@@ -23,11 +23,11 @@ from graphveil.files.reading import read_bytes
 from graphveil.files.writing import new_folder, write_bytes
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
-#: What a party may be called.
+#: The names that a party may have.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
 NAMES = "up to 40 letters, digits and -, a letter first"
 _YEARS = 2
-#: Before what is signed, so that a signature of an agreement is one of nothing else.
+#: The prefix of signed bytes, so that a signature of an agreement is valid for nothing else.
 _PURPOSE = b"graphveil/agreement/1\n"
 
 
@@ -56,7 +56,7 @@ def new_identity(name: str) -> Identity:
     """Return a fresh key and certificate for the party `name`.
 
     Raises:
-        InputError: the name is none that an agreement could have.
+        InputError: no agreement can have the name.
     """
     if not NAME.fullmatch(name):
         raise InputError(f"name {name[:80]!r}", allowed=NAMES)
@@ -69,11 +69,11 @@ def new_identity(name: str) -> Identity:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A day of room for clocks that differ between organisations.
+        # A day of tolerance for the organisations' clocks.
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=365 * _YEARS))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        # Every certificate is its own root of trust, and must say that it may sign one; it can sign no other's.
+        # Every certificate is its own root of trust, and must say that it may sign one; it can sign no other.
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -97,7 +97,7 @@ def write_identity(identity: Identity, folder: Path) -> None:
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
-    # Closed to others before the key is written: there is no moment at which others could read it.
+    # Closed to others before the key is written, so that they can never read it.
     with new_folder(folder) as inside:
         inside.chmod(0o700)
         write_bytes(inside / CERTIFICATE, identity.certificate)
@@ -108,8 +108,8 @@ def read_identity(folder: Path) -> Identity:
     """Return the identity in a folder.
 
     Raises:
-        DataError: key or certificate is missing, damaged, of two different parties, or past its time, or others than
-            its owner can read the key.
+        DataError: key or certificate is missing, damaged or expired, they are of two parties, or other users can read
+            the key.
     """
     file = folder / KEY
     try:
@@ -119,12 +119,11 @@ def read_identity(folder: Path) -> Identity:
         raise DataError("is missing", where=str(error.filename), remedy="graphveil federation init makes it") from error
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it is under a password
         raise DataError("key or certificate cannot be read", where=str(folder)) from error
-    # Whoever can read this key can be this party: refused rather than warned of, since nobody reads warnings of a
-    # service.
+    # Whoever reads this key can impersonate the party: refused, since nobody reads a service's warnings.
     if os.name == "posix" and file.stat().st_mode & 0o077:
         raise DataError("other users can read this key", where=str(file), remedy=f"chmod 600 {file}")
     public = _load(certificate)
-    # Else TLS would fail at every peer, in words that blame the wrong party.
+    # Otherwise TLS would fail at every peer, with messages that blame the wrong party.
     if private.public_key() != public.public_key():
         raise DataError("key and certificate do not belong together", where=str(folder))
     if not public.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= public.not_valid_after_utc:
@@ -149,10 +148,10 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
     """Refuse a signature that is not the certificate holder's.
 
     Args:
-        certificate: PEM, of who should have signed. data: what was signed. signature: DER.
+        certificate: PEM, of the signer. data: the signed bytes. signature: DER.
 
     Raises:
-        DataError: it is not.
+        DataError: the signature is not the certificate holder's.
     """
     signer = _load(certificate)
     key = signer.public_key()
@@ -176,7 +175,7 @@ def name_of(certificate: bytes) -> str:
 def _load(certificate: bytes) -> x509.Certificate:
     try:
         loaded = x509.load_pem_x509_certificate(certificate)
-        # Each part is decoded only when it is asked for.
+        # Parts are decoded only when they are accessed.
         _ = loaded.public_key(), loaded.subject, loaded.not_valid_before_utc, loaded.not_valid_after_utc
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DataError("is not a certificate", where="certificate") from error

@@ -2,8 +2,8 @@
 
     mask = AES-CTR(k'),  k' = SHA-256("graphveil/mask/1" | key | label)
 
-A label names one use (a product, a step) and is never used twice under one key; a run that resumes is dealt new keys,
-so no mask outlives the process that drew it.  Source: NIST SP 800-38A (counter mode).
+A label names one use (a product, a step) and is never used twice under one key; a resumed run is dealt new keys, so no
+mask outlives the process that drew it.  Source: NIST SP 800-38A (counter mode).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class MaskKey:
-    """A key that is never shown; `expand` gives the mask of a label."""
+    """A secret key; `expand` gives the mask of a label."""
 
     secret: bytes = field(repr=False)
 

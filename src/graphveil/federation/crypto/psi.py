@@ -4,18 +4,18 @@
     every holder's points go round all others, each multiplies by its own secret:   [k_1 k_2 ... k_I] point(id)
     an id that all have gives the same point at all; rows are put in the order of those points
 
-A holder sends its points in an order drawn at random, and its finished set sorted: where an id stands in its files is
-not shown.  Nobody sees another's ids, or can test a guess without all secrets.  What is revealed, to every holder: how
-many ids each holder has, how many any of them share, and which of its own ids each other holder has too.  Semi-honest;
-points that no hash is, or that come twice, are refused all the same, as is a finished set other than the one sent home.
-With two holders a row is hashed once, multiplied twice and checked once, at about the price of four multiplications.
+A holder sends its points in random order, and its finished set sorted: the position of an id in its files is not shown.
+Nobody sees another holder's ids, or can test a guess without all secrets.  Every holder learns how many ids each holder
+has, how many any of them share, and which of its own ids each other holder has too.  Semi-honest; points that are no
+hash, or that come twice, are refused all the same, as is a finished set other than the one sent home.  With two holders
+a row is hashed once, multiplied twice and checked once, at about the price of four multiplications.
 
-Ids are texts: two that Unicode holds to be the same (composed and decomposed accents) count as one.  Nothing else is
-made equal: capitals, spaces and leading zeros are the holders' affair.
+Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  Nothing
+else is made equal: capitals, spaces and leading zeros are for the holders to unify.
 
-SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that
-pins JAX; it takes two parties, opens sockets of its own beside the pinned streams, so that no transcript sees it, and
-writes ids in clear to temporary files.
+SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that pins JAX; it
+takes two parties, opens sockets of its own beside the pinned streams, which no transcript sees, and writes ids in the
+clear to temporary files.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
 """
 
@@ -54,7 +54,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     texts = _texts(roster.me, ids)
     # New in every run: with an old secret, points of two runs could be compared and ids followed from one to the next.
     secret = randomness.bytes(curve.POINT)
-    # A random order of its own for every run: where an id stands in the files is not shown.
+    # A new random order in every run: the position of an id in the files is not shown.
     order = np.argsort(randomness.uint64(len(ids)), kind="stable")
     me, names = roster.me, roster.holders
     place, count = names.index(me), len(names)
@@ -71,11 +71,11 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     finished = _in_order(points)
     for name in roster.other_holders:
         yield Send(name, "blinded-set", finished)
-    # Sets that come back sorted say nothing of anybody's order; only membership is compared.
+    # Sorted sets say nothing of anybody's order; only membership is compared.
     common = set(points)
     for name in roster.other_holders:
         theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
-        # This holder finished the set of the one after it, and so knows what that one must publish.
+        # This holder finished the next holder's set, and so knows what that one must publish.
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):
             raise PeerError("it returned another set of blinded ids than it was sent", where=name)
         common &= set(_different(theirs, name))
@@ -87,20 +87,20 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
 
 
 def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
-    """Return what is hashed of every id."""
+    """Return the bytes that are hashed for every id."""
     if not ids:
         raise DataError("has no rows", where=me)
     if len(ids) > MAX_IDS:
         raise InputError(f"{len(ids)} ids", where=me, allowed=f"at most {MAX_IDS}")
     texts = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids]
-    # An id in two rows has no one place in the common order, and others refuse a set with equal points.
+    # An id in two rows has no single place in the common order, and other holders refuse a set with equal points.
     if len(set(texts)) != len(texts):
         raise DataError("an id appears in several rows, or two ids are equal under Unicode normalization", where=me)
     return texts
 
 
 def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
-    # An honest party refuses its own set of this size, so a larger one costs this party its time on purpose.
+    # An honest party refuses its own set beyond this size: a larger one is meant to cost this party time.
     if len(points) > MAX_IDS:
         raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
     rows = b"".join(_different(points, sender))

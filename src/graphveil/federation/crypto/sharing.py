@@ -42,8 +42,8 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
         randomness: of all shares but the last.
 
     Returns:
-        int64 shares that add up to the secret modulo 2^64.  The last one is the secret less uniform words, so any
-        `parties` - 1 of them are uniform whatever the secret is.
+        int64 shares that add up to the secret modulo 2^64.  The last is the secret less uniform words, so any
+        `parties` - 1 of them are uniform for any secret.
 
     Raises:
         InputError: for a number of parties outside 2..5.
@@ -58,7 +58,7 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
     if not least <= parties <= most:
         raise InputError(f"{parties} parties", where="secret sharing", allowed=f"{least} to {most}")
     drawn = tuple(uniform(tuple(secret.shape), randomness=randomness) for _ in range(parties - 1))
-    # int64 wraps, and must: modulo 2^64 the last share is uniform too, seen without one of the others.
+    # int64 wraps, and must: modulo 2^64 the last share is uniform too, if one of the other shares is unknown.
     return (*drawn, secret - sum(drawn))
 
 
@@ -87,7 +87,7 @@ def reconstruct(shares: Sequence[Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class OwnerKeys:
-    """What the dealer gives the owner of X: U for the run, and r for each step."""
+    """The owner's keys from the dealer: of U for the run, and of r for each step."""
 
     left: MaskKey
     blind: MaskKey
@@ -95,7 +95,7 @@ class OwnerKeys:
 
 @dataclass(frozen=True)
 class DealerKeys:
-    """What the dealer keeps of one ordered pair (owner, other); the other party's is `right` alone."""
+    """The dealer's keys for one ordered pair (owner, other); the other party gets only `right`."""
 
     left: MaskKey
     blind: MaskKey

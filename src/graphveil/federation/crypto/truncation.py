@@ -1,14 +1,14 @@
-"""Truncation of shares of any number of holders, with a mask that the dealer knows and what it hides nobody.
+"""Truncation of shares of any number of holders, with a mask that the dealer knows and a masked value that it does not.
 
     dealer           r = sum_k r_k uniform,   r' = r >> s = sum_k r'_k
     holder k         c_k = x_k + r_k  -> first holder:   c = sum_k c_k = x + r mod 2^64, uniform
     first holder     b = [ -2^63 + B <= c < 2^63 - B ]  -> others, a bit an element;   B >= |x| is public
                      b ((c >> s) - r'_1) + m_1           others  -b r'_k + m_k         sum  b ((x >> s) + {0, 1})
 
-x + r can leave the ring's half only where b = 0; there the result is 0 in place of one that is off by 2^(64 - s), with
-chance B 2^-63 an element, and so no result is ever longer than x says.  c is uniform to every holder, and b follows
-from it.  The masks r and r' come from keys; the dealer sends r'_1 alone, and m_k adds up to zero (see `zero_sum`):
-without it the share of every holder but the first would be a number that the dealer drew.
+x + r can leave the ring's half only where b = 0; there the result is 0 instead of a value that is off by 2^(64 - s),
+with chance B 2^-63 an element, and so no result is ever longer than x implies.  c is uniform to every holder, and b
+follows from it.  The masks r and r' come from keys; the dealer sends only r'_1, and the m_k add up to zero (see
+`zero_sum`): without them the share of every holder but the first would be a number that the dealer drew.
 Source: Escudero, Ghosh, Keller, Rachuri, Scholl, CRYPTO 2020, section 5 (probabilistic truncation), with a dealer.
 """
 
@@ -43,7 +43,7 @@ class TruncationKeys:
 
 @dataclass(frozen=True)
 class Scale:
-    """Fixed point as two public numbers: s, the bits that are cut, and B, which no |x| reaches before it is cut."""
+    """Fixed point as two public numbers: s, the bits that are cut off, and B, above every |x| before truncation."""
 
     bits: int
     reach: int
@@ -59,8 +59,7 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
     """
     first, *other_holders = keys
     r = torch.stack([key.mask.expand(f"r {step}", shape) for key in keys.values()]).sum(dim=0)
-    # The first holder's part is what is left over, so it is sent; the others expand theirs from keys and need no
-    # message.
+    # The first holder's part is the remainder, so it is sent; the other holders expand theirs from keys.
     rest = torch.stack([keys[name].cut.expand(f"r' {step}", shape) for name in other_holders]).sum(dim=0)
     yield Send(first, "correction", (r >> bits) - rest)
 
@@ -82,7 +81,7 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
     """
     first, *other_holders = zero.roster.holders
     shape = tuple(share.shape)
-    # Its own part of r hides the share from the first holder, whatever that one knows of the others' parts.
+    # Its own part of r hides the share from the first holder, whatever that one knows of other parts.
     masked = share + keys.mask.expand(f"r {step}", shape)
     if zero.roster.me != first:
         yield Send(first, "masked-sum", masked)

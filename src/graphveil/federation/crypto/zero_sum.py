@@ -98,7 +98,7 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
 
 def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:
     """Return the key of two holders, bound to their names and public keys in the agreement's order."""
-    # Names and public keys are part of the key: who swaps a public key on the way gets two different keys.
+    # Names and public keys are part of the derivation: swapping a public key in transit gives two different keys.
     info = _PURPOSE
     for name in names:
         if name in publics:

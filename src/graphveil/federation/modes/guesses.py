@@ -1,18 +1,18 @@
 """Mode "guesses": every holder learns by itself, and publishes one randomized guess of each node's class, once.
 
-    round 1   the label holder gives the training labels (randomized where epsilon_y is finite) to the other holders;
+    round 1   the label holder sends the training labels (randomized where epsilon_y is finite) to the other holders;
               each trains a network of its own on its own columns and edges (see `local_network`); the label holder
               pools its network with the labels around each node (see `guess_pool`)
     round 2   each other holder sends the label holder its guess of every node, through randomized response;
-              the label holder trains its own network on its labels and on all guesses, and pools what it has learnt
-              with each node's own guesses (see `guess_pool`)
+              the label holder trains its own network on its labels and on all guesses, and pools the result with each
+              node's own guesses (see `guess_pool`)
 
-A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent as it is with
+A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent unchanged with
 probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.numbered_sets`).
-Nothing is shared, masked or combined elsewhere: the server sees nothing.  The label holder's own rows go nowhere.
+Nothing is shared, masked or combined elsewhere: the server sees nothing.  The label holder's own rows stay with it.
 
-With unit "person" a holder trains privately, reads of its edges noisy votes at most, and sends no guess of who trains
-(see `core.person`).
+With unit "person" a holder trains privately, reads at most noisy votes of its edges, and sends no guess of anybody who
+trains (see `core.person`).
 Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv 1610.05755, with randomized response (Kairouz et
 al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
 """
@@ -39,19 +39,19 @@ from graphveil.federation.modes.private_network import private_guesses
 from graphveil.federation.modes.private_votes import private_votes
 from graphveil.privacy import Randomness
 
-#: How much all guesses count beside all training labels; the label holder keeps the weight that validates best.
+#: Weights of all guesses beside all training labels; the label holder takes the one that validates best.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
 _LEAST = 1e-12
 _NOT_TRAINING = -1
 
 
 class GuessPublisher:
-    """A holder's guesses as they were randomized, once: the one place where they leave.
+    """A holder's randomized guesses: the one place where they leave.
 
     Attributes:
-        reports: int64 [n], drawn once and kept before it leaves, so that a round that runs again sends the same.
+        reports: int64 [n], drawn once and saved before they leave, so that a round that runs again sends the same.
         seen: one entry for each publication.
-        paid: whether a person's epsilon was charged, which private training asks for.
+        paid: whether a person's epsilon was charged, which private training requires.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -61,11 +61,11 @@ class GuessPublisher:
         self.paid = False
 
     def pay(self) -> None:
-        """Charge one person's whole epsilon: to be kept on disk before anybody's features are trained on."""
+        """Charge one person's whole epsilon; on disk before training reads anybody's features."""
         self.paid = True
 
     def require_paid(self) -> None:
-        """Refuse to train before it was paid for.
+        """Refuse to train before it is paid for.
 
         Raises:
             BudgetError: nothing was charged.
@@ -107,7 +107,7 @@ class GuessPublisher:
 
 @dataclass(frozen=True)
 class GuessingHolder:
-    """One holder's part of a run, which its program returns at its end."""
+    """One holder's part of a run, as its program returns it."""
 
     run: RunContext
     holding: Holding
@@ -120,7 +120,7 @@ class GuessingHolder:
         return self.holding.head
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint keeps."""
+        """Return the state for a checkpoint."""
         state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
         if self.run.setting.person:
             state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
@@ -130,9 +130,9 @@ class GuessingHolder:
 
     def load(self, state: State) -> None:
         """Set all of it from a checkpoint."""
-        # The report itself is kept and not the guess: training again on other hardware could guess differently.
+        # The report itself is saved and not the guess: training again on other hardware could guess differently.
         self.publisher.reports = state.get("guesses/sent")
-        # What was sent before counts still: a restart is no second budget.
+        # Earlier publications still count: a restart is no second budget.
         self.publisher.seen = ("guesses",) * int(state["guesses/count"])
         self.publisher.paid = bool(state.get("guesses/paid", torch.zeros(1)).any())
         if self.head is not None:
@@ -164,10 +164,10 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
     party = GuessingHolder(run, holding, network, GuessPublisher(setting))
     if run.state is not None:
         party.load(run.state)
-    else:  # so that labels that are given again are those that were randomized before
+    else:  # so that labels that are sent again are those that were randomized before
         if setting.person and holding.head is None:
-            # Charged here, where it reaches the disk before anything of a person is trained on; training again after
-            # an interruption costs nothing more, since nothing of the first attempt has left.
+            # Charged here, on disk before training reads any person's data; training again after an interruption
+            # costs nothing more, since nothing of the first attempt has left.
             party.publisher.pay()
         yield Checkpoint(0, party.state, party.publisher.spent)
     if holding.head is not None:
@@ -178,7 +178,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
 
 
 def guessing_server(run: RunContext) -> Program[None]:
-    """The server's program: it sees nothing, and keeps the rounds in which others go on."""
+    """The server's program: it sees nothing, and keeps the count of rounds for the other parties."""
     for round in range(0 if run.state is None else run.done + 1, run.setting.rounds + 1):
         yield Checkpoint(round, dict)
 
@@ -187,14 +187,14 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
     run, setting, label_holder = party.run, party.run.setting, party.run.setting.label_holder
     if run.done < 1:
         labels = yield Receive(label_holder, "training-labels", (party.holding.nodes,))
-        # Before it indexes the channel: there the error would not say who sent it.
+        # Checked before they index the channel, where an error would not name the sender.
         _require_classes(labels, _NOT_TRAINING, setting.classes, label_holder)
         rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
             raise InputError("no node trains", where=label_holder)
-        # The one place where something of this holder's data becomes something that leaves.
+        # The one place where this holder's data becomes something that leaves.
         party.publisher.randomize(_guesses(party, rows, labels[rows]), randomness=run.randomness)
-        yield Checkpoint(1, party.state, party.publisher.spent)  # what is drawn is kept before it leaves
+        yield Checkpoint(1, party.state, party.publisher.spent)  # reports are saved before they leave
     if run.done < setting.rounds:
         sent = party.publisher.publish()
         yield Send(label_holder, "guesses", sent, name_of(sent))
@@ -235,11 +235,11 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
     if run.done < 1:
         labels = head.training_labels(_NOT_TRAINING)
         for name in run.other_holders:
-            # All holders get one and the same report of a label: one report each would let them average the noise out.
+            # All holders get the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", labels, name_of(labels))
         logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
         head.look(pooled_alone(logits, labels, party.network.transition, head.val, head.val_log_likelihood()), 1)
-        # Kept for comparison: it shows, without a further query, what the others' guesses were worth.
+        # For comparison: it shows, without a further query, what the other holders' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
@@ -259,10 +259,10 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     Args:
         rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].
     """
-    # Places of those who train hold 0 and are never read: nobody trains and validates.
+    # Nodes that train hold 0, which is never read: no node trains and validates.
     of_all = torch.zeros(len(guesses), party.holding.nodes, dtype=torch.int64)
     of_all[:, rows] = torch.stack(list(guesses))
-    # On validation nodes alone, all of which are guessed about.
+    # On validation nodes only, all of which have guesses.
     chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in of_all]
 
     def with_weight(weight: float) -> Tensor:

@@ -7,8 +7,8 @@
     dW = P^T dz         on shares, truncated by all together
 
 Nothing is opened between holders.  The server deals the masks of what holders exchange; what it receives is masked by
-keys that it never sees, so it reads the sum alone.  Each holder adds all the noise that its own guarantee needs, down
-to the lowest bit (`dither`), and rows of P and W stay within public bounds whatever the data (`bounds`).
+keys that it never sees, so it reads only the sum.  Each holder adds all the noise that its own guarantee needs, down
+to the lowest bit (`dither`), and rows of P and W stay within public bounds for any data (`bounds`).
 Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.
 Shapes: P [n, d], W [d, h], z [n, h].
 """
@@ -43,7 +43,7 @@ from graphveil.federation.modes.propagation import (
     transition_matrix,
 )
 
-#: What products stay below before they are truncated, where no bound of theirs is larger.
+#: The least bound of products before truncation.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
 _REACH = 4.0
 
@@ -73,13 +73,13 @@ def start_scale(setting: Setting) -> float:
 
 
 def scale_of(setting: Setting) -> Scale:
-    """Return how many bits are cut off products, and what they stay below: a row of P has length 1, a row of z C."""
+    """Return the bits to cut off products, and the products' bound: a row of P has length 1, a row of z C."""
     return Scale(setting.protocol.bits, math.ceil(max(_REACH, setting.privacy.clip)) << (2 * setting.protocol.bits))
 
 
 @dataclass(frozen=True)
 class LinearHolder:
-    """What a holder has in a run; its program returns it at the end.
+    """A holder's state in a run, which its program returns.
 
     Attributes:
         p: its share of P = S^K X, int64 [n, d]; never changes. w: its share of W, int64 [d, h].
@@ -94,7 +94,7 @@ class LinearHolder:
     head: LabelHead | None
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint keeps."""
+        """Return the state for a checkpoint."""
         head_state = self.head.state() if self.head is not None else {}
         return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **head_state}
 
@@ -111,14 +111,14 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
     """
     setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
     keys = yield from receive_keys(roster)
-    # In every session, also one that goes on: masks of an earlier one may have been used for a round that runs again.
+    # In every session, also a resumed one: a round that runs again may have used the masks of an earlier session.
     zero = yield from agree_on_masks(roster, randomness=run.randomness)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
     if run.state is None:
         party = yield from _initial(run, holding, zero, keys, publisher)
     else:
         party = _restored(publisher, head, run.state)
-    # P never changes, so it is masked and sent once a session, however many rounds follow.
+    # P never changes, so it is masked and sent once a session.
     masked = yield from set_up(roster, linear_lefts(setting, nodes), {run.me: party.p}, transposes=True)
     if head is not None:
         yield from head.announce(setting)
@@ -137,7 +137,7 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
 
 @dataclass(frozen=True)
 class _Exchange:
-    """What all rounds of a holder have in common: masks of the products, masks that add up to zero, and P^T."""
+    """What all rounds of a holder share: masks of products, masks that add up to zero, and P^T."""
 
     run: RunContext
     nodes: int
@@ -153,12 +153,12 @@ class _Exchange:
 
 
 def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[None]:
-    """Send the server this holder's share of z = P W with its noise, masked so that only the sum tells anything."""
+    """Send the server this holder's noisy share of z = P W, masked so that only the sum of all shares is readable."""
     run, setting, publisher = exchange.run, exchange.run.setting, party.publisher
     # The name comes first: noise, count and note on disk all follow from it.
     name = yield from name_publication(run.roster, round, party.commitment.to(party.w))
     crossed = yield from exchange.multiplied(party.w, f"forward {round}", transposed=False)
-    # Counted before anything leaves: a budget that is spent refuses here.
+    # Counted before anything leaves: a spent budget refuses here.
     publisher.count(name)
     shape = (exchange.nodes, setting.model.width)
     parts = [ring.matmul(party.p, party.w), *crossed, exchange.zero.mask(f"open {round}", shape)]
@@ -182,7 +182,7 @@ def _initial(
     """Draw a share of W, and propagate the features together with all other holders."""
     setting = run.setting
     drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
-    # Drawn from the secret source and not the seeded one: who knew W would solve z = P W for the features.
+    # Drawn from the secret source and not the seeded one: knowing W one could solve z = P W for the features.
     w = ring.encode(drawn * start_scale(setting), setting.protocol.bits)
     # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
     blocks = [

@@ -2,7 +2,7 @@
 
 The server never sends a gradient row in the clear: equal labels make rows that cluster.  Where embeddings are noisy it
 keeps W inside its bound C', step by step:  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1 (see `bounds`).
-What it is sent are shares under masks of keys that it never sees: it knows nothing of z but the noisy sum.
+It receives shares under masks of keys that it never sees, and so learns nothing of z but the noisy sum.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     optimiser = setting.training.optimiser(network.parameters())
     keys = yield from deal_keys(setting.names, randomness=run.randomness)
     truncation = {name: key.truncation for name, key in keys.items()}
-    # Momentum is kept here, where z's gradient is known in the clear: on shares it would need a truncation more a
-    # round.
+    # Momentum is kept here, where z's gradient is in the clear: on shares it would need another truncation each round.
     velocity = torch.zeros(nodes, setting.model.width)
     if run.state is not None:
         load_network(network, optimiser, run.state)
@@ -81,7 +80,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
         yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
         z = yield from _open(setting, nodes)
         yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
-        # Computed from what was opened with its noise and from labels as reported: nothing is paid for again.
+        # Computed from the noisy opening and from labels as reported, so it costs nothing more.
         velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
         step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
         # Rows of equal labels are alike: each holder gets a share, which is uniform.

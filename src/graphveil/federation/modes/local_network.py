@@ -1,4 +1,4 @@
-"""A holder's network of its own: classes from its own columns over its own edges, and how one learns from guesses.
+"""A holder's own network: classes from its own columns over its own edges, and its losses on labels and guesses.
 
     logits = C S^K X W / s + b    S = D^-1 (A + I) of the holder's edges, rows of X scaled to length 1, W from zero
                                   C takes off each column's mean over who trains, s is the root-mean-square length of
@@ -11,8 +11,8 @@ L_j[c, r] is the chance that holder j reports r for a node of class c: how often
 nodes, through the known channel of its randomized response.  The second loss is their exact likelihood if holders err
 independently given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
 correction of Patrini et al., CVPR 2017, arXiv 1609.03944, with the confusion matrices of Dawid, Skene, 1979.
-Whoever trains moves W, and with it everybody's guess.  Mean and length are theirs alone, so that the row of a person
-who does not train, and has no connections, moves that person's guess and no other: the unit that it is priced for.
+Nodes that train move W, and with it every guess.  Mean and length are over them only, so the row of a person who does
+not train, and has no connections, moves that person's guess and no other: the unit that is priced.
 Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 """
 
@@ -30,7 +30,7 @@ from graphveil.federation.modes.propagation import Features, transition_matrix
 
 #: The smallest chance in a logarithm; the share of entries above which a product is quicker dense.
 _MIN_CHANCE, _DENSE = 1e-12, 0.25
-#: The confusion matrix before any validation node is counted: a guess is right so often, at this weight in nodes.
+#: The prior of the confusion matrix: how often a guess is right, at a weight in nodes; steps of the fit.
 _RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
 _PROBES = 32
 
@@ -44,7 +44,7 @@ class LocalNetwork(nn.Module):
         self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
         self._rows, self._scale = torch.empty(0, dtype=torch.int64), 1.0
-        # From zero there is nothing to draw: a holder that trains again gets the same network.
+        # From zero, nothing is drawn: a holder that trains again gets the same network.
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
         self.bias = nn.Parameter(torch.zeros(classes))
 
@@ -58,7 +58,7 @@ class LocalNetwork(nn.Module):
         return self._scale * self._centred(self.weight) + self.bias
 
     def _centred(self, weight: Tensor) -> Tensor:
-        """Return C S^K X W [n, c]: a dense graph makes all rows alike, and what they share says nothing of a class."""
+        """Return C S^K X W [n, c]: a dense graph makes rows alike, and their common part says nothing of a class."""
         # From the right: n x c numbers are propagated in place of n x d, with the same result.
         z = (self._x @ weight) / self._lengths
         for _ in range(self._hops):
@@ -66,13 +66,13 @@ class LocalNetwork(nn.Module):
         return z - z[self._rows].mean(dim=0)
 
     def _length(self, columns: int) -> float:
-        """Return s, estimated by a few random projections, always the same ones."""
+        """Return s, estimated by a few fixed random projections."""
         signs = torch.randint(0, 2, (columns, _PROBES), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
         return float(self._centred(signs)[self._rows].square().mean().sqrt())
 
 
 def _thin(features: Features) -> Features:
-    """Return features as scipy CSR where most are 0: a product with few columns is quicker then."""
+    """Return features as scipy CSR where most are 0, which makes products with few columns quicker."""
     if scipy.sparse.issparse(features):
         return features
     rows = torch.as_tensor(features)
@@ -81,7 +81,7 @@ def _thin(features: Features) -> Features:
 
 
 def operator_of(features: Features) -> SparseMatrix | Tensor:
-    """Return something with `@` that is differentiable in its right side."""
+    """Return features as an operand of `@` that is differentiable in its right side."""
     return from_scipy(features) if scipy.sparse.issparse(features) else torch.as_tensor(features).float()
 
 
@@ -154,7 +154,7 @@ def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tens
 def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Tensor) -> Tensor:
     """Fit the chance of each report given the true class, by expectation and maximisation.
 
-    What is unknown is the true class and the unrandomized guess.
+    The true class and the unrandomized guess are latent.
 
     Args:
         guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].

@@ -3,7 +3,7 @@
     logits = [ x | z ] W + b     x of length 1, z the votes of `private_votes`; W by `training.dp_sgd`
                                  from 0 for features and from TRUST I for votes, noise of `core.person`
 
-A person's features decide their own guess, and W where they train; nothing else (the proof is in `core.person`).
+A person's features determine their own guess and, where they train, W; nothing else (the proof is in `core.person`).
 Shapes: X [n, d], z [n, c] or [n, 0], W [d + c, c], guesses [n].
 """
 
@@ -22,7 +22,7 @@ from graphveil.privacy import Randomness
 from graphveil.training.dp_sgd import train_privately
 from graphveil.training.streamed import Streamed
 
-#: What a vote weighs before anything is learnt.
+#: The initial weight of a vote.
 TRUST = 5.0
 
 
@@ -46,7 +46,7 @@ def private_guesses(
     nn.init.zeros_(network.bias)
     with torch.no_grad():
         network.weight[:, columns:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
-    # Through the channel, or a label that was randomized would be learnt as if it were true.
+    # Through the channel: otherwise randomized labels would be learnt as true ones.
     channel = setting.label_channel
     train_privately(
         network,
@@ -56,7 +56,7 @@ def private_guesses(
         randomness=randomness,
         loss=lambda logits, reported: label_losses(logits, reported, channel),
     )
-    # Every row alone: what is computed of one person's row reads no other row, and no connection but through votes.
+    # Row by row: a person's guess reads no other row, and connections only through votes.
     with torch.no_grad():
         of_features, of_votes = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
         logits: Tensor = (operator_of(features) @ of_features) / row_lengths(features) + network.bias + votes @ of_votes
@@ -64,7 +64,7 @@ def private_guesses(
 
 
 def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
-    """Return features of length 1 beside votes, float32 [m, d + c], made dense for a batch; each depends on itself."""
+    """Return features of length 1 beside votes, float32 [m, d + c], made dense by batch; rows are independent."""
     dense = isinstance(features, Tensor | np.ndarray)
     own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
     lengths, own_votes = row_lengths(own), votes[rows]

@@ -1,10 +1,10 @@
-"""A holder's edges where the unit is a person: noisy votes of those who train, the one place that reads connections.
+"""Noisy votes of those who train, where the unit is a person: the one place that reads a holder's connections.
 
     H_v = sum over u who train and name v of row(label of u) + N(0, sigma^2)     each list cut to its first D names
     z_v = SCALE asinh( (H_v - mean of H_v) / max(sigma, 1) )
 
-A person's label and list decide at most D rows of H, a label's row having length 1; price and noise of `core.person`.
-Votes are released, in effect: everything after them is post-processing, so they may be read about anybody.
+A person's label and list change at most D rows of H, by a row of length 1 each; price and noise are in `core.person`.
+Votes count as released: everything after them is post-processing, so they may be read for anybody.
 Source: ours, after `methods.curator.node_sums`; lists as in `graphs.degree_bound`.  Shapes: H, z [n, c].
 """
 
@@ -25,7 +25,7 @@ SCALE = 0.1
 def private_votes(
     edge_index: Tensor, nodes: int, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
 ) -> Tensor:
-    """Return what each node's neighbours who train are, float32 [n, c]; [n, 0] where connections are not read.
+    """Return the votes of each node's neighbours who train, float32 [n, c]; [n, 0] where connections are not read.
 
     Args:
         edge_index: of this holder, int64 [2, E]; row 0 owns the edge. nodes: n.
@@ -39,5 +39,5 @@ def private_votes(
     label_rows = torch.zeros(nodes, setting.classes)
     label_rows[rows, labels] = 1.0
     noisy = sums.perturb(ReceiverRows.of(lists, nodes), label_rows, 1, randomness)
-    # On a scale that the noise sets, not the data: standardising would be a statistic of private rows.
+    # Scaled by the noise and not by the data: standardising would use a statistic of private rows.
     return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))

@@ -66,7 +66,7 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
 
 
 def _as_combined(published: Tensor, setting: Setting) -> Tensor:
-    """Return a holder's published rows [n, h] as the server combines them: a function of them alone, and so free."""
+    """Return a holder's published rows [n, h] as the server combines them: post-processing, and so free."""
     if setting.privacy.shrink:
         return apart(james_stein(published, setting.publication), LENGTH)
     return apart(published, LENGTH, setting.publication.noise)
@@ -80,7 +80,7 @@ def take_steps(
     train: Tensor,
     steps: int,
 ) -> Program[None]:
-    """Take the steps of one publication with the label holder, then show it all nodes.
+    """Take the steps of one publication with the label holder, then send it the last hidden layer of all nodes.
 
     Args:
         network: from `leaves` to the last hidden layer [n, h]. optimiser: of the network.
@@ -97,7 +97,7 @@ def take_steps(
         optimiser.zero_grad()
         hidden.backward(gradient)
         optimiser.step()
-    # Without dropout: one look at all nodes should not depend on which units happened to be dropped.
+    # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()
     with torch.no_grad():
         yield Send(setting.label_holder, "hidden", network(leaves))
