@@ -33,6 +33,10 @@ _NEITHER: Final = -1
 def read_truth(table: Table, column: str) -> np.ndarray:
     """A column of true or false (also 1, 0, yes, no) as bool.
 
+    Args:
+        table: which messages name.
+        column: its name.
+
     Raises:
         DataError: there is no such column, or a row says neither; names file and line.
     """

@@ -146,6 +146,10 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     noise     whole steps, nothing below a step
 
     P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
+
+    Args:
+        recorded: of mode "shared-linear".
+        randomness: of the noise.
     """
     dealt = recorded.view(recorded.setting.server).dealt()
     shares = _dealt_shares(dealt, recorded.secrets()[0])

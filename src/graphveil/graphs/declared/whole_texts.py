@@ -29,7 +29,12 @@ def without_point(texts: polars.Series) -> polars.Series:
 
 
 def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """Return how to correct a value that is not written as any declared name; None where no name is near."""
+    """Return how to correct a value that is not written as any declared name; None where no name is near.
+
+    Args:
+        value: the text of a cell.
+        declared: the names that it could stand for.
+    """
     if value.strip() in declared:
         return "remove the spaces around it"
     if (whole := re.sub(_POINT, r"\1", value)) == value:

@@ -71,6 +71,10 @@ class LongCsv:
     def column(self, name: str, block: Block) -> polars.Series:
         """Return a block of rows of a column; fewer where the file has become shorter.
 
+        Args:
+            name: one of `names`.
+            block: which rows.
+
         Raises:
             polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.
         """

@@ -63,6 +63,11 @@ def columns(page: Sheet, group: Group) -> list[str]:
 def cells(page: Sheet, group: Group, row: Row) -> list[str]:
     """One line of a group's table, as texts.
 
+    Args:
+        page: decides which columns there are.
+        group: the group of the row.
+        row: one of that group.
+
     Returns:
         As many texts as `columns` has headings.
     """

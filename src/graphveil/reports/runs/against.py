@@ -25,6 +25,10 @@ _Side = tuple[str, RunRecord, AttackResults]
 def write_against(run: Path, other: Path) -> Path:
     """Write the page that shows two runs beside each other into the first; it is for their maker alone.
 
+    Args:
+        run: the folder that the page is written into.
+        other: the folder of the run beside it.
+
     Returns:
         The page.
 
