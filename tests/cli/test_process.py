@@ -184,7 +184,7 @@ def test_advice_and_plans_of_private_training_load_the_accountant_alone(tmp_path
 def test_an_export_is_read_without_a_database() -> None:
     """A folder is all there is; devices and collectors elsewhere have the rest."""
     script = (
-        "import sys; from graphveil.collection import learning, moved, reports, suspects; "
+        "import sys; from graphveil.collection.export import learning, moved, reports, suspects; "
         "from graphveil.collection.export.export import read_export; print('sqlalchemy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
