@@ -146,7 +146,12 @@ class Rows:
         return out
 
     def into(self, x: Shared, out: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Write the product with a dense `x` [columns, c] into `out` [rows, c], block by block; both may be on disk."""
+        """Write the product with a dense matrix block by block, and return it.
+
+        Args:
+            x: [columns, c]; may be on disk.
+            out: [rows, c], set; may be on disk.
+        """
         blocks = Blocks.of(*out.shape)
         shared = (*self._arrays, *self.engine.put(x))
         return self.engine.gather(self.engine.map_blocks(_product, blocks, shared), blocks, out)

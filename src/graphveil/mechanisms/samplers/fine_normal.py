@@ -85,5 +85,11 @@ class FineNormal:
         totals[:] = totals.astype(np.float64) + self.draw(totals.size, randomness)
 
     def price(self, epsilon: float, delta: float, coordinates: int, *, shift: float = math.inf) -> tuple[float, float]:
-        """What vectors of such noise cost where vectors of normal noise cost (epsilon, delta): as the table's."""
+        """What vectors of such noise cost: as `RoundedNormal.price` of the table.
+
+        Args:
+            epsilon, delta: what they cost with normal noise.
+            coordinates: how many one unit can change, all releases together.
+            shift: as there.
+        """
         return self.table.price(epsilon, delta, coordinates, shift=shift)

@@ -101,7 +101,13 @@ def channel(classes: int, keep: float, flip: float) -> Tensor:
 
 
 def log_channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return log T [c, c]; a public label is kept with probability `MOST_KEPT`."""
+    """Return log T [c, c].
+
+    Args:
+        classes: c.
+        keep: the probability that a label is reported as it is; `MOST_KEPT` at most, also where labels are public.
+        flip: the probability of each other one.
+    """
     # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
     keep = min(keep, MOST_KEPT)
     return channel(classes, keep, max(flip, (1 - keep) / (classes - 1))).log()

@@ -91,10 +91,20 @@ def surely_better(candidate: Tensor, rival: Tensor) -> bool:
 
 
 def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
-    """Return log-probabilities [m, c] of the pool of opinions [k, m, c] under weights [k]."""
+    """Return the pool's log-probabilities [m, c].
+
+    Args:
+        opinions: [k, m, c].
+        weights: w [k].
+    """
     return log_shares_of(torch.tensordot(weights, opinions, dims=1))
 
 
 def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
-    """Return the log-likelihood [m] of each label, from log-probabilities [m, c] of its node's classes."""
+    """Return the log-likelihood [m] of each label.
+
+    Args:
+        scores: log-probabilities of the node's classes [m, c].
+        likelihood: log Pr[y' | class] [m, c].
+    """
     return torch.logsumexp(scores + likelihood, dim=1)
