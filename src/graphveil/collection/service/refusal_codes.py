@@ -87,7 +87,7 @@ _OWN: Final[Mapping[str, str]] = {
     "collector": f"{_COMMANDS}::test_a_report_that_was_not_taken_is_sent_again",
 }
 #: Of no refusal, of an organiser's request alone, or of the program that speaks in lines.
-_OTHERS: Final = (
+_OTHER_CODES: Final = (
     _entry(
         "accepted", "the report is kept", "It is stored on disk and counts once.", "Nothing.",
         f"{_INTAKE}::test_a_report_is_stored_once",
@@ -175,4 +175,4 @@ _PAGE: Final = (
     ),
 )  # fmt: skip
 #: code -> what it says.
-REFUSAL_CODES: Final = table_of((*_entries(_REPORT), *_entries(_OWN), *_OTHERS, *_PAGE))
+REFUSAL_CODES: Final = table_of((*_entries(_REPORT), *_entries(_OWN), *_OTHER_CODES, *_PAGE))
