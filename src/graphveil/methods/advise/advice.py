@@ -98,17 +98,17 @@ class Advice:
             "page": None if rule is None else rule.page,
             "facts": self.facts.to_dict(),
             "adversary": self.adversary,
-            "alike": [{"graph": one.graph, "epsilon": one.epsilon, "lift": one.lift / 100} for one in self.alike],
+            "alike": [{"graph": cell.graph, "epsilon": cell.epsilon, "lift": cell.lift / 100} for cell in self.alike],
             "expected": None if band is None else band.to_dict(),
             "rehearsed_on": self.on,
             "rehearsal": [
                 {
-                    "world": one.world,
-                    "accuracy": one.accuracy.to_dict(),
-                    "lift": one.lift.to_dict(),
-                    "control": one.control,
+                    "world": trial.world,
+                    "accuracy": trial.accuracy.to_dict(),
+                    "lift": trial.lift.to_dict(),
+                    "control": trial.control,
                 }
-                for one in trials
+                for trial in trials
             ],
             "reached": None if self.reached is None else self.reached.to_dict(),
             "seconds": self.seconds,

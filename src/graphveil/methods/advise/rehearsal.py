@@ -54,8 +54,8 @@ class Rehearsal:
 
     def band(self, what: str) -> Band:
         """Return the band of "lift" or "accuracy"."""
-        found = [getattr(trial, what) for trial in self.trials]
-        return Band(min(one.low for one in found), max(one.high for one in found))
+        bands = [getattr(trial, what) for trial in self.trials]
+        return Band(min(band.low for band in bands), max(band.high for band in bands))
 
 
 def rehearse(

@@ -63,13 +63,13 @@ class Rule:
 
 def _read() -> tuple[dict[str, str], tuple[Rule, ...]]:
     told = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
-    return told["trusts"], tuple(Rule(**{key: _value(one) for key, one in rule.items()}) for rule in told["rules"])
+    return told["trusts"], tuple(Rule(**{key: _value(value) for key, value in rule.items()}) for rule in told["rules"])
 
 
 def _value(told: Any) -> Any:
     """A value of the table as a rule keeps it; TOML has neither tuples nor None."""
     if isinstance(told, dict):
-        return {key: None if one == "none" else one for key, one in told.items()}
+        return {key: None if value == "none" else value for key, value in told.items()}
     return tuple(told) if isinstance(told, list) else told
 
 

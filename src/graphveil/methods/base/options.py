@@ -58,9 +58,9 @@ def field_options(
         help: field -> one line.
         types: of fields whose default, None, does not say it.
     """
-    chosen = [one for one in fields(settings) if one.name in help]
-    typed = {one.name: (types or {}).get(one.name, type(one.default)) for one in chosen}
-    return {one.name: Option(one.default, typed[one.name], help[one.name]) for one in chosen}
+    offered = [field for field in fields(settings) if field.name in help]
+    typed = {field.name: (types or {}).get(field.name, type(field.default)) for field in offered}
+    return {field.name: Option(field.default, typed[field.name], help[field.name]) for field in offered}
 
 
 def network_options(without: Iterable[str] = ()) -> dict[str, Option]:

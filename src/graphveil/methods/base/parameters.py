@@ -51,7 +51,7 @@ def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
             ]
         else:
             listed.append(parameter.replace(annotation=_type(parameter.annotation, spaces)))
-    return plain.replace(parameters=listed)
+    return plain.replace(parameters=listed, return_annotation=inspect.Signature.empty)
 
 
 def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:

@@ -92,11 +92,13 @@ def curator_rivals_of(
         rival = entry.load_class()(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
-    shown = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]
+    candidates = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]
     # Who hides nodes alone cannot be asked to hide an edge.
-    others = [entry for entry in shown if entry.name != method.kind and entry.options["unit"].default != "node"]
+    rivals = [entry for entry in candidates if entry.name != method.kind and entry.options["unit"].default != "node"]
     # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
-    return {entry.name: partial(run, entry) for entry in sorted(others, key=lambda one: PAID_TUNING not in one.tags)}
+    return {
+        entry.name: partial(run, entry) for entry in sorted(rivals, key=lambda entry: PAID_TUNING not in entry.tags)
+    }
 
 
 def _features_alone(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:

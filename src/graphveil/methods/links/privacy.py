@@ -147,11 +147,11 @@ class LinkPrivacy:
         people = replace(people, assumes=kept)
         if not links:
             return replace(people, assumes=(*people.assumes, assume("links-sent-open")))
-        one = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
-        noted = (*counted(one.assumes, {"its neighbour list": many}), *told_again(ledger))
-        one = replace(one, assumes=tuple(dict.fromkeys(noted)))
+        of_links = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
+        noted = (*counted(of_links.assumes, {"its neighbour list": many}), *told_again(ledger))
+        of_links = replace(of_links, assumes=tuple(dict.fromkeys(noted)))
         if math.isinf(people.epsilon):
-            return replace(one, assumes=one.assumes + people.assumes)
+            return replace(of_links, assumes=of_links.assumes + people.assumes)
         # To replace a relationship by another would change two bits: what is replaced is whether one exists.
-        one = replace(one, unit=one.unit.existence(), relation="replace")
-        return compose([people, one], unit=together([people.unit, one.unit]))
+        of_links = replace(of_links, unit=of_links.unit.existence(), relation="replace")
+        return compose([people, of_links], unit=together([people.unit, of_links.unit]))

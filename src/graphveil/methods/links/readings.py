@@ -185,7 +185,7 @@ def _pooled(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
         return opinions[0].final
     judged, first = _stacked(opinions, labels)
     pooled: Tensor = torch.tensordot(
-        pool_weights(judged, said, first), torch.stack([one.final for one in opinions]), dims=1
+        pool_weights(judged, said, first), torch.stack([opinion.final for opinion in opinions]), dims=1
     )
     return pooled
 

@@ -112,8 +112,8 @@ def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomnes
         return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
     too_large = release_rivals_left_out(method, graph)
-    others = [edges for edges in RIVAL_EDGES if edges != privacy.edges and rival_name(edges) not in too_large]
-    return {rival_name(edges): partial(run, edges) for edges in others}
+    rival_edges = [edges for edges in RIVAL_EDGES if edges != privacy.edges and rival_name(edges) not in too_large]
+    return {rival_name(edges): partial(run, edges) for edges in rival_edges}
 
 
 def rival_name(edges: str) -> str:

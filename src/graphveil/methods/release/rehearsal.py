@@ -76,9 +76,9 @@ def rehearsable(privacy: ReleasePrivacy, graph: Graph) -> bool:
 def alternatives(privacy: ReleasePrivacy, graph: Graph) -> tuple[str, ...]:
     """Return other ways to publish the same edges that the rule of `outlook` expects something of."""
     domain, classes = domain_of(graph), len(graph.schema.classes)
-    others = [replace(privacy, edges=edges) for edges in (CLASS_COUNTS, *PAIRS) if edges != privacy.edges]
-    hopeful = [one for one in others if outlook_of(one, domain, classes).lift and _is_of_edges(one, graph)]
-    return tuple(one.edges for one in hopeful if _is_no_great_work(one, graph, domain))
+    choices = [replace(privacy, edges=edges) for edges in (CLASS_COUNTS, *PAIRS) if edges != privacy.edges]
+    hopeful = [choice for choice in choices if outlook_of(choice, domain, classes).lift and _is_of_edges(choice, graph)]
+    return tuple(choice.edges for choice in hopeful if _is_no_great_work(choice, graph, domain))
 
 
 def rehearse(

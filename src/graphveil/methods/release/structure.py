@@ -109,14 +109,17 @@ def degree_distance(first: Structure, second: Structure) -> float:
     """Return the largest gap between two graphs' cumulative degree distributions, in [0, 1] (Kolmogorov-Smirnov)."""
     # Both are step functions: their largest gap is at one of the steps.
     values = np.union1d(first.degrees, second.degrees)
-    below = [np.searchsorted(one.degrees, values, side="right") / max(one.nodes, 1) for one in (first, second)]
+    below = [
+        np.searchsorted(structure.degrees, values, side="right") / max(structure.nodes, 1)
+        for structure in (first, second)
+    ]
     return float(np.abs(below[0] - below[1]).max(initial=0.0))
 
 
 def block_distance(first: Structure, second: Structure, grouping: str) -> float:
     """Return the Bray-Curtis distance of two tables of edge counts, in [0, 1]: 0 the same, 1 no block in common."""
     # The upper half: the table is symmetric, and a block would count twice.
-    ours, theirs = (np.triu(one.blocks[grouping]) for one in (first, second))
+    ours, theirs = (np.triu(graph.blocks[grouping]) for graph in (first, second))
     total = float((ours + theirs).sum())
     return float(np.abs(ours - theirs).sum()) / total if total else 0.0
 

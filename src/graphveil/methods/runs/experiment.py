@@ -131,7 +131,7 @@ def run(
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
-    memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), None)
+    memory = next((repeat.peak_memory_mb for repeat in tuned if repeat.peak_memory_mb is not None), None)
     cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
     result = _result(choice, name, graph, settled, _scores(name, rows, beside), methods, cost)
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
@@ -152,9 +152,9 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
     if not tuned:
         return ()
     notes = [tuned[0].how]
-    for number, one in enumerate(tuned, start=1):
-        chosen = ", ".join(f"{key}={value}" for key, value in one.settings.items())
-        notes.append(f"run {number} chose {chosen} ({one.met})")
+    for number, repeat in enumerate(tuned, start=1):
+        chosen = ", ".join(f"{key}={value}" for key, value in repeat.settings.items())
+        notes.append(f"run {number} chose {chosen} ({repeat.met})")
     return tuple(notes)
 
 

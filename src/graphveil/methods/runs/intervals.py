@@ -37,8 +37,8 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types."""
-        found = {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
-        return found | ({"kind": self.kind} if self.kind else {})
+        facts = {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
+        return facts | ({"kind": self.kind} if self.kind else {})
 
 
 def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Interval:
@@ -57,27 +57,28 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
     return over_runs([_over_nodes(values, difference=difference) for values in per_run], difference=difference)
 
 
-def over_runs(found: Sequence[Interval], *, difference: bool = False) -> Interval:
+def over_runs(intervals: Sequence[Interval], *, difference: bool = False) -> Interval:
     """Return the interval of the mean of several runs: Student's t over them, or that of a run, whichever is wider.
 
     Test nodes of several splits of one graph overlap, so more runs do not make the interval of a run any narrower.
 
     Args:
-        found: a mean for each run, with its interval over the nodes where that is known.
+        intervals: a mean for each run, with its interval over the nodes where that is known.
         difference: whether they are differences, in [-1, 1].
     """
-    if len(found) == 1:
-        return found[0]
-    runs = tuple(one.mean for one in found)
+    if len(intervals) == 1:
+        return intervals[0]
+    runs = tuple(estimate.mean for estimate in intervals)
     mean = float(np.mean(runs))
     # A run of which only the mean is known neither narrows nor widens what the others say of their nodes.
-    known = [one for one in found if one.low < one.high or one.kind == "exact"] or [found[0]]
-    low = mean - float(np.mean([one.mean - one.low for one in known]))
-    high = mean + float(np.mean([one.high - one.mean for one in known]))
+    spread = [estimate for estimate in intervals if estimate.low < estimate.high or estimate.kind == "exact"]
+    certain = spread or intervals[:1]
+    low = mean - float(np.mean([estimate.mean - estimate.low for estimate in certain]))
+    high = mean + float(np.mean([estimate.high - estimate.mean for estimate in certain]))
     across = _over_means(runs, difference=difference)
     if across[1] - across[0] > high - low:
         return Interval(mean, *across, runs, "t")
-    return Interval(mean, low, high, runs, known[0].kind)
+    return Interval(mean, low, high, runs, certain[0].kind)
 
 
 def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:

@@ -95,11 +95,11 @@ def tune_by_proxy(
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
     searched = f"{name} {proxy.schema.name} {fingerprint(proxy, _KEY)} {sorted(settings.items())}"
     proposed = proposals(over, trials, sampler, seed, journal, searched)
-    judged = [Trial(one, score) for one, score in proposed.known]
-    for one in proposed:
-        method = build_method(name, {**settings, **one}, len(proxy.schema.classes), seed=seed, device=device)
+    judged = [Trial(proposal, score) for proposal, score in proposed.known]
+    for proposal in proposed:
+        method = build_method(name, {**settings, **proposal}, len(proxy.schema.classes), seed=seed, device=device)
         method.fit(proxy, split=apart, randomness=randomness)
-        judged.append(Trial(one, method.score(proxy, apart.val)))
+        judged.append(Trial(proposal, method.score(proxy, apart.val)))
         proposed.tell(judged[-1].score)
         if progress is not None:
             progress(Progress(len(judged), proposed.total + 1))

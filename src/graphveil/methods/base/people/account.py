@@ -128,7 +128,7 @@ class Account:
             return
         further = bool(self.ledger.spends)
         # The first collection keeps its plain name, so ledgers of a single one read as they always did.
-        named = [replace(one, name=f"{one.name} (another collection)") if further else one for one in spends]
+        named = [replace(spend, name=f"{spend.name} (another collection)") if further else spend for spend in spends]
         try:
             self.pay(*named)
         except BudgetError as error:

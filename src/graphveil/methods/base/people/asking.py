@@ -42,7 +42,7 @@ def pay_for(
     """
     if known is None:
         return pay_again(ledger, spends, name=name), frozenset()
-    asked = [one for one, new in zip(known.names, known.new.tolist(), strict=True) if new]
+    asked = [name for name, new in zip(known.names, known.new.tolist(), strict=True) if new]
     # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
     key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
     reason = known.said or BY_ID

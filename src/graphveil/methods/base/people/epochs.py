@@ -41,13 +41,13 @@ class Paid:
             once: what one report costs.
         """
         kinds = tuple(once)
-        most = max((self.times.get(one.unit, 1) for one in kinds), default=0)
+        most = max((self.times.get(spend.unit, 1) for spend in kinds), default=0)
         # One row for each report: that of a later epoch stands behind those that are booked, and changes none.
         return tuple(
-            replace(one, parameters={**one.parameters, _TASK: self.task, _REPORT: number})
+            replace(spend, parameters={**spend.parameters, _TASK: self.task, _REPORT: number})
             for number in range(1, most + 1)
-            for one in kinds
-            if number <= self.times.get(one.unit, 1)
+            for spend in kinds
+            if number <= self.times.get(spend.unit, 1)
         )
 
 
@@ -60,25 +60,25 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
     Raises:
         BudgetError: the ledger has paid for people of another task, and nothing is left for these.
     """
-    new = [one for one in paid.spends(once) if one not in ledger.spends]
+    new = [spend for spend in paid.spends(once) if spend not in ledger.spends]
     if not new:
         return ledger
     # The limit is each device's own, and was kept before anything was sent; a budget here only writes that down. One
     # that reports of others have used is no such note, and stays as it was declared.
-    if all(one.parameters.get(_TASK) == paid.task for one in ledger.spends):
-        ledger = replace(ledger, budget=tuple(_room(one, (*ledger.spends, *new)) for one in ledger.budget))
+    if all(spend.parameters.get(_TASK) == paid.task for spend in ledger.spends):
+        ledger = replace(ledger, budget=tuple(_room(limit, (*ledger.spends, *new)) for limit in ledger.budget))
     return ledger.spend(*new)
 
 
 def told_again(ledger: Ledger | None) -> tuple[Assumption, ...]:
     """Return what a guarantee leans on beside the price: nothing where everybody answered once."""
     spends = () if ledger is None else ledger.spends
-    return AGAIN if any(int(one.parameters.get(_REPORT, 1)) > 1 for one in spends) else ()
+    return AGAIN if any(int(spend.parameters.get(_REPORT, 1)) > 1 for spend in spends) else ()
 
 
 def _room(budget: Budget, spends: Iterable[Spend]) -> Budget:
-    mine = [one for one in spends if one.unit == budget.unit]
+    of_unit = [spend for spend in spends if spend.unit == budget.unit]
     # The ledger adds exactly, so the sum comes from one: floats would miss it by a digit.
-    held = Ledger((replace(budget, epsilon=float("inf"), delta=1 - 2**-50),), tuple(mine))
-    epsilon, delta = held.total(budget.unit)
+    ledger = Ledger((replace(budget, epsilon=float("inf"), delta=1 - 2**-50),), tuple(of_unit))
+    epsilon, delta = ledger.total(budget.unit)
     return replace(budget, epsilon=max(budget.epsilon, epsilon), delta=max(budget.delta, delta))

@@ -213,8 +213,8 @@ def pay_as_new(
         own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
         # A row of their own: people who never reported have their whole budget, whatever others have spent.
         ledger = ledger.declare(own, *_room(mine, queries))
-        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: reason.sentence}) for one in mine]
-    return (ledger.spend(*moved) if moved else ledger), frozenset(one.unit for one in moved)
+        moved += [replace(spend, unit=own, parameters={**spend.parameters, _SAID: reason.sentence}) for spend in mine]
+    return (ledger.spend(*moved) if moved else ledger), frozenset(spend.unit for spend in moved)
 
 
 def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
