@@ -35,16 +35,15 @@ from scipy import stats
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
-from graphveil.collection.export import moved
+from graphveil.collection.export import law, moved
 from graphveil.collection.export.suspects import ALARM, unlike
-from graphveil.collection.task import law
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.mechanisms import EdgeReports
 from graphveil.methods.base.people.released import LocalReports, Topology, randomize_people, topology_of
 from graphveil.methods.links.collection import LinkReports, among
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore
-from graphveil.methods.local.label_propagation import LabelPropagationCore
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.links.link_beliefs import LinkBeliefs
+from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import SeededRandomness
 
 METHODS = ("lpgnn", "label-pool", "label-propagation", "link-beliefs")
@@ -136,7 +135,7 @@ def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
     graph, (x, y, _) = setting.graph, setting.epsilons
     split, people = random_split(graph, number), int(graph.num_nodes)
     trimming = "agreement" if cell.defence else "none"
-    core = LPGNNCore(epsilon_x=x, epsilon_y=y, epochs=setting.epochs, patience=0, seed=number, trimming=trimming)
+    core = LPGNN(epsilon_x=x, epsilon_y=y, epochs=setting.epochs, patience=0, seed=number, trimming=trimming)
     reports = randomize_people(graph, split, core.privacy, randomness=SeededRandomness(number))
     who = some_of(people, 0.0 if cell.kind == "fakes" else cell.share, number)
     topology: Topology = topology_of(graph)
@@ -147,18 +146,18 @@ def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
     return accuracy(_fitted(cell, core, reports, topology, number)[:people], setting, split.test & ~who)
 
 
-def _fitted(cell: Cell, core: LPGNNCore, reports: LocalReports, topology: Topology, number: int) -> torch.Tensor:
+def _fitted(cell: Cell, core: LPGNN, reports: LocalReports, topology: Topology, number: int) -> torch.Tensor:
     if cell.method == "lpgnn":
         return core.fit_reports(reports, topology).probabilities()
     rule = "pool" if cell.method == "label-pool" else "propagation"
-    pool = LabelPropagationCore(epsilon_y=core.privacy.epsilon_y, rule=rule, seed=number)
+    pool = LabelPropagation(epsilon_y=core.privacy.epsilon_y, rule=rule, seed=number)
     return pool.fit_reports(replace(reports, privacy=pool.privacy), topology).probabilities()
 
 
 def _with_lists(setting: Setting, cell: Cell, number: int) -> float:
     graph, (x, y, a) = setting.graph, setting.epsilons
     split = random_split(graph, number)
-    core = LinkBeliefsCore(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, seed=number)
+    core = LinkBeliefs(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, seed=number)
     sent = core.randomize(graph, split=split, randomness=SeededRandomness(number))
     who = some_of(int(graph.num_nodes), cell.share, number)
     if cell.kind != NONE:
@@ -168,7 +167,7 @@ def _with_lists(setting: Setting, cell: Cell, number: int) -> float:
     if cell.defence:
         sent = heard_of(sent, setting.mode)
     blocks = "planted" if cell.defence else "full"
-    fresh = LinkBeliefsCore(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, blocks=blocks, seed=number)
+    fresh = LinkBeliefs(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, blocks=blocks, seed=number)
     return accuracy(fresh.fit_reports(sent).probabilities(), setting, split.test & ~who)
 
 
@@ -221,7 +220,7 @@ def influence(setting: Setting, share: float, splits: int) -> None:
     spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
     found = []
     for number in range(splits):
-        core = LPGNNCore(epsilon_x=setting.epsilons[0], epsilon_y=setting.epsilons[1])
+        core = LPGNN(epsilon_x=setting.epsilons[0], epsilon_y=setting.epsilons[1])
         sent = randomize_people(graph, random_split(graph, number), core.privacy, randomness=SeededRandomness(number))
         # Forgers are a share of those who send a label, as the bound has it.
         asked = sent.labelled.nonzero().flatten()
