@@ -312,8 +312,8 @@ class Defaults:
     """
 
     def __init__(self, settings_of: Mapping[str, Mapping[str, Any]], progress: ProgressCallback) -> None:
-        self.sentence = defaults_sentence(settings_of)
-        self._progress, self._due = progress, self.sentence is not None
+        self.notice = defaults_sentence(settings_of)
+        self._progress, self._due = progress, self.notice is not None
 
     def __call__(self, event: Progress) -> None:
         """Pass on an event of progress, after the sentence."""
@@ -322,8 +322,8 @@ class Defaults:
 
     def say(self) -> None:
         """Print the sentence, once."""
-        if self._due and self.sentence is not None:
-            complain(self.sentence)
+        if self._due and self.notice is not None:
+            complain(self.notice)
         self._due = False
 
 

@@ -83,7 +83,7 @@ def compare(
         page = sheet(comparison, tabulate(comparison, records))
         output.within(lambda path: write(page, path))
     answer = table.answer(page, output.path, data=data)
-    emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.sentence)
+    emit(answer, as_json=as_json, screen=lambda: screens.compared(page, output.path), first=defaults.notice)
 
 
 def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Comparison:

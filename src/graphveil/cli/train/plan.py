@@ -68,7 +68,7 @@ def plan(
         answer,
         as_json=as_json,
         screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)),
-        first=defaults.sentence,
+        first=defaults.notice,
     )
 
 

@@ -61,4 +61,4 @@ def run_method(
         engine=LOCAL if engine is None else engine,
     )
     defaults.say()
-    return result, defaults.sentence
+    return result, defaults.notice
