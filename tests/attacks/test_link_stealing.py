@@ -160,7 +160,7 @@ def test_figures_of_a_belief_are_counted(judged: list[tuple[int, bool]], belief:
 @pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("how", ["known", "shadow"])
 def test_what_is_learned_carries_over(how: str) -> None:
-    lessons = {"known": {"known": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}
+    lessons = {"known": {"known_share": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}
     found = link_stealing(made.Leaky(), made.graph(), without_edges=control(), **lessons[how])  # type: ignore[arg-type]
     assert found.auc.low > 0.6 and "learned" in found.target
 
