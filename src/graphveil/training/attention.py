@@ -3,10 +3,10 @@
     g_t = step * ( sum_{v in batch} clip(g_v) + Z ) / expected batch,   Z = round(N(0, (multiplier cap)^2))
 
 g_v is the gradient of the loss of target v, see `models.networks.attention`.  What may change is an edge: one entry of
-A changes
-g_v of its target into another vector of length at most the clipping norm, so the sum moves by up to twice that norm; an
-undirected edge does it to both ends.  Targets, labels and rows are public, and a batch has a target with probability
-`rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step never leave it and cost nothing.
+A changes g_v of its target into another vector of length at most the clipping norm, so the sum moves by up to twice
+that norm; an undirected edge does it to both ends.  Targets, labels and rows are public, and a batch has a target with
+probability `rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step never leave it and
+cost nothing.
 
 Formal guarantees, for rows, labels, targets and schedule that are public:
 

@@ -15,9 +15,8 @@ colluding: let the record of person p at this holder (features, own list, and la
 1. p trains.  Votes: D rows of length 1 are taken back and D others given; rows of labels are orthogonal or equal, so H
    moves by sqrt(2 D) at most.  Given H, the noisy gradients, and so W: one sample's clipped gradient is replaced in
    Poisson batches (`privacy.accounting.changed_samples`, one sample).  Together (epsilon, delta), by one product of
-   their loss
-   distributions.  All that leaves are guesses of others, computed from H, W, their own features and fresh noise:
-   post-processing.
+   their loss distributions.  All that leaves are guesses of others, computed from H, W, their own features and fresh
+   noise: post-processing.
 2. p does not train.  p's list is not read, and p tells no label: H and W have the same law.  Given both, p's features
    decide nothing but p's own guess, which randomized response hides with epsilon; all other guesses are independent
    of p.

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.models.labels.pool import held_out, pool_weights, surely_better
+from graphveil.models.labels.pool import FEWEST_JUDGES, held_out, pool_weights, surely_better
 
 #: The initial weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E.
 FIRST_ALONE = (1.0, 0.3, 0.3)
@@ -33,8 +33,6 @@ FIRST = (1.0, 0.0, 0.5, 0.5, 0.0)
 #: A, the weight of the classes' shares beside neighbours' labels: no class is ruled out where there are none.
 _PRIOR = 0.05
 _LEAST = 1e-12
-#: With fewer validation nodes a standard error says nothing.
-_FEWEST = 30
 _FACTORS = torch.logspace(-1, 2, 61)
 
 
@@ -94,11 +92,13 @@ def pooled(
         transition: S of the label holder's connections. val: who validates, bool [n].
         log_likelihood: log Pr[reported label | class] of the m who validate, [m, c].
     """
+    if len(log_likelihood) < FEWEST_JUDGES:
+        return taught
     # Over the label holder's own connections: it knows no others, and what it averages has been paid for.
     near = transition @ evidence
     networks = [_sharpened(logits, val, log_likelihood) for logits in (alone, taught)]
     opinions = torch.stack([*networks, evidence, near, transition @ near])
-    return _pool(opinions, FIRST, val, log_likelihood, otherwise=alone if len(log_likelihood) >= _FEWEST else taught)
+    return _pool(opinions, FIRST, val, log_likelihood, otherwise=alone)
 
 
 def _pool(
@@ -106,7 +106,7 @@ def _pool(
 ) -> Tensor:
     """Return the pool of opinions [k, n, c] where it is surely better than the first of them, else `otherwise`."""
     start, at_val, alone = torch.tensor(first), opinions[:, val], torch.ones(1)
-    if len(log_likelihood) < _FEWEST or not surely_better(
+    if len(log_likelihood) < FEWEST_JUDGES or not surely_better(
         held_out(at_val, log_likelihood, start), held_out(at_val[:1], log_likelihood, alone)
     ):
         return otherwise

@@ -35,7 +35,14 @@ from graphveil.methods.curator.stages.training import (
     train_openly,
 )
 from graphveil.models.labels.label_prior import log_channel
-from graphveil.models.labels.pool import held_out, held_out_scores, likelihoods, pool_weights, surely_better
+from graphveil.models.labels.pool import (
+    FEWEST_JUDGES,
+    held_out,
+    held_out_scores,
+    likelihoods,
+    pool_weights,
+    surely_better,
+)
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -43,8 +50,6 @@ if TYPE_CHECKING:
 
 #: Columns of the encoder that nothing is summed of: width costs noise in a sum, and none here.
 WIDE = 64
-#: With fewer validation nodes a standard error says nothing.
-FEWEST = 30
 #: A log-probability below this says no more: one opinion alone never rules a class out.
 _LEAST = -15.0
 
@@ -111,7 +116,7 @@ def pool_for(
         settings: whether networks are pooled at all.
     """
     people = published.people
-    if not pools(settings) or len(people.val) < FEWEST:
+    if not pools(settings) or len(people.val) < FEWEST_JUDGES:
         return None
     encoder = trained_encoder(people, settings)
     opinions = _opinions(recipe, networks, people.features, published.parts, encoder)[:, people.val]

@@ -7,8 +7,8 @@
 
 The network of class sums (`models.networks.fusion`) on sums that people's own noise protects in place of a curator's.
 It is
-trained twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs
-on both.  Shapes: x [n, d], H [n, c], z [n, 2 c], or [n, 4 c] where links have a direction.
+trained twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on
+both.  Shapes: x [n, d], H [n, c], z [n, 2 c], or [n, 4 c] where links have a direction.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     regression  features alone                                  logistic, strength by validation labels
     network     features alone                                  a perceptron, epoch by validation labels
     fields      every report weighed by its exact likelihood    `models.blocks.labelled_blocks`: with and without
-    degrees, and
-                                                                with and without the likeness of public features
+                                                                degrees and the likeness of public features
     sums        unbiased counts of each class in each list      `methods.links.list_network`
     counts      such counts one and two steps away, alone       `methods.links.list_counts`
 
@@ -12,8 +11,8 @@
 
 Left of the bar is what no list is needed for; its network joins the regression only where held-out validation labels
 are likelier for it.  Both sides together are pooled (`models.labels.pool`); where held-out validation labels are not
-likelier
-under both than under the left one, by two standard errors or more, lists are left out.  Only released labels judge.
+likelier under both than under the left one, by two standard errors or more, lists are left out.  Only released labels
+judge.
 Shapes: scores [n, c], in logarithms.
 """
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 #     S = sum over users of trunc(2^b s_v),   |s_v| <= 1, s_v >= 0          mean = (S + Z) / (n 2^b)
 #
 # Two rows without negative entries and of length at most 1 are at most sqrt(2) apart, so that replacing a user's moves
-# S
-# by at most 2^b sqrt(2) steps; Z is rounded normal noise for that (Balle and Wang 2018, Algorithm 1).  Sums are whole
+# S by at most 2^b sqrt(2) steps; Z is rounded normal noise for that (Balle and Wang 2018, Algorithm 1).  Sums are whole
 # numbers: no rounding depends on who else is there.
 
 

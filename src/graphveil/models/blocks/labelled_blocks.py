@@ -8,9 +8,8 @@
 
 B and h come from many pairs at once, each behind a known channel, and so they are right at any epsilon; grown in the
 rounds they follow beliefs that are too sure (`models.blocks.block_model`).  People whose label is public say what
-their class
-says, for good: only those without one take part in the rounds.  A field leaves out what its own node says of itself,
-label and features alike, so that those who train or validate can judge it as if they had said nothing.
+their class says, for good: only those without one take part in the rounds.  A field leaves out what its own node says
+of itself, label and features alike, so that those who train or validate can judge it as if they had said nothing.
 Pairs nobody named are summed in closed form over the groups of equal degree, likeness at its average.
 
 Sources: Karrer, Newman, "Stochastic blockmodels and community structure in networks", Phys. Rev. E 83, 2011 (degrees);

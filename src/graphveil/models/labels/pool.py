@@ -26,6 +26,8 @@ PULL = 0.02
 FOLDS = 5
 ITERATIONS = 100
 ERRORS = 2.0
+#: With fewer validation nodes a standard error says nothing.
+FEWEST_JUDGES = 30
 
 
 def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:

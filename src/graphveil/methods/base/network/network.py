@@ -112,10 +112,9 @@ def train_network(
     Args:
         calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
         label_smoothing: steps_y smooths public labels alone (see `methods.base.network.smooth_labels`) in place of
-        Drop.
+            Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
-        weights of
-            edges are learned.
+            weights of edges are learned.
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
         unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
         engine: where blocks of people are worked on before the training, which is done here.
