@@ -31,14 +31,12 @@ from typing import Any
 import torch
 
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.keys import Identity, new_identity
 from graphveil.federation.effects import Program
-from graphveil.federation.modes.holder import Holding, holder
-from graphveil.federation.modes.linear import linear_holder
-from graphveil.federation.modes.linear_server import linear_server
-from graphveil.federation.modes.server import server
+from graphveil.federation.modes.holder import Holding, holder, server
+from graphveil.federation.modes.linear import linear_holder, linear_server
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session

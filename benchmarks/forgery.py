@@ -2,7 +2,7 @@
 
     python benchmarks/forgery.py --data cora,facebook,pubmed --shares 0.05 --splits 10 --out forgery.jsonl
 
-Of n people a share forges (`graphveil.attacks.forged_reports`: all know everybody's true values); accuracy is over the
+Of n people a share forges (`forged_reports`: all know everybody's true values); accuracy is over the
 test nodes that are honest. Noise, forgers and splits are those of a split's number, so all cells are paired.
 
     lpgnn         defence: trimming=agreement (`graphveil.methods.local.trimming`)
@@ -32,8 +32,8 @@ import scipy.sparse as sp
 import torch
 from scipy import stats
 
+from forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
 from graphveil.aggregation.propagation import Adjacency
-from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
 from graphveil.collection.export import law, moved
 from graphveil.collection.export.suspects import ALARM, unlike
 from graphveil.graphs import Graph, load_graph, random_split

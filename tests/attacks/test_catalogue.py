@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,6 @@ from torch import Tensor
 
 from graphveil.attacks import averaging, lira, membership
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW, Target, attack
-from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
 from graphveil.attacks.membership_inference import confidence
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split, social_graph
@@ -24,6 +25,9 @@ from graphveil.methods.base.people.released import LocalReports, randomize_peopl
 from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
 
 SPLIT = random_split(made.graph(), 0)
 

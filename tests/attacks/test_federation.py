@@ -14,14 +14,14 @@ import torch
 from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.federation.features import feature_recovery, rows_alike
 from graphveil.attacks.federation.labels import label_inference, matched_pairs
-from graphveil.attacks.federation.lattices import from_nearest, inverse, odd_columns, reduced
+from graphveil.attacks.federation.lattice import from_nearest, inverse, odd_columns, reduced
 from graphveil.attacks.federation.views import MOST_ROUNDS, Recorded, agreed_rounds
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.crypto.masks import ZeroSum
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.vertical import partition_graph

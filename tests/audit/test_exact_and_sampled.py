@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from graphveil.audit import audit_sums, epsilon_bound, mu_bound, targets
-from graphveil.audit.cases import Case, audit_exactly, audit_samples
+from graphveil.audit.cases import Case, audit_exactly, audit_samples, feature_cases, permanent_cases
 from graphveil.audit.edge_cases import edge_cases
-from graphveil.audit.feature_cases import feature_cases, permanent_cases
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.methods.curator import privacy as curator_privacy
 

@@ -28,7 +28,7 @@ from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto import products
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Receive, Send
-from graphveil.federation.modes import linear, linear_server
+from graphveil.federation.modes import linear
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
 
@@ -112,11 +112,11 @@ def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_pass(mode: str) -> None:
-    before = (Publisher.publish, Publisher.noise_for, linear_server.linear_server)
+    before = (Publisher.publish, Publisher.noise_for, linear.linear_server)
     for audit in (audit_features, audit_label):
         found = audit(mode)
         assert found.holds, found.notes
-    assert (Publisher.publish, Publisher.noise_for, linear_server.linear_server) == before
+    assert (Publisher.publish, Publisher.noise_for, linear.linear_server) == before
 
 
 def more_from_holder2(patch: Patch, kind: str, body: Callable[[Tensor], Tensor]) -> None:

@@ -15,8 +15,7 @@ from graphveil.audit.federation.dealer import audit_dealer
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
-from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum
 from graphveil.federation.effects import Receive, Roster, Send
 from graphveil.federation.modes import linear
 from graphveil.federation.modes.guesses import GuessPublisher

@@ -172,7 +172,7 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
-    from graphveil.federation.core.context import RunContext
+    from graphveil.federation.core.states import RunContext
     from graphveil.federation.core.setting import Member
     from graphveil.federation.party import holder_program, server_program
     from graphveil.federation.vertical import vertical_partition

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graphveil import load_graph
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Effect, Receive, Send
 from graphveil.federation.party import holder_program
 from graphveil.privacy import SeededRandomness

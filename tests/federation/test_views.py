@@ -15,9 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.federation.crypto import zero_sum
-from graphveil.federation.crypto.masks import MaskKey, unpacked
-from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.crypto import masks
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum, unpacked
 from graphveil.federation.effects import Roster
 from graphveil.federation.modes import linear
 from tests.federation.views import Views, holdings, is_uniform, setting_of, watched
@@ -48,7 +47,7 @@ def law_of_the_view(
 
     Everything else (what the server deals, and all that holders draw) is the same in all runs.
     """
-    real = zero_sum._pairwise
+    real = masks._pairwise
     found: tuple[Counter[tuple[int, ...]], ...] = tuple(Counter() for _ in range(8))
     pairs = holders * (holders - 1) // 2
     for values in itertools.product(range(1 << bits), repeat=pairs):
@@ -61,7 +60,7 @@ def law_of_the_view(
             return key
 
         with patch.context() as here:
-            here.setattr(zero_sum, "_pairwise", pairwise)
+            here.setattr(masks, "_pairwise", pairwise)
             held = change(here)
             seen = watched(setting_of(held, epochs=1, hops=1, width=2), held, here)
         received = [(body & ((1 << bits) - 1)).flatten().tolist() for body in seen.bodies("noisy-share")]

@@ -13,9 +13,9 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.masks import MaskKey, unpacked
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from graphveil.audit.feature_cases import feature_cases
+from graphveil.audit.cases import feature_cases
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import (
     AdjacencyRR,

@@ -36,13 +36,11 @@ class Target:
     """A fitted method and what a simulated adversary needs beside it.
 
     Attributes:
-        method: fitted.
-        graph: the truth, which scores the attack; served: the graph the method was trained on.
+        method: fitted. graph: the truth, which scores the attack; served: the graph the method was trained on.
         split: who trained it.
         train: (graph, split, seed) -> the same method trained once more, on that graph; None where that cannot be done.
         randomness: the noise of reports that are made for an attack on reports.
-        nodes: how many nodes' pairs are attacked; shadows: how many shadow models.
-        seed: of the adversary's draws.
+        nodes: how many nodes' pairs are attacked; shadows: how many shadow models. seed: of the adversary's draws.
         shadow: a graph of the adversary's own, to learn on.
         noiseless: whether to reconstruct from features as they are, as a report or a release would show them.
     """
@@ -163,17 +161,12 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 
 
 def attack(name: str, target: Target) -> AttackResult:
-    """Return what an attack of ATTACKS finds.
+    """Return what an attack of ATTACKS finds. Returns the scores with their intervals, beside what epsilon allows.
+    Raises InputError: for an unknown attack, or one that does not fit the method.
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.
         target: the fitted method, its graph and what else the adversary may use.
-
-    Returns:
-        The scores with their intervals, beside what epsilon allows.
-
-    Raises:
-        InputError: for an unknown attack, or one that does not fit the method.
     """
     if name in FEDERATION_ATTACKS:
         # No other names: this one is right, and the nearest of the others is not what was meant.

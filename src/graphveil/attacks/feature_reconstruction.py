@@ -85,21 +85,18 @@ def reconstruction(
     randomness: Randomness | None = None,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how much nearer reconstructions are to the true features than to those of somebody like them.
+    """Return how much nearer reconstructions are to the true features than to those of somebody like them. Raises
+    InputError: for a share outside its range, too few people, features that are the same for all, or a published graph
+    without the graph that it was made of.
 
     Args:
-        method: fitted.
-        graph: with the true features, which score the attack; `image`, where they are pixels.
+        method: fitted. graph: with the true features, which score the attack; `image`, where they are pixels.
         served: the graph that the method was trained on; default: `graph`.
         auxiliary: share of the nodes whose features the adversary knows, or a mask [n] of them.
         observed: what is shown of each node [n, k], such as embeddings, in place of what the module says.
         noiseless: show the features as they are: what a report or a release would be without protection.
         split: whose labels the baseline of answers knows; default: half of them.
         randomness: of the reports, which are made anew for the attack.
-
-    Raises:
-        InputError: for a share outside its range, too few people, features that are the same for all, or a published
-            graph without the graph that it was made of.
     """
     if graph.get("release") is not None:
         raise InputError(
@@ -263,9 +260,8 @@ def _centres(people: _People) -> np.ndarray:
 
 
 def _partners(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return everybody who has somebody of the same class beside, and one of these: each is somebody's once.
-
-    So every candidate is compared as often with its own reconstruction as with another's, as the limit supposes.
+    """Return everybody who has somebody of the same class beside, and one of these: each is somebody's once. So every
+    candidate is compared as often with its own reconstruction as with another's, as the limit supposes.
     """
     targets, partners = [], []
     for group in np.unique(groups):

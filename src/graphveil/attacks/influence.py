@@ -81,14 +81,11 @@ def linkteller(
 
 
 def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Return the score [p] of each pair from influences [t, t].
+    """Return the score [p] of each pair from influences [t, t]. Returns influences of both directions added [p]; higher
+    means an edge.
 
     Args:
-        influence: [t, t], row = perturbed, column = swayed.
-        pairs: p pairs among the t nodes under attack.
-
-    Returns:
-        Influences of both directions added [p]; higher means an edge.
+        influence: [t, t], row = perturbed, column = swayed. pairs: p pairs among the t nodes under attack.
     """
     # An edge sways both of its ends, so both directions count.
     symmetric = influence + influence.T
@@ -96,15 +93,12 @@ def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
 
 
 def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tuple[np.ndarray, int]:
-    """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took.
+    """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took. Raises InputError: for a
+    step that is not a positive number.
 
     Args:
-        service: answers for scaled features.
-        nodes: ids [t] of the nodes under attack.
+        service: answers for scaled features. nodes: ids [t] of the nodes under attack.
         step: D, by which share a node's features are scaled; in (0, 1).
-
-    Raises:
-        InputError: for a step that is not a positive number.
     """
     if not 0 < step < 1:
         raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
@@ -133,14 +127,12 @@ def _signal(chances: np.ndarray) -> np.ndarray:
 
 
 def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
-    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common.
+    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common. Returns reach
+    [t, t] (None where it is unknown or too dense), and places in `nodes`, one array for each query.
 
     Args:
         service: says how far features reach and along which edges; knowing that only saves queries, not scores.
         nodes: ids [t] of the nodes under attack.
-
-    Returns:
-        Reach [t, t] (None where it is unknown or too dense), and places in `nodes`, one array for each query.
     """
     alone = [np.array([place]) for place in range(len(nodes))]
     if service.hops is None or service.adjacency is None:
@@ -168,8 +160,7 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
     """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders.
 
     Args:
-        adjacency: [n, n], entry (receiver, sender).
-        nodes: ids [t] of the nodes under attack.
+        adjacency: [n, n], entry (receiver, sender). nodes: ids [t] of the nodes under attack.
         hops: propagation steps, at least 0.
     """
     onward = (adjacency.T + sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")).tocsr()
@@ -184,16 +175,13 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
 
 
 def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
-    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN in closed form.
+    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN in closed form. Raises InputError: for another
+    network, or features that were propagated first.
 
         dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
 
     Args:
-        network: a plain two-layer GCN of one label a node.
-        nodes: ids [t] of the nodes under attack.
-
-    Raises:
-        InputError: for another network, or features that were propagated first.
+        network: a plain two-layer GCN of one label a node. nodes: ids [t] of the nodes under attack.
     """
     if not has_closed_form(network):
         raise InputError("the closed form is for a plain GCN of one label a node", where="linkteller")

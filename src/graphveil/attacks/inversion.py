@@ -33,8 +33,7 @@ class Observed:
     """What is shown of n people.
 
     Attributes:
-        rows: [n, k].
-        estimate: where that is itself an estimate of what they hold: [n, d]; else None.
+        rows: [n, k]. estimate: where that is itself an estimate of what they hold: [n, d]; else None.
     """
 
     rows: np.ndarray

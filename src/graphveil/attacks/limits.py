@@ -56,15 +56,12 @@ class Limit:
 
 
 def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
-    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf.
+    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf. Returns the highest TPR [k] that
+    (epsilon, delta) allows any test; in [0, 1].
 
     Args:
-        false_alarms: FPR [k], each in [0, 1].
-        epsilon: of the pair of worlds told apart, in nats; may be inf.
+        false_alarms: FPR [k], each in [0, 1]. epsilon: of the pair of worlds told apart, in nats; may be inf.
         delta: of that pair, in [0, 1].
-
-    Returns:
-        The highest TPR [k] that (epsilon, delta) allows any test; in [0, 1].
     """
     if math.isinf(epsilon):
         return np.ones_like(false_alarms)
@@ -80,17 +77,13 @@ def nothing(why: str) -> Limit:
 
 
 def limit_of(method: object, secret: str) -> Limit:
-    """Return what a fitted method's guarantee says of one secret out of `SECRETS`.
-
-    "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
-    that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
+    """Return what a fitted method's guarantee says of one secret out of `SECRETS`. "edge" is one undirected
+    relationship: both of its entries, or both lists that name it. "node" is one node with all that belongs to it, as
+    "node" is said by the curator's methods; a node's label or features alone are no node. Returns the epsilon and delta
+    that bind an attack on this secret, or `nothing` with the reason why none do.
 
     Args:
-        method: fitted; one without a guarantee has no limit.
-        secret: one of `SECRETS`.
-
-    Returns:
-        The epsilon and delta that bind an attack on this secret, or `nothing` with the reason why none do.
+        method: fitted; one without a guarantee has no limit. secret: one of `SECRETS`.
     """
     guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:
@@ -132,9 +125,8 @@ def caveat_of(guarantee: Guarantee) -> str:
 
 
 def limit_of_answers(method: object) -> Limit:
-    """Return what a guarantee says of a node's features where the adversary sees the answer about that very node.
-
-    Where whole nodes are protected, nothing: the answer is made of the node's own features, for its own eyes.
+    """Return what a guarantee says of a node's features where the adversary sees the answer about that very node. Where
+    whole nodes are protected, nothing: the answer is made of the node's own features, for its own eyes.
     """
     return nothing(_JOINT) if _is_node(method) else limit_of(method, "features")
 

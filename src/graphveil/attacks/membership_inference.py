@@ -49,15 +49,13 @@ def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) 
 def lira(
     method: Answering, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0
 ) -> AttackResult:
-    """Return how well shadow models tell nodes that trained from test nodes.
+    """Return how well shadow models tell nodes that trained from test nodes. Raises InputError: for fewer than four
+    shadows.
 
     Args:
         split: who trained the method; only who trains and who tests is redrawn for the shadows.
         train: (split, seed) -> a fitted shadow, the adversary's best guess of how the method was trained.
         shadows: how many; each has its own share of the nodes.
-
-    Raises:
-        InputError: for fewer than four shadows.
     """
     if shadows < 4:
         raise InputError(f"shadows = {shadows}", where="lira", allowed="at least 4")
@@ -85,13 +83,11 @@ def lira(
 
 
 def confidence(method: Answering, graph: Graph) -> np.ndarray:
-    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label.
-
-    Where a node has several labels: the mean over them of the logits of what is true.
+    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label. Where a node has several
+    labels: the mean over them of the logits of what is true.
 
     Args:
-        method: fitted; asked for its own people only.
-        graph: holds the true labels, which this adversary knows.
+        method: fitted; asked for its own people only. graph: holds the true labels, which this adversary knows.
     """
     chances, y = shown_answers(method, graph, edges=True), graph.y
     tiny = 1e-12

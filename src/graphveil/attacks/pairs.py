@@ -17,8 +17,7 @@ class Pairs:
     """Unordered pairs of the nodes under attack.
 
     Attributes:
-        nodes: int64 [t], ascending: whose pairs are judged.
-        first, second: [p] places in `nodes`, first < second.
+        nodes: int64 [t], ascending: whose pairs are judged. first, second: [p] places in `nodes`, first < second.
         edge: bool [p]: whether the pair is one.
     """
 
@@ -50,13 +49,11 @@ def true_adjacency(graph: Graph) -> sp.csr_matrix:
 
 
 def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.ArrayLike | None = None) -> Pairs:
-    """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret.
+    """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret. Raises
+    InputError: when there are fewer than two edges among them, or nothing but edges.
 
     Args:
         among: the nodes [k] that are drawn from; None: all.
-
-    Raises:
-        InputError: when there are fewer than two edges among them, or nothing but edges.
     """
     n = int(graph.num_nodes)
     rng = np.random.default_rng([seed, 0x7A])
@@ -100,16 +97,12 @@ def too_few(what: str, attacked: int, nodes: int) -> InputError:
 
 def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, ...]) -> dict[str, float]:
     """Return precision, recall and F1 when the top k m pairs are called edges, m the true number (LinkTeller, 4.2).
-
-    Ties at the last place are called in random order, so that a constant score finds what chance finds.
+    Ties at the last place are called in random order, so that a constant score finds what chance finds. Returns figure
+    by name, each in [0, 1].
 
     Args:
-        scores: [p], higher means an edge.
-        edge: true edges, mask [p]; at least one.
+        scores: [p], higher means an edge. edge: true edges, mask [p]; at least one.
         beliefs: k, the believed number of edges over the true one.
-
-    Returns:
-        Figure by name, each in [0, 1].
     """
     true = int(edge.sum())
     # lexsort's last key counts first: by score, then by lot.

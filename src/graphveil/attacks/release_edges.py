@@ -26,15 +26,13 @@ from graphveil.graphs import Graph
 
 
 def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well what a release lists tells its private edges from other protected pairs.
+    """Return how well what a release lists tells its private edges from other protected pairs. Raises InputError: the
+    nodes differ, or there are fewer than two private edges among the nodes drawn.
 
     Args:
         graph: the truth, with the same nodes in the same order.
         released: the released graph; or the truth once more, for what publishing it as it is would show.
         targets: among how many random nodes, out of those that may have private edges, pairs are judged.
-
-    Raises:
-        InputError: the nodes differ, or there are fewer than two private edges among the nodes drawn.
     """
     # Drawn among the nodes that the release declares: pairs elsewhere are no secret, and easy ones would flatter the
     # attack.
@@ -58,17 +56,12 @@ def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: 
 
 
 def with_public_edges(graph: Graph, released: Graph) -> Graph:
-    """Return the truth with those edges marked public that a release of it marks: they are no secret.
+    """Return the truth with those edges marked public that a release of it marks: they are no secret. Returns a copy of
+    the truth with a `public_edges` mask [e]; the truth itself where the release marks no edge. Raises InputError: the
+    nodes differ in number or id.
 
     Args:
-        graph: the truth.
-        released: the release made of it, with the same nodes in the same order.
-
-    Returns:
-        A copy of the truth with a `public_edges` mask [e]; the truth itself where the release marks no edge.
-
-    Raises:
-        InputError: the nodes differ in number or id.
+        graph: the truth. released: the release made of it, with the same nodes in the same order.
     """
     n = int(graph.num_nodes)
     if n != int(released.num_nodes):
@@ -100,29 +93,22 @@ def as_it_is(graph: Graph, released: Graph) -> Graph:
 
 
 def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
-    """Return the entries [p] of a matrix at the pairs.
+    """Return the entries [p] of a matrix at the pairs. Returns [p], float64.
 
     Args:
-        adjacency: [n, n].
-        pairs: p pairs among the nodes under attack.
-
-    Returns:
-        [p], float64.
+        adjacency: [n, n]. pairs: p pairs among the nodes under attack.
     """
     inside = adjacency[pairs.nodes][:, pairs.nodes].toarray()
     return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
 
 
 def common_neighbours(adjacency: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
-    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing.
+    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing. Returns
+    [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.
 
     Args:
-        adjacency: the published adjacency matrix [n, n].
-        pairs: p pairs among the nodes under attack.
+        adjacency: the published adjacency matrix [n, n]. pairs: p pairs among the nodes under attack.
         listed: whether the pair itself is in `adjacency` [p], 0 or 1; it is taken off both degrees.
-
-    Returns:
-        [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.
     """
     rows = adjacency[pairs.nodes].astype(np.int64)
     common = (rows @ rows.T).toarray()[pairs.first, pairs.second]

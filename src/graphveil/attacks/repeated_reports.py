@@ -37,19 +37,15 @@ def averaging(
     permanent: bool = False,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well `rounds` reports of an unchanged value tell two values apart.
-
-    The limit is that of *one* report, which is what each person was promised; fresh noise goes beyond it.
+    """Return how well `rounds` reports of an unchanged value tell two values apart. The limit is that of *one* report,
+    which is what each person was promised; fresh noise goes beyond it. Raises InputError: for fewer than one round or
+    two people, or a device beside permanent ones.
 
     Args:
-        mechanism: a local one, with `randomize` and `log_likelihood`.
-        randomness: of the reports.
+        mechanism: a local one, with `randomize` and `log_likelihood`. randomness: of the reports.
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
         permanent: every person's device has a secret and sends permanent reports.
-
-    Raises:
-        InputError: for fewer than one round or two people, or a device beside permanent ones.
     """
     if rounds < 1 or people < 2:
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
@@ -103,14 +99,11 @@ def _permanent(mechanism: Reporter, first: Tensor, second: Tensor, randomness: R
 
 
 def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:
-    """Return the two values that are farthest apart, each held by everybody.
+    """Return the two values that are farthest apart, each held by everybody. Returns classes 0 and 1 [people], int64;
+    or rows of the lowest and the highest feature value [people, d].
 
     Args:
-        mechanism: of labels or of features.
-        people: how many hold each value.
-
-    Returns:
-        Classes 0 and 1 [people], int64; or rows of the lowest and the highest feature value [people, d].
+        mechanism: of labels or of features. people: how many hold each value.
     """
     if isinstance(mechanism, CategoryMechanism):
         return torch.zeros(people, dtype=torch.int64), torch.ones(people, dtype=torch.int64)

@@ -28,7 +28,6 @@ _CURVE = 200
 @dataclass(frozen=True)
 class Samples:
     """Images of some people beside what an attack made of them, [k, rows, columns] each, 0..1, and their classes [k].
-
     For the picture alone: true images of people are never written as numbers.
     """
 
@@ -51,13 +50,12 @@ class AttackResult:
         epsilon, delta: what the limit was computed from.
         baseline: AUC of the same attack without the protected thing (such as the graph without its edges), or None;
             what was there anyway is no leak of the method. baseline_note: what that was.
-        baseline_high: where several trainings were compared: the AUC that one more without the secret stays below,
-            but for a false alarm in 1,000; or None.
+        baseline_high: where several trainings were compared: the AUC that one more without the secret stays below, but
+            for a false alarm in 1,000; or None.
         roc: (FPR, TPR) of a curve with at most 200 corners, for the picture.
         positives, negatives: how many members and others were told apart.
         figures: further numbers of this attack by name, such as F1 at a density belief.
-        notes: what a reader must know.
-        samples: images, of attacks that reconstruct some; not part of `to_dict`.
+        notes: what a reader must know. samples: images, of attacks that reconstruct some; not part of `to_dict`.
     """
 
     name: str
@@ -82,9 +80,8 @@ class AttackResult:
 
     @property
     def beats_limit(self) -> bool:
-        """Whether the TPR or the advantage lies, with its whole interval, above what epsilon allows.
-
-        Not where the AUC is no better than its baseline's: what was there without the secret did not leak.
+        """Whether the TPR or the advantage lies, with its whole interval, above what epsilon allows. Not where the AUC
+        is no better than its baseline's: what was there without the secret did not leak.
         """
         anyway = self.baseline if self.baseline_high is None else self.baseline_high
         # The interval's low end: a result that only may be above its baseline accuses no method.
@@ -157,11 +154,10 @@ def judge(
     figures: Mapping[str, float] | None = None,
     notes: tuple[str, ...] = (),
 ) -> AttackResult:
-    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member.
-
-    Intervals hold for members and others drawn on their own: pairs that share a node make them somewhat wider in
-    truth.  The AUC's is a stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and
-    Clopper and Pearson's.
+    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member. Intervals hold
+    for members and others drawn on their own: pairs that share a node make them somewhat wider in truth. The AUC's is a
+    stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and Clopper and Pearson's.
+    Raises InputError: when there are fewer than two of either, or a score is not a number.
 
     Args:
         name: the attack; target: what was attacked, in words.
@@ -170,11 +166,7 @@ def judge(
         seed: fixes bootstrap draws and the halves that thresholds are chosen on.
         baseline: AUC of the same attack without the secret; baseline_note: what that was.
         baseline_high: AUC that a further training without the secret exceeds only by a false alarm in 1,000.
-        figures: further numbers of this attack by name.
-        notes: what a reader must know.
-
-    Raises:
-        InputError: when there are fewer than two of either, or a score is not a number.
+        figures: further numbers of this attack by name. notes: what a reader must know.
     """
     members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(members), len(non_members)) < 2:
@@ -232,9 +224,8 @@ def _labelled(members: np.ndarray, non_members: np.ndarray) -> tuple[np.ndarray,
 
 @dataclass(frozen=True)
 class _Table:
-    """Scores from the highest down: for each distinct one how many members and others have it, and whose they are.
-
-    One order serves every draw of a bootstrap; scikit-learn's functions would sort the scores again for each.
+    """Scores from the highest down: for each distinct one how many members and others have it, and whose they are. One
+    order serves every draw of a bootstrap; scikit-learn's functions would sort the scores again for each.
     """
 
     places: np.ndarray

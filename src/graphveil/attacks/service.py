@@ -48,11 +48,9 @@ class Service:
 
     Attributes:
         answer: factors [n] on the rows of the features -> probabilities [n, c], float64 where the method can.
-        nodes: n.
-        hops: how far a node's features reach; None: not known.
+        nodes: n. hops: how far a node's features reach; None: not known.
         adjacency: along which edges they reach [n, n]; for whoever simulates the attack, not for the adversary.
-        note: what an adversary really gets.
-        changes: whether an answer depends on the features handed in at all.
+        note: what an adversary really gets. changes: whether an answer depends on the features handed in at all.
         network: what answers, where it is a plain network.
     """
 
@@ -66,15 +64,12 @@ class Service:
 
 
 def service_of(method: Answering, graph: Graph) -> Service:
-    """Return the answers of the method to an adversary who changes the features of `graph`.
+    """Return the answers of the method to an adversary who changes the features of `graph`. Raises InputError: for a
+    method that was not fitted, or a plain network whose graph is another than `graph` after the graph of its training
+    is gone (a loaded model).
 
     Args:
-        method: fitted; it decides itself whether it answers for features of others.
-        graph: the people asked about.
-
-    Raises:
-        InputError: for a method that was not fitted, or a plain network whose graph is another than `graph` after
-            the graph of its training is gone (a loaded model).
+        method: fitted; it decides itself whether it answers for features of others. graph: the people asked about.
     """
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
         network = deployed(cast(LPGNN, method), graph)  # no other method says yes
@@ -140,14 +135,11 @@ class _Ready:
 
 
 def deployed(method: LPGNN, graph: Graph) -> Deployed:
-    """Return a plain network as its owner would run it on features that others hand in; see the module.
+    """Return a plain network as its owner would run it on features that others hand in; see the module. Raises
+    InputError: the graph has other edges than those of the training.
 
     Args:
-        method: a plain network, fitted.
-        graph: gives features and edges where the method keeps none (a loaded model).
-
-    Raises:
-        InputError: the graph has other edges than those of the training.
+        method: a plain network, fitted. graph: gives features and edges where the method keeps none (a loaded model).
     """
     fitted = method.result
     topology = method.topology or topology_of(graph)
@@ -234,8 +226,7 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them.
 
     Args:
-        method: fitted.
-        graph: the people the method was fitted on.
+        method: fitted. graph: the people the method was fitted on.
     """
     try:
         return _with_logs(known_answers(method, graph))
@@ -255,14 +246,11 @@ def _with_logs(chances: np.ndarray) -> np.ndarray:
 
 
 def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray:
-    """Return the probabilities [n, c] that others than the node itself can obtain, float64.
-
-    Those that the method gives; where each is for its own node alone, what the released weights say of a graph that the
-    adversary holds.
+    """Return the probabilities [n, c] that others than the node itself can obtain, float64. Those that the method
+    gives; where each is for its own node alone, what the released weights say of a graph that the adversary holds.
 
     Args:
-        method: fitted.
-        graph: the people the method was fitted on.
+        method: fitted. graph: the people the method was fitted on.
         edges: whether the adversary knows their edges; one that looks for edges does not.
     """
     if not _rows_are_own(method):
@@ -278,16 +266,12 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
 
 
 def networks_on(method: StagedEstimator, graph: Graph) -> Tensor:
-    """Return what released networks predict on a graph that their holder has [n, c]: no noise, nothing paid.
-
-    For an adversary of the simulation, who has a graph of its own; never an answer about people who are protected.
+    """Return what released networks predict on a graph that their holder has [n, c]: no noise, nothing paid. For an
+    adversary of the simulation, who has a graph of its own; never an answer about people who are protected. Raises
+    InputError: for a graph with other features.
 
     Args:
-        method: fitted.
-        graph: of the adversary, with the features of the training.
-
-    Raises:
-        InputError: for a graph with other features.
+        method: fitted. graph: of the adversary, with the features of the training.
     """
     fitted = method.result
     require_same_features(graph.schema, fitted.schema)
@@ -308,8 +292,7 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
 
     Args:
         graph: its labels are used without noise, its features not at all.
-        split: who gives labels; None: drawn by `seed`.
-        seed: fixes the split and the propagation.
+        split: who gives labels; None: drawn by `seed`. seed: fixes the split and the propagation.
     """
     if graph.y.dim() != 1:
         return np.zeros((int(graph.num_nodes), 1))
@@ -329,14 +312,11 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
 
 
 def with_features(graph: Graph, factors: np.ndarray) -> Graph:
-    """Return the graph with row i of its features times factors[i].
+    """Return the graph with row i of its features times factors[i]. Returns a shallow copy, its features within the
+    declared range; `graph` keeps its own.
 
     Args:
-        graph: its features may be dense or sparse CSR [n, d].
-        factors: [n], one for each node.
-
-    Returns:
-        A shallow copy, its features within the declared range; `graph` keeps its own.
+        graph: its features may be dense or sparse CSR [n, d]. factors: [n], one for each node.
     """
     changed = copy.copy(graph)
     scale = torch.from_numpy(factors)
@@ -353,14 +333,11 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
 
 
 def with_features_of_others(graph: Graph, seed: int) -> Graph:
-    """Return the graph with its rows of features permuted among its nodes.
+    """Return the graph with its rows of features permuted among its nodes. Returns a shallow copy; edges and labels
+    stay with their nodes.
 
     Args:
-        graph: features [n, d], dense or sparse CSR.
-        seed: fixes the permutation of rows.
-
-    Returns:
-        A shallow copy; edges and labels stay with their nodes.
+        graph: features [n, d], dense or sparse CSR. seed: fixes the permutation of rows.
     """
     changed = copy.copy(graph)
     # A constant beside the seed keeps this draw apart from those of other attacks.

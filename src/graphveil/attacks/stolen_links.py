@@ -56,7 +56,8 @@ def link_stealing(
     targets: int = 500,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well similar answers tell edges from other pairs among `targets` random nodes.
+    """Return how well similar answers tell edges from other pairs among `targets` random nodes. Raises InputError: for
+    an unknown similarity, a share outside [0, 1), or both a share and a shadow.
 
     Args:
         method: fitted; only the answers that it gives of its own people are used.
@@ -66,11 +67,7 @@ def link_stealing(
             rest are judged.
         shadow: (a fitted method, its graph), the adversary's own.
         without_edges: a fitted method that read no secret edges, for the baseline; default: a plain perceptron.
-        without: what the baseline is, in words.
-        split: who trained it, for the default of `without_edges`.
-
-    Raises:
-        InputError: for an unknown similarity, a share outside [0, 1), or both a share and a shadow.
+        without: what the baseline is, in words. split: who trained it, for the default of `without_edges`.
     """
     if similarity not in DISTANCES:
         raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
@@ -122,30 +119,24 @@ def link_stealing(
 
 
 def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Answering:
-    """Return a plain perceptron trained on features and labels alone: what the nodes show without edges.
+    """Return a plain perceptron trained on features and labels alone: what the nodes show without edges. Returns the
+    fitted network, without privacy: for the baseline of an attack alone.
 
     Args:
-        graph: its edges are not read.
-        split: who trains it; None: drawn by `seed`.
+        graph: its edges are not read. split: who trains it; None: drawn by `seed`.
         seed: fixes the split, weights and batches.
-
-    Returns:
-        The fitted network, without privacy: for the baseline of an attack alone.
     """
     split = split or random_split(graph, seed)
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
 
 
 def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
-    """Return a plain network trained on a release without its made edges: what the public ones show anyway.
+    """Return a plain network trained on a release without its made edges: what the public ones show anyway. Returns the
+    fitted network; post-processing of the release, which costs nothing.
 
     Args:
-        served: a released graph; its `public_edges` mask [e] says which edges are not made.
-        split: who trains it.
+        served: a released graph; its `public_edges` mask [e] says which edges are not made. split: who trains it.
         seed: fixes weights and batches.
-
-    Returns:
-        The fitted network; post-processing of the release, which costs nothing.
     """
     public = served.get("public_edges")
     is_public = torch.zeros(served.edge_index.shape[1], dtype=torch.bool) if public is None else public
@@ -155,15 +146,12 @@ def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
 
 
 def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.ndarray:
-    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction.
+    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction. Returns
+    one column for each name [p, len(names)].
 
     Args:
-        answers: probabilities [n, c], float64.
-        pairs: p pairs among the nodes under attack.
+        answers: probabilities [n, c], float64. pairs: p pairs among the nodes under attack.
         names: metrics of scipy's `pdist`.
-
-    Returns:
-        One column for each name [p, len(names)].
     """
     rows = answers[pairs.nodes]
     t, i, j = len(rows), pairs.first, pairs.second
@@ -207,10 +195,8 @@ def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
 
 
 def _parts(pairs: Pairs, known_share: float, nodes: int, seed: int) -> tuple[Pairs | None, Pairs]:
-    """Return the pairs of nodes whose links are known, or None, and the pairs among all others.
-
-    Raises:
-        InputError: when either part has fewer than two edges.
+    """Return the pairs of nodes whose links are known, or None, and the pairs among all others. Raises InputError: when
+    either part has fewer than two edges.
     """
     if not known_share:
         return None, pairs

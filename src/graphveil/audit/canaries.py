@@ -49,16 +49,12 @@ _SCHEMA: Final = GraphSchema("canaries", _DIMENSION, 0.0, 1.0, ("first", "second
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private.
+    """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private. Raises
+    InputError: more right guesses than guesses, or more guesses than canaries.
 
     Args:
-        correct: right guesses.
-        guesses: how many were made.
-        canaries: how many could have been guessed.
+        correct: right guesses. guesses: how many were made. canaries: how many could have been guessed.
         epsilon, delta: what is claimed of one canary.
-
-    Raises:
-        InputError: more right guesses than guesses, or more guesses than canaries.
     """
     if not 0 <= correct <= guesses <= canaries:
         raise InputError(f"{correct} of {guesses} guesses about {canaries} canaries", allowed="each at most the next")
@@ -73,11 +69,8 @@ def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, false
     """Return what epsilon is at least, from one run's guesses.
 
     Args:
-        correct: right guesses.
-        guesses: how many were made.
-        canaries: how many could have been guessed.
-        delta: what is claimed of one canary.
-        false_alarm: the probability that the bound is too high.
+        correct: right guesses. guesses: how many were made. canaries: how many could have been guessed.
+        delta: what is claimed of one canary. false_alarm: the probability that the bound is too high.
     """
 
     def possible(epsilon: float) -> bool:
@@ -97,9 +90,7 @@ def right_guesses(scores: Scores, truth: Bits, guesses: int) -> int:
     """Return how many guesses are right: "in" for the highest half of them by score, "out" for the lowest.
 
     Args:
-        scores: [m], higher means in.
-        truth: bool [m], whether each canary was in.
-        guesses: how many are made.
+        scores: [m], higher means in. truth: bool [m], whether each canary was in. guesses: how many are made.
     """
     order = np.argsort(scores, kind="stable")
     half = guesses // 2
@@ -118,14 +109,11 @@ def audit_edge_canaries(
     **settings: object,
 ) -> Audit:
     """Train `name` once on a graph of disjoint edges that are there or not, and guess which from what it publishes.
+    Raises InputError: no such method.
 
     Args:
-        name: one of `EDGE_CANARIES`.
-        epsilon: of one edge.
+        name: one of `EDGE_CANARIES`. epsilon: of one edge.
         guesses: how many of the canaries to guess; fixed beforehand, default half of them.
-
-    Raises:
-        InputError: no such method.
     """
     if name not in EDGE_CANARIES:
         raise InputError(f"{name!r} has no canary edges", allowed=", ".join(EDGE_CANARIES))
@@ -154,9 +142,8 @@ def audit_people_canaries(
     false_alarm: float = FALSE_ALARM,
     seed: int = 0,
 ) -> Audit:
-    """Collect features and labels of people for `lpgnn` once: all high and one class, or low and the other.
-
-    The unit is one person; everything after the collection is post-processing.
+    """Collect features and labels of people for `lpgnn` once: all high and one class, or low and the other. The unit is
+    one person; everything after the collection is post-processing.
 
     Args:
         epsilon_x, epsilon_y: budgets of features and label.

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from graphveil.audit import exact, sampled
+from graphveil.audit.exact import Table, row_table
 from graphveil.audit.verdict import Audit, timed
+from graphveil.mechanisms import CategoryMechanism, MechanismInfo, catalogue, permanent_guarantee, permanent_reports
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.catalogue import AuditSize
+from graphveil.mechanisms.permanent import Reporter
+from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
+from graphveil.privacy.source.permanent import SECRET_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,15 +28,11 @@ class Case:
 
     Attributes:
         name: of the mechanism, as the catalogue has it, and what tells this case from others.
-        epsilon: what it is built with.
-        small: builds the mechanism whose outputs can be enumerated, for an epsilon.
-        table: log Pr[output | input] of a small one.
-        large: builds the one that is sampled.
-        draw: scores of samples of a large one, see `sampled.Draw`.
-        samples: of each of two neighbours.
+        epsilon: what it is built with. small: builds the mechanism whose outputs can be enumerated, for an epsilon.
+        table: log Pr[output | input] of a small one. large: builds the one that is sampled.
+        draw: scores of samples of a large one, see `sampled.Draw`. samples: of each of two neighbours.
         neighbours: which inputs of the table are neighbours; None: any two.
-        independent, complete: see `exact.audit_table`.
-        normal: noise is normal, so that samples bound mu.
+        independent, complete: see `exact.audit_table`. normal: noise is normal, so that samples bound mu.
     """
 
     name: str
@@ -78,3 +86,114 @@ def audit_samples(
         return sampled.audit_events(case.name, claimed, draw, **options)
 
     return timed(run)
+
+
+R = TypeVar("R")
+_LOW, _HIGH = -1.0, 3.0
+#: The labels whose reports are compared.
+_LABELS: Final = (2, 5)
+
+
+def feature_cases() -> tuple[Case, ...]:
+    """Return the audits of all mechanisms on feature vectors and labels."""
+    return tuple(_case(info, info.audit) for info in catalogue() if info.audit is not None)
+
+
+def permanent_cases() -> tuple[Case, ...]:
+    """Return the audits of reports that devices derive from secrets, each of which is drawn anew."""
+    named = {case.name: case for case in feature_cases()}
+    return tuple(_permanent(named[name]) for name in ("multi-bit", "randomized-response"))
+
+
+def _permanent(case: Case) -> Case:
+    """The same mechanism, sampled by one device after another; there is nothing more to enumerate."""
+    return replace(
+        case,
+        name=f"permanent-reports, {case.name}",
+        large=lambda epsilon: _Devices(case.large(epsilon)),
+        samples=5_000,
+    )
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """A mechanism as many devices run it, each with a secret of its own."""
+
+    mechanism: Reporter
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return permanent_guarantee(self.mechanism)
+
+    def randomize(self, values: Tensor, *, randomness: Randomness) -> Any:
+        # A secret for each report: with one for all, equal values would give equal reports, and one draw stand for
+        # thousands.
+        secrets = (randomness.bytes(SECRET_BYTES) for _ in range(len(values)))
+        devices = [PermanentRandomness(secret, "audit") for secret in secrets]
+        return permanent_reports(self.mechanism, values, devices, field="audit")
+
+    def log_likelihood(self, reports: Any, values: Tensor) -> Tensor:
+        return self.mechanism.log_likelihood(reports, values)
+
+
+def corners(dimension: int) -> Tensor:
+    """Return all corners of [-1, 3]^d, the middle and a point inside, float64, one a row."""
+    ends = list(itertools.product((_LOW, _HIGH), repeat=dimension))
+    # Fractions that lie on no grid of powers of two, so that rounding to a grid is enumerated too.
+    inside = tuple(_LOW + (_HIGH - _LOW) * (k + 1) / (2 * k + 5) for k in range(dimension))
+    return torch.tensor([*ends, (1.0,) * dimension, inside], dtype=torch.float64)
+
+
+def _case(info: MechanismInfo, size: AuditSize) -> Case:
+    """The audit of one mechanism: all reports of a small one, drawn reports of one that may be larger."""
+    large = size.drawn_dimension or size.dimension
+
+    def build(epsilon: float, dimension: int) -> Any:
+        if info.kind == "labels":
+            return info.mechanism(epsilon=epsilon, classes=dimension, **size.options)
+        return info.mechanism(epsilon=epsilon, dimension=dimension, low=_LOW, high=_HIGH, **size.options)
+
+    def table(mechanism: Reporter) -> Table:
+        return row_table(mechanism, _inputs(info, size.dimension), mechanism.every_report())
+
+    def draw(mechanism: Reporter) -> sampled.Draw:
+        first, second = _farthest(info, large)
+        if "normal" in info.tags and not isinstance(mechanism, CategoryMechanism):
+            return _sums(mechanism, first, second)
+        return sampled.ratio_scores(mechanism, first, second)
+
+    return Case(
+        name=info.name,
+        epsilon=size.epsilon,
+        small=lambda epsilon: build(epsilon, size.dimension),
+        table=table,
+        large=lambda epsilon: build(epsilon, large),
+        draw=draw,
+        samples=size.samples,
+        normal="normal" in info.tags,
+    )
+
+
+def _inputs(info: MechanismInfo, dimension: int) -> Tensor:
+    """The inputs that are enumerated: every label, or the corners of the range and points inside."""
+    return torch.arange(dimension) if info.kind == "labels" else corners(dimension)
+
+
+def _farthest(info: MechanismInfo, dimension: int) -> tuple[Tensor, Tensor]:
+    """Two inputs that reports tell apart as well as any two: labels, or the highest and the lowest corner."""
+    inputs = _inputs(info, dimension)
+    if info.kind == "labels":
+        return inputs[_LABELS[0]], inputs[_LABELS[1]]
+    return inputs[2**dimension - 1], inputs[0]
+
+
+def _sums(mechanism: FeatureMechanism[R], first: Tensor, second: Tensor) -> sampled.Draw:
+    """Sums of a vector's noisy coordinates: with normal noise they tell as much as all coordinates do."""
+
+    def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        rows = (first if is_first else second)[None].expand(count, len(first))
+        reports = mechanism.randomize(rows.contiguous(), randomness=randomness)
+        totals: sampled.Scores = mechanism.centred(reports).astype(np.float64).sum(axis=1)
+        return totals
+
+    return scores

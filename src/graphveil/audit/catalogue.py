@@ -8,9 +8,8 @@ from functools import partial
 from typing import Final
 
 from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_people_canaries
-from graphveil.audit.cases import Case, audit_exactly, audit_samples
+from graphveil.audit.cases import Case, audit_exactly, audit_samples, feature_cases, permanent_cases
 from graphveil.audit.edge_cases import edge_cases
-from graphveil.audit.feature_cases import feature_cases, permanent_cases
 from graphveil.audit.federation.cases import (
     audit_noise_in_shares,
     audit_published,
@@ -49,8 +48,7 @@ class AuditTarget:
 
     Attributes:
         name: as `run_audits` takes it; a mechanism and the release made of it share a name.
-        mechanism: audits of a mechanism alone, each a function of a seed.
-        method: audits of whole runs.
+        mechanism: audits of a mechanism alone, each a function of a seed. method: audits of whole runs.
     """
 
     name: str
@@ -87,14 +85,11 @@ def targets() -> dict[str, AuditTarget]:
 
 
 def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = None) -> tuple[Audit, ...]:
-    """Run every audit of a target, or of a group of targets.
+    """Run every audit of a target, or of a group of targets. Raises InputError: no such target.
 
     Args:
         name: of a target, or one of `GROUPS`.
         seed: fixes the made data and the noise: what is audited is made up, so its noise protects nobody.
-
-    Raises:
-        InputError: no such target.
     """
     available, name = targets(), current_name(name)
     # Refused rather than passed: "holds" beside a method without a claim would be taken for one.

@@ -136,9 +136,8 @@ def _chain() -> Tensor:
 
 
 def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled.Draw:
-    """Log-likelihood ratios of relationships, as many as users in one collection: each is one pair of neighbours.
-
-    With "both" a relationship stands in two lists; the ends of every other link of the chain are scored together.
+    """Log-likelihood ratios of relationships, as many as users in one collection: each is one pair of neighbours. With
+    "both" a relationship stands in two lists; the ends of every other link of the chain are scored together.
     """
     both = mechanism.mode == "both"
     # One score a relationship and not one a list: what is audited is 2 epsilon for the pair, which one list alone

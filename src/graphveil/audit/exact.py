@@ -62,15 +62,11 @@ def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) ->
 
 
 def graph_table(log_likelihood: Callable[[A, V], Tensor], graphs: Sequence[V], outputs: Sequence[A]) -> Table:
-    """Return log Pr[output | graph], for each user apart where users report apart.
+    """Return log Pr[output | graph], for each user apart where users report apart. Returns [graphs, outputs] or
+    [graphs, outputs, users], in nats.
 
     Args:
-        log_likelihood: of an output and a graph.
-        graphs: the inputs.
-        outputs: all possible outputs.
-
-    Returns:
-        [graphs, outputs] or [graphs, outputs, users], in nats.
+        log_likelihood: of an output and a graph. graphs: the inputs. outputs: all possible outputs.
     """
     return np.array([[log_likelihood(sent, graph).numpy() for sent in outputs] for graph in graphs])
 
@@ -85,8 +81,7 @@ def worst_ratio(table: Table, neighbours: Iterable[Pair] | None = None) -> float
     """Return the largest log ratio of any output for any two neighbours; infinite if one of them rules it out.
 
     Args:
-        table: [inputs, outputs].
-        neighbours: pairs of inputs; None: any two are neighbours.
+        table: [inputs, outputs]. neighbours: pairs of inputs; None: any two are neighbours.
     """
     if neighbours is None:
         possible = np.isfinite(table).any(axis=0)
@@ -110,14 +105,10 @@ def worst_of_independent(table: Table, neighbours: Iterable[Pair]) -> float:
 
 def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None = None) -> float:
     """Return the least epsilon at which every two neighbours are (epsilon, delta)-close, by the hockey-stick sum.
+    Raises InputError: delta is not in (0, 1).
 
     Args:
-        table: log Pr[output | input].
-        delta: in (0, 1).
-        neighbours: pairs of inputs. None: every two.
-
-    Raises:
-        InputError: delta is not in (0, 1).
+        table: log Pr[output | input]. delta: in (0, 1). neighbours: pairs of inputs. None: every two.
     """
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
@@ -157,8 +148,7 @@ def audit_table(
     """Audit the probabilities of a mechanism.
 
     Args:
-        table: [inputs, outputs], or [inputs, outputs, users] if `independent`.
-        neighbours: see `worst_ratio`.
+        table: [inputs, outputs], or [inputs, outputs, users] if `independent`. neighbours: see `worst_ratio`.
         independent: users choose their outputs independently of each other.
         complete: the table holds every output; then its probabilities have to add up to 1.
     """

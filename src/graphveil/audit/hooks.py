@@ -83,8 +83,7 @@ class ReportTap:
         """Count what changed in units of the guarantee, and the log-likelihood ratio of the answer.
 
         Args:
-            answer: what it gave for the first values.
-            first, second: the values of the two runs.
+            answer: what it gave for the first values. first, second: the values of the two runs.
         """
         change = self._change(mechanism, first, second)
         if change == 0.0:
@@ -135,8 +134,7 @@ class SumTap:
         """Measure how far the exact sums moved, and the spread of the noise around them.
 
         Args:
-            answer: the first run's noisy sums [n, c].
-            first, second: edges, rows and hop of the two runs.
+            answer: the first run's noisy sums [n, c]. first, second: edges, rows and hop of the two runs.
         """
         first_sums, second_sums = exact_sums(mechanism, first), exact_sums(mechanism, second)
         moved = float(np.linalg.norm(first_sums - second_sums))
@@ -173,8 +171,7 @@ class CountTap:
         """Measure how far the exact sums moved in the L1 norm, and the log-likelihood ratio of the answer.
 
         Args:
-            answer: the first run's noisy sums [n, c].
-            first, second: edges and rows of the two runs.
+            answer: the first run's noisy sums [n, c]. first, second: edges and rows of the two runs.
         """
         plain = replace(mechanism, epsilon=math.inf)
         first_sums, second_sums = (plain.perturb(rows, x, SeededRandomness(0)) for rows, x in (first, second))
@@ -196,8 +193,7 @@ class ChainTap:
         """The exact state is private, its noise and its number are not.
 
         Args:
-            mechanism: what is public of the chain.
-            arguments: of `hide`, by name.
+            mechanism: what is public of the chain. arguments: of `hide`, by name.
         """
         exact, sigma, hop = arguments["exact"].clone(), arguments["sigma"], arguments["hop"]
         return Question((mechanism, sigma, hop, tuple(exact.shape)), (), (exact, sigma, hop))
@@ -212,8 +208,7 @@ class ChainTap:
         """Measure how far one step moved against the noise that was really added.
 
         Args:
-            mechanism: what is public of the chain.
-            answer: the first run's state with noise [n, c].
+            mechanism: what is public of the chain. answer: the first run's state with noise [n, c].
             first, second: exact state, declared noise and number of the step in the two runs.
         """
         exact, sigma, hop = first
@@ -238,8 +233,7 @@ class HeadTap:
         """The weights are private, what the noise is made for is not.
 
         Args:
-            mechanism: what is public of the regression.
-            arguments: of `released`, by name.
+            mechanism: what is public of the regression. arguments: of `released`, by name.
         """
         weights = arguments["weights"].detach().clone()
         return Question((mechanism, arguments["multiplier"], tuple(weights.shape)), (), weights)
@@ -248,8 +242,7 @@ class HeadTap:
         """Measure how far the weights moved, and the spread of the noise around them.
 
         Args:
-            mechanism: what is public of the regression.
-            answer: the first run's noisy weights.
+            mechanism: what is public of the regression. answer: the first run's noisy weights.
             first, second: the weights of the two runs.
         """
         moved = float((first - second).norm())
@@ -259,10 +252,9 @@ class HeadTap:
 
 @dataclass(frozen=True)
 class DescentTap:
-    """The noise of a private gradient step: the clipped sum of a batch is private.
-
-    One sample that changes its values moves the sum by at most two clipping norms, and by one if it comes or goes; an
-    edge changes the sample at either end.
+    """The noise of a private gradient step: the clipped sum of a batch is private. One sample that changes its values
+    moves the sum by at most two clipping norms, and by one if it comes or goes; an edge changes the sample at either
+    end.
     """
 
     owner: type = NoisyUpdates
@@ -300,8 +292,7 @@ class TreeTap:
         """The number of nodes stands in for the mechanism.
 
         Args:
-            mechanism: n, the first argument of `fit_markov`.
-            arguments: of `fit_markov`, by name.
+            mechanism: n, the first argument of `fit_markov`. arguments: of `fit_markov`, by name.
         """
         names = ("nodes", "members", "public", "epsilon", "steps", "chains", "start")
         constants = tuple(arguments.get(name) for name in names)
@@ -311,9 +302,7 @@ class TreeTap:
         """Count the edges that changed; what a tree of many nodes says about one cannot be computed.
 
         Args:
-            mechanism: n.
-            answer: not read.
-            first, second: epsilon and private edges of the two runs.
+            mechanism: n. answer: not read. first, second: epsilon and private edges of the two runs.
         """
         change = float(len(_pairs(first[1], directed=False) ^ _pairs(second[1], directed=False)))
         return Evidence(change, first[0]) if change else Evidence(0.0)

@@ -35,16 +35,12 @@ _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
 def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
-    """Return a method, or a release with training on it, to be replayed.
+    """Return a method, or a release with training on it, to be replayed. Raises InputError: no such pipeline, or a
+    setting that the method does not take.
 
     Args:
-        name: one of `PIPELINES`.
-        nodes: of the made graph.
-        seed: of graph, split and weights.
+        name: one of `PIPELINES`. nodes: of the made graph. seed: of graph, split and weights.
         settings: in place of those of `PIPELINES`.
-
-    Raises:
-        InputError: no such pipeline, or a setting that the method does not take.
     """
     if name not in PIPELINES:
         raise InputError(f"pipeline {name!r} is not known", allowed=", ".join(PIPELINES))
@@ -110,17 +106,14 @@ def _timeless(value: object) -> object:
 
 
 def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
-    """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced.
+    """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced. Raises
+    InputError: no such unit.
 
     Args:
         unit: "edge", "set of contacts" (a training person gets `count` more, of its class), "private edge", "label",
             "feature vector", "person" (both) or "node" (a person, whose own list is emptied too; others go on listing
             it).
-        train: mask [n] of the training nodes.
-        count: of contacts.
-
-    Raises:
-        InputError: no such unit.
+        train: mask [n] of the training nodes. count: of contacts.
     """
     if unit == "edge":
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == _inside(pairs, train))
@@ -157,9 +150,8 @@ def _inside(pairs: Tensor, train: Tensor) -> int:
 
 
 def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
-    """The graph in which one training person has more contacts among those of its own class.
-
-    Their messages say the same, so that the person's own sum moves as far as it may.
+    """The graph in which one training person has more contacts among those of its own class. Their messages say the
+    same, so that the person's own sum moves as far as it may.
     """
     person, edges = _person(train), graph.edge_index
     strange = train & (graph["y"] == graph["y"][person])

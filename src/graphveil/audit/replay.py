@@ -78,16 +78,14 @@ class Tap(Protocol[M_contra, A_contra, P]):
         """Take the arguments apart; what is kept of them is copied.
 
         Args:
-            mechanism: what the watched method was called on.
-            arguments: of the call, by name.
+            mechanism: what the watched method was called on. arguments: of the call, by name.
         """
 
     def weigh(self, mechanism: M_contra, answer: A_contra, first: P, second: P) -> Evidence:
         """Compare the private parts of two questions that got the same answer.
 
         Args:
-            mechanism: what the watched method was called on.
-            answer: what it gave in the first run.
+            mechanism: what the watched method was called on. answer: what it gave in the first run.
             first, second: the private parts of the two questions.
         """
 
@@ -116,12 +114,9 @@ class Pipeline(Generic[G, R]):
     """What is replayed.
 
     Attributes:
-        target: its name.
-        run: the pipeline; what it returns is for `outcome`.
-        first, second: two graphs that differ in one protected unit.
-        epsilon, delta: what it claims for that unit.
-        outcome: everything that comes out, by name: compared between the runs.
-        taps: the mechanisms it may use.
+        target: its name. run: the pipeline; what it returns is for `outcome`.
+        first, second: two graphs that differ in one protected unit. epsilon, delta: what it claims for that unit.
+        outcome: everything that comes out, by name: compared between the runs. taps: the mechanisms it may use.
     """
 
     target: str
@@ -149,13 +144,11 @@ class _Tape:
 
 
 def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float = 1e-6) -> Audit:
-    """Run on both graphs and compare.
-
-    Not for several threads at once: the mechanisms' methods are replaced while it runs, and put back afterwards.
+    """Run on both graphs and compare. Not for several threads at once: the mechanisms' methods are replaced while it
+    runs, and put back afterwards.
 
     Args:
-        pipeline: two neighbouring graphs, what is run on them and what is claimed.
-        seed: of the noise of both runs.
+        pipeline: two neighbouring graphs, what is run on them and what is claimed. seed: of the noise of both runs.
         false_alarm: the probability that a true claim is called broken.
     """
     first = _Tape(seed)

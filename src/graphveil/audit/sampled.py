@@ -40,14 +40,11 @@ _CHOOSING: Final = 0.2
 
 
 def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's bounds on a probability.
+    """Return Clopper and Pearson's bounds on a probability. Raises InputError: no trials, or more successes than
+    trials.
 
     Args:
-        successes, trials: what was counted.
-        miss: the probability, at most, with which each bound misses it.
-
-    Raises:
-        InputError: no trials, or more successes than trials.
+        successes, trials: what was counted. miss: the probability, at most, with which each bound misses it.
     """
     if not 0 <= successes <= trials or trials == 0:
         raise InputError(f"{successes} successes in {trials} trials", allowed="0 to all of at least one trial")
@@ -60,8 +57,7 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
     """Return the larger of the event's and its complement's bound, at least 0.
 
     Args:
-        tpr, fpr: intervals of the event's probability under the first and the second input.
-        delta: what is claimed.
+        tpr, fpr: intervals of the event's probability under the first and the second input. delta: what is claimed.
     """
     # The worst ends of both intervals: the rates themselves would give a bound that is too high half of the time.
     event = _log_ratio(tpr[0] - delta, fpr[1])
@@ -70,15 +66,12 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
 
 
 def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what epsilon is at least, from scores of two neighbouring inputs.
+    """Return what epsilon is at least, from scores of two neighbouring inputs. Raises InputError: fewer than ten scores
+    of either.
 
     Args:
-        first, second: scores of independent outputs of each.
-        delta: what is claimed.
+        first, second: scores of independent outputs of each. delta: what is claimed.
         false_alarm: the probability that the bound is too high.
-
-    Raises:
-        InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
     # A cut chosen on the samples it is judged by would be the luckiest of 401, and the stated rate of false alarms
@@ -92,14 +85,12 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
 
 
 def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart.
+    """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart. Raises
+    InputError: fewer than ten scores of either.
 
     Args:
         first, second: scores of independent outputs of each input.
         false_alarm: the probability that the bound is too high.
-
-    Raises:
-        InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
     (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)
@@ -122,10 +113,8 @@ def audit_events(
     """Audit by events: nothing is assumed of the mechanism.
 
     Args:
-        target: what is audited, for the report.
-        guarantee: what is claimed.
-        draw: gives scores of one of the two inputs.
-        samples: scores of each input.
+        target: what is audited, for the report. guarantee: what is claimed.
+        draw: gives scores of one of the two inputs. samples: scores of each input.
         false_alarm: the probability that a true claim is called broken.
         seed: of the noise; the same seed gives the same audit.
     """
@@ -148,10 +137,8 @@ def audit_mu(
     """Audit by mu: the scores' noise is taken to be normal, as that of the mechanism is.
 
     Args:
-        target: what is audited, for the report.
-        claimed, delta: the epsilon that is claimed, and its delta.
-        draw: gives scores of one of the two inputs.
-        samples: scores of each input.
+        target: what is audited, for the report. claimed, delta: the epsilon that is claimed, and its delta.
+        draw: gives scores of one of the two inputs. samples: scores of each input.
         false_alarm: the probability that a true claim is called broken.
         seed: of the noise; the same seed gives the same audit.
     """

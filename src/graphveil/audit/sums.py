@@ -26,15 +26,12 @@ def audit_sums(
     seed: int = 0,
 ) -> Audit:
     """Audit one noisy sum, calibrated as the curator's methods calibrate it, on as many separate pairs as samples.
-
     Every node sends the same unit vector; a pair's score is what both ends received along it ("edge"), or what the end
-    of the one entry received ("directed-edge").  For "k-edges" there are stars in place of pairs, and the score is what
+    of the one entry received ("directed-edge"). For "k-edges" there are stars in place of pairs, and the score is what
     the middle received, k times, and what its contacts did: the sums in proportion to how far they move.
 
     Args:
-        unit: "edge", "directed-edge" or "k-edges".
-        relationships: k.
-        epsilon, delta: what the noise is made for.
+        unit: "edge", "directed-edge" or "k-edges". relationships: k. epsilon, delta: what the noise is made for.
         samples: pairs with the edge, and as many without.
         false_alarm: the probability that a true claim is called broken.
         seed: of the noise; the same seed gives the same audit.

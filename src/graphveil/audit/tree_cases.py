@@ -152,9 +152,7 @@ class TreeCase:
         """Run the shipped chain on a graph and return which tree came out.
 
         Args:
-            graph: which of the case's graphs.
-            epsilon: the budget of the tree.
-            randomness: where the steps come from.
+            graph: which of the case's graphs. epsilon: the budget of the tree. randomness: where the steps come from.
         """
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
@@ -189,8 +187,7 @@ def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
     """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`.
 
     Args:
-        case: graphs, budget and start.
-        actual: the epsilon that the chain really gets; None: the claimed one.
+        case: graphs, budget and start. actual: the epsilon that the chain really gets; None: the claimed one.
     """
 
     def run() -> Audit:
@@ -204,8 +201,7 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     """Audit the tree after so many steps; its delta is what convergence leaves over, measured.
 
     Args:
-        case: graphs, budget and start.
-        steps: how many; None: the case's.
+        case: graphs, budget and start. steps: how many; None: the case's.
         actual: the epsilon that the chain really gets; None: the claimed one.
     """
 
@@ -245,8 +241,7 @@ def audit_walks(
     """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best.
 
     Args:
-        case: graphs, budget and start.
-        samples: trees of each graph.
+        case: graphs, budget and start. samples: trees of each graph.
         actual: the epsilon that the chain really gets; None: the claimed one.
         false_alarm: the probability that a true claim is called broken.
         seed: of the steps; the same seed gives the same audit.

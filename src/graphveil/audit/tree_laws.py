@@ -34,11 +34,7 @@ _MOST: Final = 6
 
 @dataclass(frozen=True)
 class Trees:
-    """All trees over `leaves` leaves, in a fixed order.
-
-    Raises:
-        InputError: fewer than 3 leaves, or more than 6.
-    """
+    """All trees over `leaves` leaves, in a fixed order. Raises InputError: fewer than 3 leaves, or more than 6."""
 
     leaves: int
 
@@ -63,8 +59,7 @@ class Trees:
         """Return the log-likelihood of each graph's edges in each tree, [graphs, trees], in nats.
 
         Args:
-            graphs: [graphs, pairs].
-            members: [graphs, leaves], among whom pairs are counted.
+            graphs: [graphs, pairs]. members: [graphs, leaves], among whom pairs are counted.
         """
         nats = _node_scores(self.leaves)
         scores = np.zeros((len(graphs), len(self.clusters)))
@@ -81,14 +76,10 @@ class Trees:
         return law
 
     def steps(self, scores: Table, steps: int) -> Table:
-        """Return the probabilities of ending in each tree from each after some steps.
+        """Return the probabilities of ending in each tree from each after some steps. Returns [graphs, trees, trees].
 
         Args:
-            scores: [graphs, trees], the log-weight of each tree, in nats.
-            steps: how many.
-
-        Returns:
-            [graphs, trees, trees].
+            scores: [graphs, trees], the log-weight of each tree, in nats. steps: how many.
         """
         moves = _moves(self.leaves)
         with np.errstate(over="ignore"):
@@ -112,7 +103,6 @@ def pairs_of(leaves: int) -> list[tuple[int, int]]:
 
 def neighbouring_graphs(leaves: int) -> tuple[Bools, list[tuple[int, int]]]:
     """Return graphs [graphs, pairs] and the numbers of two that differ in one edge: as many as there are, renamed.
-
     Whatever edge it is, it can be called {0, 1}, and the other leaves can change names.
     """
     pairs = pairs_of(leaves)

@@ -18,21 +18,16 @@ ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer of one audit.
+    """The answer of one audit. Raises InputError: a field that cannot be, named.
 
     Attributes:
-        target: what was audited, and how.
-        claimed_epsilon, delta: what the target says of itself.
+        target: what was audited, and how. claimed_epsilon, delta: what the target says of itself.
         lower_bound: an epsilon that the target costs at least, at that delta.
-        false_alarm: the probability that a right target gets a lower bound above what it costs; 0 where every input
-            and output was enumerated.
+        false_alarm: the probability that a right target gets a lower bound above what it costs; 0 where every input and
+            output was enumerated.
         verdict: "broken" when the bound exceeds the claim, or something private shows that no bound covers; "holds"
             means that this audit found nothing, and proves nothing more.
-        seconds: how long it took.
-        notes: how it was done, and what was found.
-
-    Raises:
-        InputError: a field that cannot be, named.
+        seconds: how long it took. notes: how it was done, and what was found.
     """
 
     target: str
@@ -92,10 +87,8 @@ def judge(
     """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes.
 
     Args:
-        claimed, delta: what is claimed of it.
-        bound: what epsilon is at least.
-        false_alarm: the probability that the bound is too high.
-        notes: what else a reader should know.
+        claimed, delta: what is claimed of it. bound: what epsilon is at least.
+        false_alarm: the probability that the bound is too high. notes: what else a reader should know.
         findings: what breaks a promise whatever the bound is.
     """
     # A finding breaks whatever the bound is: a leak beside the mechanisms has no epsilon that a bound could show.

@@ -27,13 +27,7 @@ class PeerError(GraphveilError):
 
 @dataclass(frozen=True)
 class Roster:
-    """Who takes part, as one holder sees it.
-
-    Attributes:
-        me: this holder's name.
-        holders: all holders' names in the agreement's order, this one's among them.
-        server: the server's name, which deals masks.
-    """
+    """Who takes part, as one holder sees it: all in the agreement's order, and the server, which deals masks."""
 
     me: str
     holders: tuple[str, ...]
@@ -41,7 +35,6 @@ class Roster:
 
     @property
     def other_holders(self) -> tuple[str, ...]:
-        """The other holders' names in order."""
         return tuple(name for name in self.holders if name != self.me)
 
 
@@ -62,12 +55,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """Wait for a message of one party.
-
-    Attributes:
-        sender: its name. kind: a name in `core.messages.KINDS`.
-        shape: of the array, exactly; -1 for a size that only the sender knows.
-    """
+    """Wait for a message of one party; `shape` holds -1 for a size that only the sender knows."""
 
     sender: str
     kind: str
@@ -79,7 +67,6 @@ class Checkpoint:
     """Everything before this round is finished and may be saved.
 
     Attributes:
-        round: rounds finished.
         state: returns name -> array, what the party needs to resume from here.
         epsilon: of the party's publications so far.
     """
@@ -97,25 +84,19 @@ Watch: TypeAlias = Callable[[str, Effect], None]
 
 
 def advance(program: Program[T], reply: Tensor | None) -> Effect:
-    """Run a program to its next effect.
+    """Run a program to its next effect; raises StopIteration, with what it returns as `value`, where it has ended.
 
     Args:
         reply: the array of the message that it waits for; None where its last effect was not `Receive`.
-
-    Raises:
-        StopIteration: the program has ended; its `value` is what it returns.
     """
     return next(program) if reply is None else program.send(reply)
 
 
 def with_changed_effects(program: Program[T], change: Callable[[Effect], Effect]) -> Program[T]:
-    """Run a program, and replace its effects.
+    """Run a program, and replace its effects; return what it returns.
 
     Args:
         change: effect -> the effect in its place; replies go to the program as they are.
-
-    Returns:
-        What the program returns.
     """
     reply = None
     while True:

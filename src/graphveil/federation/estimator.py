@@ -53,12 +53,7 @@ class _Publication:
 
 @dataclass(frozen=True)
 class _Run:
-    """The result of a finished federation.
-
-    Attributes:
-        probabilities: of all nodes, float32 [n, c]. void: why nothing is promised, or None.
-        transcript: None where the federation was loaded from a file.
-    """
+    """The result of a finished federation; no transcript where it was loaded from a file."""
 
     setting: Setting
     schema: GraphSchema
@@ -118,7 +113,9 @@ class VFGNN:
         progress: ProgressCallback | None = None,
         watch: Watch | None = None,
     ) -> VFGNN:
-        """Partition a graph among holders, and run all parties.
+        """Partition a graph among holders, and run all parties; return the estimator itself. Raises InputError for
+        settings that make no federation, BudgetError if it has run already, perhaps not to its end: publishing again
+        costs.
 
         Args:
             graph: of all holders together: n nodes, features [n, d], labels and edges.
@@ -127,13 +124,6 @@ class VFGNN:
             randomness: of shares, keys and noise; default: the operating system's.
             progress: called after each round, with the epsilon that a holder has spent.
             watch: called with a party's name and each of its effects.
-
-        Returns:
-            The estimator itself.
-
-        Raises:
-            InputError: settings that make no federation.
-            BudgetError: it has run already, perhaps not to its end; publishing again costs.
         """
         if self._publication.begun:
             raise BudgetError(
@@ -155,16 +145,8 @@ class VFGNN:
         return self
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
-        """Return the label holder's final class probabilities of all nodes of the fitted graph.
-
-        Args:
-            graph: None: other people would have to take part to be predicted.
-
-        Returns:
-            float32 [n, c].
-
-        Raises:
-            InputError: another graph.
+        """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c]. Raises
+        InputError for any `graph`: other people would have to take part to be predicted.
         """
         # Other people's holders would have to publish too; the label holder has no data of theirs.
         if graph is not None:
@@ -176,14 +158,10 @@ class VFGNN:
         return self.predict_proba(graph).argmax(dim=1)
 
     def score(self, graph: Graph, mask: Tensor | None = None) -> float:
-        """Return the accuracy; for simulations, which know true labels.
+        """Return the accuracy, a fraction; for simulations, which know true labels.
 
         Args:
-            graph: the fitted one, with true labels.
-            mask: bool [n], the nodes that count; default: all with a label.
-
-        Returns:
-            A fraction.
+            graph: the fitted one, with true labels. mask: bool [n], the nodes that count; default: all with a label.
         """
         return true_score(self.predict(), graph, mask)
 
@@ -203,11 +181,7 @@ class VFGNN:
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals.
-
-        Raises:
-            AttributeError: the federation was loaded from a file, which holds none.
-        """
+        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError for a loaded federation."""
         transcript = self._fitted().transcript
         if transcript is None:
             raise AttributeError("a saved federation keeps no transcript")
@@ -226,17 +200,11 @@ class VFGNN:
     # ---- files ----
 
     def save(self, path: str | Path) -> Path:
-        """Write the label holder's result to one safetensors file: no weights, no messages, no raw data.
+        """Write the label holder's result to one safetensors file: no weights, no messages, no raw data; return its
+        path. Raises GraphveilError if nothing was fitted, WriteError if the disk refuses.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.
-
-        Returns:
-            The file written.
-
-        Raises:
-            GraphveilError: it has not been fitted.
-            WriteError: the disk refuses.
         """
         run = self._fitted()
         facts = {
@@ -253,13 +221,11 @@ class VFGNN:
 
     @classmethod
     def load(cls, path: str | Path) -> VFGNN:
-        """Return a saved federation, which predicts its own nodes and cannot publish again.
+        """Return a saved federation, which predicts its own nodes and cannot publish again. Raises ModelFileError for a
+        file that is missing, damaged or of another method.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
-
-        Raises:
-            ModelFileError: for a file that is missing, damaged or of another method.
         """
         _, facts, tensors = read_method(path, KIND)
         with restoring(path):
@@ -283,10 +249,8 @@ class VFGNN:
         return {**OPTIONS, **self.settings, "seed": self.seed}
 
     def set_params(self, **changes: Option) -> VFGNN:
-        """Change settings before fitting.
-
-        Raises:
-            InputError: for an unknown setting; or when holders have published, perhaps for a clone.
+        """Change settings before fitting; raises InputError for an unknown one, or when holders have published, also
+        for a clone.
         """
         seed, settings = int(changes.pop("seed", self.seed)), changes
         require_options(settings, "VFGNN")
@@ -302,7 +266,6 @@ class VFGNN:
         return self
 
     def __sklearn_clone__(self) -> VFGNN:
-        """Return an unfitted copy with the same holders, which publish only once for all copies."""
         copied = VFGNN(**self.settings, seed=self.seed)  # type: ignore[arg-type]
         # Shared and not copied: a grid search would publish the same people's rows once for each candidate.
         copied._publication = self._publication
@@ -340,7 +303,6 @@ class VFGNN:
         return f"VFGNN({', '.join(f'{name}={value!r}' for name, value in params.items())})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the federation, and what it protects."""
         text = self.guarantee.sentence() if self._run is not None else "Not fitted: nothing has been published."
         return f"<div><p><b>{escape(repr(self))}</b></p><p>{escape(text)}</p></div>"
 
@@ -374,5 +336,4 @@ def _plain(value: Option) -> Any:
 
 
 def _number(value: Any, default: Option) -> Option:
-    """Return an option from a file, in which infinity is a word."""
     return float(value) if isinstance(default, float) else type(default)(value)

@@ -20,11 +20,10 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import Entry, Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State
+from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.crypto.psi import MAX_IDS, align
 from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
@@ -32,7 +31,7 @@ from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.linear import LinearHolder
-from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
+from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
 from graphveil.files.columns import Column
@@ -51,16 +50,12 @@ _MIN_ROOM = 1 << 26
 
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
-    """Return a holder's part of the rows that all share, in their order.
-
-    Edges to nodes that not everybody has are dropped: those nodes have no embedding.
+    """Return a holder's part of the rows that all share, in their order; edges to nodes that not everybody has are
+    dropped. Raises InputError for a label holder's graph with several labels a node.
 
     Args:
         graph: of the holder's own folder. order: its rows, int64 [n].
         labels: whether this is the label holder. seed: of the split, where the folder declares none.
-
-    Raises:
-        InputError: a label holder's graph with several labels a node.
     """
     position = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     position[order] = torch.arange(len(order))
@@ -79,13 +74,11 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder that does not match the agreement, before anything is sent.
+    """Refuse a folder of other columns, range, classes or direction than agreed, before anything is sent; raises
+    DataError.
 
     Args:
         graph: of the holder's folder. agreement: of all parties. name: the holder's.
-
-    Raises:
-        DataError: other columns, another range, other classes or another direction than agreed.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [
@@ -103,7 +96,6 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
 
 
 def _kinds(columns: Sequence[Column]) -> str:
-    """Return declared columns as one line of TOML, for comparison."""
     return ", ".join(toml_lines(declared_columns(columns))) or "none"
 
 
@@ -119,8 +111,8 @@ class Outcome:
 
     Attributes:
         order: a holder's rows in the order that all share, int64 [n]; None at the server.
-        head: the label holder's labels and predictions.
-        result: of the mode's program. transcript: the messages that this process sent and received.
+        head: the label holder's labels and predictions. result: of the mode's program.
+        transcript: the messages that this process sent and received.
     """
 
     order: Tensor | None
@@ -130,7 +122,7 @@ class Outcome:
 
     @property
     def publisher(self) -> Publisher | GuessPublisher | None:
-        """The publisher of a holder's rows; None at the server."""
+        """A holder's publisher; None at the server."""
         result = self.result
         return result.publisher if isinstance(result, EmbeddingHolder | LinearHolder | GuessingHolder) else None
 
@@ -138,18 +130,13 @@ class Outcome:
 def holder_program(
     run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
-    """Align the ids, then run the mode's program.
+    """Align the ids, then run the mode's program; return the graph's rows in the order that all share, int64 [n], the
+    label holder's head and the program's result. Raises DataError if the folder has fewer rows than at the start of the
+    run.
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
-        graph: of the holder's own folder. ids: of its rows, as text.
-        seed: of the split, where the folder declares none.
-
-    Returns:
-        The graph's rows in the order that all share, int64 [n]; the label holder's head; the program's result.
-
-    Raises:
-        DataError: the folder has fewer rows than at the start of the run.
+        graph: of the holder's own folder. ids: of its rows, as text. seed: of the split where it declares none.
     """
     setting = run.setting
     if run.state is not None:
@@ -170,13 +157,8 @@ def holder_program(
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count of rows, then run the mode's program.
-
-    Args:
-        run: the server's run; its generator is seeded here, from the randomness.
-
-    Raises:
-        InputError: the holders have aligned different numbers of rows.
+    """Wait for everybody's count of rows, which must be one, or InputError is raised; then run the mode's program. The
+    run's generator is seeded here, from the randomness.
     """
     counts = []
     for name in run.setting.names:
@@ -206,16 +188,14 @@ def run_party(
     progress: ProgressCallback,
     record: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
-    """Run one party to the end over the network, from its last finished round if there is one.
+    """Run one party to the end over the network, from its last finished round if there is one. Raises GraphveilError if
+    a party is gone, refuses or stops, or a message is not what was agreed.
 
     Args:
         agreement: of all parties. identity: this party's. folder: of its checkpoints.
         graph, ids: a holder's data. seed: of the label holder's split. patience: seconds to wait for other parties.
         note: called with a line about connections. progress: called after each round, with the epsilon spent.
         record: called with each message that is sent or received.
-
-    Raises:
-        GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
     setting, name = agreement.setting, identity.name
     me = agreement.party(name)

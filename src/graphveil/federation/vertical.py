@@ -24,11 +24,7 @@ from graphveil.graphs.value.features import to_rows
 
 
 def feature_parts(schema: GraphSchema, shares: Sequence[float], *, seed: int) -> list[np.ndarray]:
-    """Return which features every holder gets, ascending; arguments as of `vertical_partition`.
-
-    Raises:
-        InputError: shares that leave a holder without a column.
-    """
+    """Return which features every holder gets, ascending; arguments and errors as of `vertical_partition`."""
     return _feature_parts(schema, shares, np.random.default_rng(seed))
 
 
@@ -44,13 +40,10 @@ def _feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.
 
 
 def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
-    """Return (features, edge_index) for every holder.
+    """Return (features, edge_index) for every holder; raises InputError for shares that leave one without a column.
 
     Args:
         shares: one number a holder, any scale; 5, 5 halves columns and edges.
-
-    Raises:
-        InputError: shares that leave a holder without a column.
     """
     rng = np.random.default_rng(seed)
     columns = _feature_parts(graph.schema, shares, rng)

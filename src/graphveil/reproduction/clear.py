@@ -27,7 +27,7 @@ from graphveil.federation.core.networks import (
 )
 from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.linear_server import LinearNetwork
+from graphveil.federation.modes.linear import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
 from graphveil.models.networks.initial import glorot

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.programs import simulate
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, agree_on_masks, packed, unpacked
 from graphveil.federation.crypto.products import (
     Dealer,
     LeftMatrix,
@@ -36,7 +36,6 @@ from graphveil.federation.crypto.products import (
 )
 from graphveil.federation.crypto.ring import RingMatrix, decode, encode, matmul
 from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
-from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.graphs import Split
 from graphveil.privacy import Randomness

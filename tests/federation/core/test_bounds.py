@@ -13,16 +13,15 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.bounds import Bounds
+from graphveil.federation.core.dither import Bounds
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum
 from graphveil.federation.crypto.sharing import share
 from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
-from graphveil.federation.crypto.zero_sum import ZeroSum
 from graphveil.federation.effects import Roster
-from graphveil.federation.modes import linear_server, propagation
+from graphveil.federation.modes import linear, propagation
 from graphveil.federation.modes.propagation import transition_matrix
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
@@ -129,7 +128,7 @@ def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str)
     nodes, setting = 3_000, made(6, width=4, epochs=3)
     size = math.sqrt(setting.columns * setting.model.width)
     pull = torch.full((nodes, setting.model.width), 1e6)
-    sent = linear_server._bounded(pull, setting, nodes)
+    sent = linear._bounded(pull, setting, nodes)
     exact = setting.bounds.step / math.sqrt(nodes)
     if rounding == "to the nearest":  # what one half more in each entry would do
         length = float((sent.double() + 0.5).norm()) / UNIT

@@ -9,8 +9,7 @@ import torch
 from scipy import stats
 
 from graphveil.errors import BudgetError
-from graphveil.federation.core.numbered_sets import MOST_SETS, NumberedSets, size_of_sets
-from graphveil.federation.core.publication import Guessing, Publication
+from graphveil.federation.core.publication import MOST_SETS, Guessing, NumberedSets, Publication, size_of_sets
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.privacy import SeededRandomness, gaussian_epsilon

@@ -13,7 +13,7 @@ import torch
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.programs import simulate
-from graphveil.federation.crypto import curve, field, psi
+from graphveil.federation.crypto import field, psi
 from graphveil.federation.crypto.field import PRIME
 from graphveil.federation.crypto.psi import align
 from graphveil.federation.effects import PeerError, Receive, Roster, Send
@@ -34,7 +34,7 @@ def aligned(sets: dict[str, list[str]], sent: list[tuple[str, Send]] | None = No
 
 def message(points: bytes) -> torch.Tensor:
     """Points as they travel, uint8 [points, 32]."""
-    return torch.frombuffer(bytearray(points), dtype=torch.uint8).view(-1, curve.POINT)
+    return torch.frombuffer(bytearray(points), dtype=torch.uint8).view(-1, psi.POINT)
 
 
 def people(first: int, last: int) -> list[str]:
@@ -60,7 +60,7 @@ def test_nothing_of_the_ids_is_on_the_wire() -> None:
     wire = b"".join(effect.body.numpy().tobytes() for _, effect in sent)
     for text in set(itertools.chain(*sets.values())):
         raw = text.encode()
-        for clear in (raw, hashlib.sha256(raw).digest(), curve.hashed([raw]), hashlib.md5(raw).digest()):
+        for clear in (raw, hashlib.sha256(raw).digest(), psi.hashed([raw]), hashlib.md5(raw).digest()):
             assert clear not in wire
     assert {effect.kind for _, effect in sent} == {"blinded-ids", "blinded-set"}
     assert all(KINDS[effect.kind].receiver == "holder" for _, effect in sent)  # the server sees none of it
@@ -85,7 +85,7 @@ def test_the_order_of_rows_is_not_shown() -> None:
         randomness = SeededRandomness(seed)
         first = next(align(Roster("a", ("a", "b")), ids, randomness=randomness))
         secret = SeededRandomness(seed).bytes(32)
-        points = rows_of(curve.multiplied(secret, curve.hashed([text.encode() for text in ids])))
+        points = rows_of(psi.multiplied(secret, psi.hashed([text.encode() for text in ids])))
         return [points.index(row) for row in rows_of(first.body)]
 
     orders = [order(seed) for seed in range(20)]
@@ -142,10 +142,10 @@ def test_no_bit_of_an_id_outlives_the_secrets() -> None:
     That 400 random sides are all one happens once in 2^399.
     """
     bare = b"".join(hashlib.sha256(text).digest() for text in IDS)
-    for points, leaks in ((bare, True), (curve.hashed(IDS), False)):
+    for points, leaks in ((bare, True), (psi.hashed(IDS), False)):
         before = sides(points)
         for secret in (secrets.token_bytes(32) for _ in range(3)):
-            points = curve.multiplied(secret, points)
+            points = psi.multiplied(secret, points)
             assert sides(points) == before
             assert (len(set(before)) == 2) is leaks
 
@@ -162,9 +162,9 @@ VECTORS = [
 
 def test_hashes_are_those_of_the_standard() -> None:
     tag = b"QUUX-V01-CS02-with-curve25519_XMD:SHA-512_ELL2_RO_"
-    found = rows_of(curve.hashed([text for text, _ in VECTORS], tag=tag))
+    found = rows_of(psi.hashed([text for text, _ in VECTORS], tag=tag))
     assert [row[::-1].hex() for row in found] == [x for _, x in VECTORS]
-    assert b"graphveil" in curve.TAG and curve.hashed([b"x"]) != curve.hashed([b"x"], tag=tag)
+    assert b"graphveil" in psi.TAG and psi.hashed([b"x"]) != psi.hashed([b"x"], tag=tag)
 
 
 def test_powers_and_inverses_of_the_field() -> None:
@@ -208,14 +208,14 @@ SMALL = [
 @pytest.mark.parametrize("u", [*SMALL, *(PRIME + u for u in (0, 1, 9)), 9 + 2**255, the_twist()])
 def test_points_of_small_order_of_the_twist_or_written_in_another_way_are_refused(u: int) -> None:
     """The first would send back a constant whatever the secret; one point in two writings would count as two ids."""
-    honest = int.from_bytes(curve.hashed([b"y"]), "little")
+    honest = int.from_bytes(psi.hashed([b"y"]), "little")
     with pytest.raises(PeerError, match="b: a blinded id is not a valid hash point; it runs another version"):
         answered(encoded(honest, u))
 
 
 def test_a_point_that_comes_twice_is_refused() -> None:
     """At any step: as a set to blind, as one's own set that comes home, as a finished set."""
-    point, other = message(curve.hashed([b"y"])), message(curve.hashed([b"z"]))
+    point, other = message(psi.hashed([b"y"])), message(psi.hashed([b"z"]))
     with pytest.raises(PeerError, match="b: a blinded id appears twice"):
         answered(torch.cat([point, point]))
 

@@ -11,11 +11,11 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.guarantees import ledger_of
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding
@@ -132,7 +132,7 @@ def test_the_loss_of_guesses_is_their_likelihood() -> None:
 
 @pytest.mark.parametrize(("value", "kind"), [(CLASSES, "guesses"), (-1, "guesses"), (CLASSES, "training-labels")])
 def test_a_number_that_is_no_class_is_refused(value: int, kind: str) -> None:
-    from graphveil.federation.modes.registry import mode_holder
+    from graphveil.federation.simulation import mode_holder
 
     setting, held = made(epochs=1)
     head = head_of(held)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.person import RATE, STEPS, PersonPrice
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding

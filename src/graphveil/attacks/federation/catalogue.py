@@ -81,11 +81,7 @@ FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
 
 
 def require_federation_attack(name: str) -> FederationAttack:
-    """Return an attack by name.
-
-    Raises:
-        InputError: it is not one on a federation.
-    """
+    """Return an attack by name. Raises InputError: it is not one on a federation."""
     if name not in FEDERATION_ATTACKS:
         raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
     return FEDERATION_ATTACKS[name]
@@ -100,15 +96,12 @@ def simulated(
     unprotected: bool = False,
     name: str | None = None,
 ) -> Recorded:
-    """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent.
+    """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent. Raises
+    InputError: an attack that does not fit the setting.
 
     Args:
-        holdings: what each holder has, rows in one order.
-        randomness: of shares and noise. seed: of weights.
+        holdings: what each holder has, rows in one order. randomness: of shares and noise. seed: of weights.
         name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
-
-    Raises:
-        InputError: an attack that does not fit the setting.
     """
     if name is not None and FEDERATION_ATTACKS[name].bare:
         require_shares(setting, name)
@@ -122,14 +115,12 @@ def simulated(
 def attack_federation(
     name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
 ) -> AttackResult:
-    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run.
+    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run. Raises InputError: an unknown attack, or
+    data that it cannot judge.
 
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
         nodes: among how many people's pairs pairs are judged. seed: of the adversary's draws.
-
-    Raises:
-        InputError: an unknown attack, or data that it cannot judge.
     """
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)
@@ -139,17 +130,15 @@ def attack_federation(
 
 
 def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
-    """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use.
+    """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use. P
+    and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
 
     shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
               without masks between holders
     noise     whole steps, nothing below a step
 
-    P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
-
     Args:
-        recorded: of mode "shared-linear".
-        randomness: of the noise.
+        recorded: of mode "shared-linear". randomness: of the noise.
     """
     dealt = recorded.view(recorded.setting.server).dealt()
     shares = _dealt_shares(dealt, recorded.secrets()[0])

@@ -42,16 +42,13 @@ _ALIKE = 0.05
 def feature_recovery(
     view: View, recorded: Recorded, *, victim: str, known_share: float = 0.5, seed: int = 0
 ) -> AttackResult:
-    """Return how well a party tells a holder's features above the mean of the known people from those below.
+    """Return how well a party tells a holder's features above the mean of the known people from those below. Raises
+    InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
 
     Args:
-        view: what the party has. recorded: the truth, which scores the attack.
-        victim: another holder.
+        view: what the party has. recorded: the truth, which scores the attack. victim: another holder.
         known_share: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
             are handed out, nothing need be known.
-
-    Raises:
-        InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
     if not 0 < known_share < 1:
         raise InputError(f"known_share = {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
@@ -97,13 +94,11 @@ def feature_recovery(
 
 
 def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others.
+    """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others. Raises
+    InputError: fewer than ten people, or rows that are all alike.
 
     Args:
         view, recorded, victim: as of `feature_recovery`. nodes: among how many people.
-
-    Raises:
-        InputError: fewer than ten people, or rows that are all alike.
     """
     rng = np.random.default_rng([seed, 0x64A])
     places = np.sort(rng.permutation(view.nodes)[:nodes])
@@ -144,12 +139,10 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
 
 def solve_features(view: View, victim: str) -> Tensor | None:
     """Return the victim's features where a view holds weights: X_B [W_1 .. W_T] = h0 - X_A W_A, by least squares.
+    Returns Features, float64 [n, d_B]; None where the view holds no weights.
 
     Args:
         view: of a naive design. victim: a holder's name.
-
-    Returns:
-        Features, float64 [n, d_B]; None where the view holds no weights.
     """
     if view.holding is None or not view.weights:
         return None
@@ -168,14 +161,11 @@ def solve_features(view: View, victim: str) -> Tensor | None:
 
 def unmask_features(view: View, victim: str) -> Tensor | None:
     """Return the victim's features X = E + U where a view of the dealer holds the masked matrix E: it dealt the mask U.
-
-    Only in paper mode, whose keys stand in the order of the holders' matrices.
+    Only in paper mode, whose keys stand in the order of the holders' matrices. Returns Features, float64 [n, d_B]; None
+    where the view holds no E.
 
     Args:
         view: of a naive design. victim: a holder's name.
-
-    Returns:
-        Features, float64 [n, d_B]; None where the view holds no E.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
     if not view.is_server or not masked or view.setting.protocol.mode != "paper":

@@ -36,15 +36,12 @@ _TELLING = ("hidden-gradient", "embedding-gradient", "gradient-share", "training
 
 
 def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well a party tells pairs of training nodes of one label from other pairs.
+    """Return how well a party tells pairs of training nodes of one label from other pairs. Raises InputError: fewer
+    than four training nodes, or all of one label.
 
     Args:
-        view: what the party has; it is taken to know who trains.
-        recorded: the truth, which scores the attack.
+        view: what the party has; it is taken to know who trains. recorded: the truth, which scores the attack.
         nodes: how many training nodes' pairs are judged.
-
-    Raises:
-        InputError: fewer than four training nodes, or all of one label.
     """
     train = torch.nonzero(recorded.train).squeeze(1)
     rng = np.random.default_rng([seed, 0x1AB])
@@ -82,10 +79,9 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
 
 
 def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, Pairs]:
-    """Return pairs of one label, and pairs of two, whose first ends have labels in the same shares.
-
-    So each pair of the ones stands beside pairs where one label has been exchanged, which is what epsilon_y speaks of:
-    large classes, of which pairs of one label are full, would tell them apart whatever is sent.
+    """Return pairs of one label, and pairs of two, whose first ends have labels in the same shares. So each pair of the
+    ones stands beside pairs where one label has been exchanged, which is what epsilon_y speaks of: large classes, of
+    which pairs of one label are full, would tell them apart whatever is sent.
 
     Args:
         labels: of the nodes, int64 [m]. rng: draws the pairs.
@@ -156,13 +152,10 @@ def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
 
 
 def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
-    """Return the group of every row by k-means, the best of 8 starts.
+    """Return the group of every row by k-means, the best of 8 starts. Returns int64 [m].
 
     Args:
         rows: float [m, .]. classes: how many groups. seed: of the starts.
-
-    Returns:
-        int64 [m].
     """
     different = len(torch.unique(rows, dim=0))
     # Never more groups than different rows: k-means would fill the rest with empty ones and warn.
@@ -171,12 +164,10 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
 
 def matched(groups: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of rows whose group names their label, each group named after one label as well as can be.
+    Returns a fraction.
 
     Args:
         groups: the group of every row, int64 [m]. labels: the truth, int64 [m].
-
-    Returns:
-        A fraction.
     """
     table = np.zeros((groups.max() + 1, labels.max() + 1))
     np.add.at(table, (groups, labels), 1)

@@ -69,24 +69,18 @@ class View:
         return self.holding is None
 
     def bodies(self, kind: str, sender: str) -> list[Tensor]:
-        """What one party sent of one kind, as it was sent.
+        """What one party sent of one kind, as it was sent. Returns in order.
 
         Args:
             kind: of the messages. sender: a party's name.
-
-        Returns:
-            In order.
         """
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
 
     def received(self, kind: str, sender: str | None = None) -> list[Tensor]:
-        """Numbers, float64, that reached this party in messages of a kind.
+        """Numbers, float64, that reached this party in messages of a kind. Returns float64 [., .] each, in order.
 
         Args:
             kind: of the messages. sender: a party's name; None: of anybody.
-
-        Returns:
-            float64 [., .] each, in order.
         """
         own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
         return [self.numbers(m) for m in own_messages if sender in (None, m.sender)]

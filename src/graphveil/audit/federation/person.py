@@ -24,8 +24,8 @@ from graphveil.aggregation import PerturbedSum
 from graphveil.audit.hooks import DescentTap, Summed, SumTap, all_taps, exact_sums
 from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
 from graphveil.audit.verdict import Audit
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Receive, Send, advance
 from graphveil.federation.modes.guesses import guessing_holder
 from graphveil.federation.modes.holder import Holding

@@ -25,11 +25,11 @@ from graphveil.audit.federation.cases import audit_uniform
 from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
 from graphveil.audit.verdict import Audit
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publisher import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Program, Send, with_changed_effects
 from graphveil.federation.modes.holder import Holding
@@ -101,9 +101,8 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
 
 
 def audit_shares(mode: str, *, seed: int = 0) -> Audit:
-    """Test that everything masked is uniform to its reader, and so is each holder's share of what the server opens.
-
-    A masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
+    """Test that everything masked is uniform to its reader, and so is each holder's share of what the server opens. A
+    masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
 
     Args:
         mode: one of MODES. seed: of the run's randomness.

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from graphveil.audit.federation.replay import made_setting
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
@@ -132,13 +132,10 @@ def _checkpoint(before: Run, setting: Setting, *, changed: bool) -> dict[str, St
 
 
 def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomness]:
-    """Return everybody's randomness, of one seed for the server and one for the holders.
+    """Return everybody's randomness, of one seed for the server and one for the holders. Returns by name.
 
     Args:
         setting: the agreed run. server, holders: seeds.
-
-    Returns:
-        By name.
     """
     # Seeds a thousand apart, so that no two parties of any run draw the same words.
     sources: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}

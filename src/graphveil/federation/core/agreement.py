@@ -35,10 +35,11 @@ _HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
 
 @dataclass(frozen=True)
 class Party:
-    """One party: role "server" or "holder", address "host:port", certificate in PEM.
+    """One party, its certificate in PEM; of a holder also how many feature columns it has, whether it has the labels,
+    and what each of its columns may hold, where it declares that (`kinds`).
 
-    Of a holder too: columns, how many features it has; labels, whether it has them; kinds, what each of its columns may
-    hold, where it declares that.
+    Attributes:
+        role: "server" or "holder". address: "host:port".
     """
 
     name: str
@@ -52,11 +53,8 @@ class Party:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A parsed agreement, with the signed bytes.
-
-    Attributes:
-        name: of the run. parties: the server first. classes: in order. low, high: declared range of all features.
-        directed: whether edges have a direction. settings: by the names of `setting.OPTIONS`.
+    """A parsed agreement, with the signed bytes `data`; parties: the server first; low, high: declared range of all
+    features.
     """
 
     name: str
@@ -75,16 +73,11 @@ class Agreement:
 
     @property
     def setting(self) -> Setting:
-        """The run's setting."""
         members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
 
     def party(self, name: str) -> Party:
-        """Return a party by name.
-
-        Raises:
-            InputError: no such party.
-        """
+        """Return a party by name; raises InputError if there is none."""
         for party in self.parties:
             if party.name == name:
                 return party
@@ -101,15 +94,11 @@ def agreement_text(
     *,
     directed: bool = False,
 ) -> str:
-    """Return the file's text.
+    """Return the file's text, TOML: the same arguments give the same bytes, which all parties sign.
 
     Args:
-        name: of the run. parties: the server first, with their certificates. classes: in order.
-        low, high: declared range of all features. settings: option -> value, in the file's order.
-        directed: whether edges have a direction.
-
-    Returns:
-        TOML; the same arguments give the same bytes, which all parties sign.
+        parties: the server first, with their certificates. low, high: declared range of all features.
+        settings: option -> value, in the file's order.
     """
     lines = [
         "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
@@ -130,13 +119,10 @@ def agreement_text(
 
 
 def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
-    """Return the agreement in a file's bytes, checked whole.
+    """Return the agreement in a file's bytes, checked whole; raises DataError for a field missing, unknown or invalid.
 
     Args:
         data: the file. where: its name, for messages.
-
-    Raises:
-        DataError: a field is missing, unknown or invalid.
     """
     try:
         content = parse_toml(data.decode(), where=where)
@@ -165,10 +151,8 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
 
 
 def read_agreement(folder: Path) -> Agreement:
-    """Return the agreement in a folder after checking every party's signature.
-
-    Raises:
-        DataError: a file is missing or damaged, or a signature is missing or wrong.
+    """Return the agreement in a folder; raises DataError if a file is damaged, or any party's signature missing or
+    wrong.
     """
     try:
         data = read_bytes(folder / FILE, largest=LARGEST_TOML)
@@ -196,13 +180,10 @@ def read_agreement(folder: Path) -> Agreement:
 
 
 def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
-    """Return the text of `signatures.json` for these parties.
+    """Return the text of `signatures.json`: party -> signature, hexadecimal.
 
     Args:
         data: the agreement's bytes. identities: those whose keys are at hand.
-
-    Returns:
-        JSON: party -> signature, hexadecimal.
     """
     return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"
 
@@ -216,7 +197,6 @@ def _party(entry: Mapping[str, Any]) -> Party:
 
 
 def _require_fields(content: Any, types: Mapping[str, type], where: str) -> None:
-    """Refuse fields that are missing, unknown or of another type."""
     if not isinstance(content, Mapping):
         raise InputError("is not a table", where=where)
     for key in types:

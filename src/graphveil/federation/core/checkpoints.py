@@ -5,11 +5,9 @@
     <agreement>.published             the last round for which this party has begun to publish, and what, by its name
 
 A round that runs again must round its numbers as before, or its rows would be another publication: each checkpoint
-notes what computed it, and elsewhere no round that was published is run again.
-
-A party that runs in two processes at once would publish twice: the folder is locked while one runs.  Nothing protects
-from a copy of the folder that runs elsewhere, or from a folder restored to an earlier state: neither knows what the
-other has published.
+notes what computed it, and elsewhere no round that was published is run again.  Two processes of one party would
+publish twice: the folder is locked.  Nothing protects from a copy of the folder that runs elsewhere, or from a folder
+restored to an earlier state: neither knows what the other has published.
 """
 
 from __future__ import annotations
@@ -40,13 +38,10 @@ _ELSEWHERE, _PLATFORM = "elsewhere", "platform"
 
 
 class Checkpoints:
-    """The last rounds in a folder.
+    """The last rounds in a folder; raises InputError if the party runs already with this folder.
 
     Args:
         agreement_hash: hexadecimal; rounds of another agreement are not resumed.
-
-    Raises:
-        InputError: the party runs already, with this folder.
     """
 
     def __init__(self, folder: Path, agreement_hash: str) -> None:
@@ -70,10 +65,8 @@ class Checkpoints:
         return sorted(int(round) for round in numbers if round.isdecimal())
 
     def load(self, round: int) -> Mapping[str, Tensor]:
-        """Return the state after a round.
-
-        Raises:
-            ModelFileError: a file is missing or damaged, or numbers could round otherwise here in a published round.
+        """Return the state after a round; raises ModelFileError for a file missing or damaged, or for a published round
+        that numbers here could round otherwise.
         """
         state = _read(self._file(round))
         with _understood(self._file(round)):
@@ -122,19 +115,13 @@ class Checkpoints:
                 self._file(round).unlink()
 
     def published(self) -> int:
-        """Return the last round for which this party has begun to publish, 0 for none.
-
-        Raises:
-            ModelFileError: the note is damaged.
+        """Return the last round for which this party has begun to publish, 0 for none; raises ModelFileError if
+        damaged.
         """
         return int(self._note()[0])
 
     def noted(self) -> str:
-        """Return the name of what was published for that round, "" where it was published without one.
-
-        Raises:
-            ModelFileError: the note is damaged.
-        """
+        """Return the name of what was published for that round, "" for none; raises ModelFileError if damaged."""
         return self._note()[1]
 
     def publish(self, round: int, name: str = "") -> None:
@@ -174,7 +161,6 @@ class Checkpoints:
         return file
 
     def _tidy(self) -> None:
-        """Remove large tensors that no round needs."""
         needed: set[str] = set()
         for round in self.rounds():
             needed |= set(self._elsewhere(round, _read(self._file(round)).get(_ELSEWHERE)).values())
@@ -183,7 +169,6 @@ class Checkpoints:
                 file.unlink()
 
     def _elsewhere(self, round: int, listed: Tensor | None) -> dict[str, str]:
-        """Return which large tensors of a round lie in which other files of this folder."""
         if listed is None:
             return {}
         with _understood(self._file(round)):
@@ -200,7 +185,6 @@ class Checkpoints:
         self._replace(file, data, hashlib.sha256(data).digest())
 
     def _replace(self, file: Path, *parts: bytes) -> None:
-        """Write a file beside, and put it in its place whole."""
         with whole_file(file, mode=0o600) as beside, beside.open("r+b") as out:
             for part in parts:
                 out.write(part)
@@ -224,7 +208,6 @@ def platform_facts() -> str:
 
 @contextmanager
 def _understood(file: Path) -> Iterator[None]:
-    """Turn whatever a garbled checkpoint causes into an error that names the file."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

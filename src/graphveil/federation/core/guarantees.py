@@ -26,8 +26,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     """Return the guarantee of one holder's published rows over all rounds, or of one person at one holder.
 
     Args:
-        setting: the agreed run.
-        void: why it does not hold, or None.
+        setting: the agreed run. void: why it does not hold, or None.
     """
     guesses = setting.protocol.mode == "guesses"
     return Guarantee(
@@ -55,21 +54,18 @@ def person_of(setting: Setting) -> ProtectedUnit:
 
 
 def _of_person(setting: Setting) -> tuple[Assumption, ...]:
-    """What the price of a whole person leans on."""
     degree = setting.privacy.degree_bound
     read = assume("own-lists-cut", degree=degree) if degree else assume("connections-unread")
     return assume("trains-or-is-guessed"), read, assume("one-id-a-person"), assume("label-holder-open")
 
 
 def _moving(setting: Setting) -> tuple[Assumption, ...]:
-    """What a person changes beyond one published row."""
     guesses = setting.protocol.mode == "guesses"
     moved = "its holder's network, and so the guesses" if guesses else "the weights, and so the rows"
     return assume("neighbours-move", hops=setting.model.hops), assume("training-moves", what=moved)
 
 
 def _chosen(setting: Setting) -> list[Assumption]:
-    """What all parties agreed to leave open."""
     assumptions = [assume("paper-opened")] if setting.protocol.mode == "paper" else []
     if setting.price.public:
         assumptions.append(assume("no-privacy-chosen", reader=setting.reader))
@@ -93,9 +89,8 @@ def _labels(setting: Setting) -> Assumption:
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:
-    """Return a holder's ledger after `rounds` publications; without spends where nothing is protected.
-
-    Its budgets are rows (or people, where they are the unit) and labels.
+    """Return a holder's ledger after `rounds` publications; its budgets are rows (or people, where they are the unit)
+    and labels, without spends where nothing is protected.
     """
     delta, unit = _delta(setting), "people" if setting.person else "rows"
     budgets = Ledger.open({unit: (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
@@ -110,14 +105,12 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
 
 
 def _report(setting: Setting) -> tuple[str, dict[str, float | int]]:
-    """Return what randomizes a guess, and its parameters."""
     guess = setting.guessing
     facts: dict[str, float | int] = {"classes": setting.classes, "keep": guess.keep}
     return ("SubsetSelection", {**facts, "size": guess.size}) if guess.size > 1 else ("RandomizedResponse", facts)
 
 
 def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:
-    """Return what makes the noise, and its parameters."""
     if setting.person:
         paid = setting.of_person
         report, facts = _report(setting)

@@ -1,7 +1,6 @@
-"""All kinds of messages: who sends each to whom, and what it reveals under which assumption.
+"""All kinds of messages: who sends each to whom, and what it reveals under which assumption; nothing else is accepted.
 
-Nothing else is sent or accepted.  A message is a name and an array of one declared type; the reader states the shape it
-expects and refuses any other.  `Transcript` records all messages without their content.
+A message is a name and an array of one declared type; the reader states the shape it expects and refuses any other.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class Kind:
 
     Attributes:
         sender, receiver: roles; the label holder is one of the holders.
-        dtype: of the array.
         reveals: what the receiver learns, and under which assumption not more.
         priced: whether each message is a publication that the ledger charges.
     """
@@ -126,11 +124,7 @@ class Entry:
 
 
 def require_kind(kind: str, body: Tensor) -> None:
-    """Refuse what is not on the list, before it is sent.
-
-    Raises:
-        InputError: an unknown kind, or an array of another type.
-    """
+    """Refuse, before it is sent, an unknown kind or an array of another type; raises InputError."""
     listed = KINDS.get(kind)
     if listed is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
@@ -140,11 +134,7 @@ def require_kind(kind: str, body: Tensor) -> None:
 
 
 def require_shape(receive: Receive, body: Tensor) -> None:
-    """Refuse a message that is not the expected one.
-
-    Raises:
-        InputError: another type or shape.
-    """
+    """Refuse a message of another type or shape than expected; raises InputError."""
     require_kind(receive.kind, body)
     fits = len(receive.shape) == body.dim() and all(
         expected in (-1, size) for expected, size in zip(receive.shape, body.shape, strict=True)
@@ -157,7 +147,7 @@ def require_shape(receive: Receive, body: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Transcript:
-    """All messages of a run, in the order in which they were sent."""
+    """All messages of a run without their content, in the order in which they were sent."""
 
     entries: tuple[Entry, ...]
 
@@ -171,10 +161,8 @@ class Transcript:
         return tuple(entry for entry in self.entries if (entry.sender, entry.receiver) == (sender, receiver))
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One JSON-safe row a message."""
         return [asdict(entry) | {"shape": list(entry.shape)} for entry in self.entries]
 
     @staticmethod
     def of(entries: Iterable[Entry]) -> Transcript:
-        """Return the transcript of these messages."""
         return Transcript(tuple(entries))

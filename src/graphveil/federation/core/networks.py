@@ -39,8 +39,7 @@ def apart(rows: Tensor, length: float, noise: float = 0.0) -> Tensor:
     of a class. One number for all, so that a row of little signal stays short. Free, of rows that were published.
 
     Args:
-        rows: [n, d]. length: root-mean-square length of a row afterwards, its noise apart.
-        noise: of the noise in a row.
+        rows: [n, d]. length: root-mean-square length of a row afterwards, its noise apart. noise: of a row.
     """
     centred = rows - rows.mean(dim=0)
     # A constant to the gradient: rows are trained for what they say, and not for how long they are.
@@ -85,8 +84,7 @@ def holder_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
     """Return what `Propagation` reads of a holder's edges: a mean, a convolution or an edge list.
 
     Args:
-        kind: one of AGGREGATORS. edge_index: sender and receiver of each edge, int64 [2, E].
-        num_nodes: n.
+        kind: one of AGGREGATORS. edge_index: sender and receiver of each edge, int64 [2, E]. num_nodes: n.
     """
     return structure_for(kind, edge_index, num_nodes)
 
@@ -131,5 +129,4 @@ class OutputLayer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self, z: Tensor) -> Tensor:
-        """Return z W + b."""
         return z @ self.weight + self.bias

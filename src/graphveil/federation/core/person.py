@@ -56,13 +56,11 @@ class PersonPrice:
     """The price and the noise of one person at one holder; public, agreed before the run.
 
     Attributes:
-        epsilon: what it costs one person, whether they train or are guessed about.
-        delta: declared; of those who train.
+        epsilon, delta: what it costs one person, whether they train or are guessed about (who pays no delta).
         classes: c. columns: the most feature columns of a holder that guesses.
         degree_bound: D, to how many others each who trains tells their label; 0: connections are not read.
 
-    Raises:
-        InputError: for a value outside its range, or an epsilon that no noise reaches.
+    Raises InputError for a value outside its range, or an epsilon that no noise reaches.
     """
 
     epsilon: float
@@ -91,7 +89,6 @@ class PersonPrice:
 
     @property
     def public(self) -> bool:
-        """Whether nothing is protected."""
         return math.isinf(self.epsilon)
 
     @property
@@ -132,7 +129,6 @@ class PersonPrice:
 
     @cached_property
     def _calibrated(self) -> CalibratedPipeline:
-        """Everything that reads somebody who trains, with its noise."""
         # Priced at noise of 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
         more, cut = self._rounded(self.epsilon, self.delta, 1.0, 1.0)
         target = self.epsilon * (1 - _RESERVE[0]) - _MARGIN * (more - self.epsilon)
@@ -156,12 +152,10 @@ class PersonPrice:
 
     @property
     def rounds(self) -> int:
-        """How often a holder publishes: once."""
         return 1
 
     @property
     def per_round(self) -> float:
-        """The epsilon of one publication, which here is all."""
         return self.epsilon
 
     def spent(self, rounds: int) -> float:

@@ -1,11 +1,4 @@
-"""Parties as programs: generators that ask for messages to be sent and received, and know no network.
-
-    program = party(...)            yields Send, Receive, Checkpoint
-    simulate({name: program})       runs all parties in one process, deterministically
-    transport                       runs one of them over the network with the same code
-
-A party that waits for a message that nobody will send is an error in the protocol: `simulate` names who waits for what.
-"""
+"""Parties as programs: generators that ask for messages to be sent and received (see `effects`)."""
 
 from __future__ import annotations
 
@@ -24,13 +17,11 @@ _Mail: TypeAlias = dict[tuple[str, str], deque[tuple[str, Tensor]]]
 
 
 def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None) -> tuple[dict[str, Any], Transcript]:
-    """Run all parties to their ends in one process; return what each returned, and the transcript.
+    """Run all parties to their ends in one process, deterministically; return what each returned, and the transcript.
+    Raises InputError for parties that wait for each other, by name, or for a message that is not what was expected.
 
     Args:
         watch: called with a party's name and each of its effects, for progress and tests.
-
-    Raises:
-        InputError: parties that wait for each other, or a message that is not what was expected.
     """
     mail: _Mail = defaultdict(deque)
     results: dict[str, Any] = {}
@@ -77,11 +68,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
 
 
 def checked_body(expected: Receive, kind: str, body: Tensor) -> Tensor:
-    """Return the body of a message, once it is known to be the expected one.
-
-    Raises:
-        InputError: another kind, type or shape.
-    """
+    """Return the body of a message, or raise InputError where kind, type or shape are not the expected ones."""
     if kind != expected.kind:
         raise InputError(f"received message {kind!r}", where=expected.sender, allowed=expected.kind)
     require_shape(expected, body)

@@ -5,7 +5,6 @@
 
 Every publication of every round counts: all nodes take part in each, so sampling amplifies nothing.  The unit is one
 embedding row of one holder; a person who changes also changes the rows of neighbours up to K hops away.
-
 A guess is one of c classes, published once through randomized response, or as a set of classes where that tells more:
 epsilon, and no delta (`Guessing`).
 Sources: Chen et al., "Vertically Federated Graph Neural Network", IJCAI 2022, arXiv 2005.11903, Algorithm 1, with the
@@ -17,16 +16,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.numbered_sets import NumberedSets, size_of_sets
-from graphveil.mechanisms import RandomizedResponse
+from graphveil.mechanisms import RandomizedResponse, SubsetSelection
+from graphveil.mechanisms.labels.subset_selection import best_size
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import gaussian_epsilon, require_budget
+from graphveil.privacy import Randomness, gaussian_epsilon, require_budget
 from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.accounting.printed import rounded_up
@@ -37,19 +36,84 @@ _FINEST, _MAX_STEPS = 10, 1 << 17
 _RESERVE = (1e-7, 1e-5)
 
 
+#: More sets than these are not numbered: fewer classes are named then.
+MOST_SETS = 4_000
+
+
+@dataclass(frozen=True)
+class NumberedSets:
+    """Sends the number of a random set of k classes that holds the guess more often than chance: subset selection whose
+    report is one whole number, as a guess's is.
+
+        number      index of the set among all sets of k of the c classes, in the order of `itertools.combinations`
+
+    With little epsilon and many classes a set of several classes tells more than one class does.
+
+    Args:
+        epsilon: finite and positive. classes: c. size: k, from 2 to c - 1.
+    """
+
+    epsilon: float
+    classes: int
+    size: int
+
+    @property
+    def selection(self) -> SubsetSelection:
+        """The mechanism, whose law and price are those of the number."""
+        return SubsetSelection(epsilon=self.epsilon, classes=self.classes, size=self.size)
+
+    def transition(self) -> Tensor:
+        """Pr[number = column | guess = row], float64 [c, sets]; exact: it uses the sampler's own integers."""
+        return _transition(self)
+
+    def randomize(self, guesses: Tensor, *, randomness: Randomness) -> Tensor:
+        """Return the number that is sent for each guess, int64 [n]; guesses: int64 [n], each in 0..c-1."""
+        # A number tells what the set tells: the order of all sets is public.
+        keys = _keys(self.selection.every_report().members, self.classes)
+        sent = self.selection.randomize(guesses, randomness=randomness)
+        return torch.searchsorted(keys, _keys(sent.members, self.classes))
+
+    @property
+    def keep(self) -> float:
+        """The probability that the set holds the guess."""
+        return self.selection.law.keep
+
+
+def size_of_sets(epsilon: float, classes: int) -> int:
+    """Return how many classes a report names: k by least variance of the estimate, small enough to be numbered.
+
+    Args:
+        epsilon: of a guess, above 0; inf names the guess alone. classes: c.
+    """
+    size = 1 if math.isinf(epsilon) else best_size(epsilon, classes)
+    # Fewer classes than would be best tell a little less, and are as private.
+    while size > 1 and math.comb(classes, size) > MOST_SETS:
+        size -= 1
+    return size
+
+
+@lru_cache(maxsize=64)
+def _transition(sets: NumberedSets) -> Tensor:
+    # Depends on public numbers alone, so that a cache tells nothing.
+    selection = sets.selection
+    return torch.from_numpy(selection.evidence(selection.every_report())).T.exp()
+
+
+def _keys(members: Tensor, classes: int) -> Tensor:
+    """One number for each ascending row [n, k], which rises in the order of combinations."""
+    places = classes ** torch.arange(members.shape[1] - 1, -1, -1)
+    return (members.long() * places).sum(dim=1)
+
+
 @dataclass(frozen=True)
 class Publication:
     """The price and the noise of a holder's publications; all public, all agreed before the run.
 
     Attributes:
-        epsilon: what all publications together cost one row; inf publishes in the clear.
-        delta: declared.
-        rounds: R, how often the holder publishes.
-        columns: d.
-        clip: C.
+        epsilon, delta: what all publications together cost one row; inf publishes in the clear.
+        rounds: R, how often the holder publishes. columns: d. clip: C.
 
-    Raises:
-        InputError: for a value outside its range, or an epsilon that no noise reaches.
+    Raises InputError for a value outside its range, or an epsilon that no noise reaches.
     """
 
     epsilon: float
@@ -83,7 +147,6 @@ class Publication:
 
     @property
     def public(self) -> bool:
-        """Whether rows are published without noise."""
         return math.isinf(self.epsilon)
 
     @cached_property
@@ -143,12 +206,8 @@ class Guessing:
     """The price and the noise of one guess of every node, published once; public, agreed before the run.
 
     Attributes:
-        epsilon: what it costs one guess; inf publishes guesses as they are.
-        classes: c, of which a guess is one.
-        size: k, how many classes a report names; 1 is randomized response.
-
-    Raises:
-        InputError: for an epsilon outside its range.
+        epsilon: what it costs one guess; inf publishes guesses as they are; raises InputError outside its range.
+        classes: c, of which a guess is one. size: k, how many classes a report names; 1 is randomized response.
     """
 
     epsilon: float
@@ -166,7 +225,6 @@ class Guessing:
 
     @property
     def public(self) -> bool:
-        """Whether guesses are published as they are."""
         return math.isinf(self.epsilon)
 
     @property
@@ -192,12 +250,10 @@ class Guessing:
 
     @property
     def rounds(self) -> int:
-        """How often a holder publishes: once."""
         return 1
 
     @property
     def per_round(self) -> float:
-        """The epsilon of one publication, which here is all."""
         return self.epsilon
 
     def spent(self, rounds: int) -> float:

@@ -28,9 +28,6 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
 
     Args:
         x: float [n, d]. clip: C, above 0.
-
-    Returns:
-        Rows of length C at most, float [n, d]; shorter ones as they were.
     """
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     # Right to within float32 alone: for rows that carry no noise. Where noise is added, `quantise` holds the bound
@@ -40,33 +37,25 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
 
 
 class Publisher:
-    """Publishes a holder's rows: the one place where they leave.
+    """Publishes a holder's rows.
 
     The noise is a pseudorandom function of the secret key, the round and the rows: a round that is run again after an
     interruption with the same rows sends the same bytes, and costs nothing more; other rows are another publication.
 
     Args:
         key: of the noise, fresh from the operating system; kept with the holder's own checkpoints.
-        seen: digests of what was published before, see `seen`.
-
-    Attributes:
-        latest: the digest of what was published last, "" without noise.
+        seen: digests of what was published before. `latest` is the last one, "" without noise.
     """
 
     def __init__(self, publication: Publication, key: MaskKey, seen: tuple[str, ...] = ()) -> None:
         self.publication, self.key, self.seen, self.latest = publication, key, seen, ""
 
     def publish(self, x: Tensor, round: int) -> Tensor:
-        """Return clipped noisy rows.
+        """Return clipped noisy rows on the grid, float32 [n, d]: the same bytes for the same rows, round and key.
+        Raises BudgetError for more publications than were paid for, before anything is sent.
 
         Args:
             x: embeddings, float32 [n, d]. round: its number, from 1.
-
-        Returns:
-            float32 [n, d] on the grid; the same bytes for the same rows, round and key.
-
-        Raises:
-            BudgetError: more publications than were paid for, before anything is sent.
         """
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
@@ -94,13 +83,8 @@ class Publisher:
         return self.publication.spent(len(self.seen))
 
     def count(self, name: str) -> None:
-        """Count a publication before it is made; a name that was counted before costs nothing.
-
-        Args:
-            name: a digest, hexadecimal, of all that the rows depend on.
-
-        Raises:
-            BudgetError: more publications than were paid for.
+        """Count a publication before it is made, by a digest of all that the rows depend on, hexadecimal; one that was
+        counted before costs nothing. Raises BudgetError for more publications than were paid for.
         """
         self.latest = name
         # The same rows in the same round have the same noise: sending them again tells nothing more.
@@ -116,7 +100,6 @@ class Publisher:
         self.seen = (*self.seen, name)
 
     def _noise(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        """Return noise in steps of the grid."""
         sigma = self.publication.sigma * 2.0**self.publication.bits
         if sigma == 0.0:
             return torch.zeros(shape)
@@ -143,13 +126,11 @@ class _Keyed:
 
 
 def james_stein(x: Tensor, publication: Publication) -> Tensor:
-    """Return noisy rows [n, d] shrunk towards zero by the positive-part James-Stein factor; without noise unchanged.
+    """Return noisy rows [n, d] shrunk towards zero by the positive-part James-Stein factor; as they were without noise
+    or with d below 3, where nothing is gained.
 
     Args:
         x: noisy rows, float32 [n, d]. publication: whose noise it is.
-
-    Returns:
-        float32 [n, d]; rows as they were without noise or with d below 3, where nothing is gained.
     """
     # Negative below three columns, where James and Stein's factor would lengthen rows instead.
     scale = (publication.columns - 2) * (publication.sigma * publication.clip) ** 2

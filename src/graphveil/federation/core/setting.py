@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.federation.core.bounds import Bounds
-from graphveil.federation.core.dither import Dither
+from graphveil.federation.core.dither import Bounds, Dither
 from graphveil.federation.core.networks import AGGREGATORS, COMBINES
 from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing, Publication
@@ -44,7 +43,7 @@ Option: TypeAlias = bool | int | float | str
 
 @dataclass(frozen=True)
 class Member:
-    """One data holder, by public facts: name, number of feature columns, whether it holds the labels."""
+    """One data holder, by public facts."""
 
     name: str
     columns: int
@@ -53,12 +52,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Model:
-    """The networks; shapes and words are as of `networks`.
-
-    Attributes:
-        aggregator: one of AGGREGATORS. combine: one of COMBINES.
-        width: h. hops: K. layers: hidden layers at the server. dropout: of them.
-    """
+    """The networks; words are as of `networks`, width: h, hops: K, layers and dropout: of the server."""
 
     aggregator: str = "sage"
     combine: str = "mean"
@@ -86,7 +80,6 @@ class Training:
     republish: int = 1
 
     def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Adam:
-        """Return Adam at the agreed rate and decay."""
         return torch.optim.Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
 
     @property
@@ -101,7 +94,6 @@ class Privacy:
 
     Attributes:
         epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.
-            A guess needs no delta and no clip; a person needs a delta.
         clip: C, how long a published row may be. shrink: whether the server shrinks noisy rows (`james_stein`).
         epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
         unit: one of UNITS; "person" in mode guesses alone.
@@ -150,14 +142,11 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Setting:
-    """The agreed run; public.
+    """The agreed run; public. Raises InputError for a value outside its range, or members that make no federation.
 
     Attributes:
         members: the holders in the order that concatenation uses; exactly one holds the labels.
         classes: number of classes. server: the server's name.
-
-    Raises:
-        InputError: for a value outside its range, or members that make no federation.
 
     Example:
         >>> setting = Setting.of((Member("bank", 3, labels=True), Member("shop", 5)), 2, epsilon=8.0, epochs=40)
@@ -175,14 +164,12 @@ class Setting:
 
     @staticmethod
     def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
-        """Build a setting from options by the names of OPTIONS.
+        """Build a setting from options by the names of OPTIONS; raises InputError as the class does, and for unknown
+        names.
 
         Args:
             members: the holders in order. classes: number of classes. server: the server's name.
             options: those that are not at their defaults.
-
-        Raises:
-            InputError: an unknown option, a value outside its range, or members that make no federation.
         """
         require_options(options)
         groups = {
@@ -197,11 +184,7 @@ class Setting:
         return {name: getattr(getattr(self, group), name) for name, group in _GROUP_OF.items()}
 
     def with_options(self, **options: Option) -> Setting:
-        """Return the setting with other values of some options.
-
-        Raises:
-            InputError: an unknown option, or a value outside its range.
-        """
+        """Return the setting with other values of some options; raises InputError for an unknown option or value."""
         return Setting.of(self.members, self.classes, server=self.server, **{**self.options, **options})
 
     def __post_init__(self) -> None:
@@ -238,7 +221,6 @@ class Setting:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The holders' names in order."""
         return tuple(member.name for member in self.members)
 
     @property
@@ -248,7 +230,6 @@ class Setting:
 
     @property
     def label_holder(self) -> str:
-        """The name of the holder of the labels."""
         return next(member.name for member in self.members if member.labels)
 
     @property
@@ -274,7 +255,6 @@ class Setting:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """How long rows and weights can get in mode "shared-linear"."""
         dither = self.dither
         longest = math.inf if dither is None else dither.longest
         return Bounds(
@@ -289,7 +269,6 @@ class Setting:
 
     @property
     def guessing(self) -> Guessing:
-        """The price and noise of one holder's guesses."""
         return Guessing.best(self.privacy.epsilon, self.classes)
 
     @property
@@ -299,7 +278,6 @@ class Setting:
 
     @cached_property
     def of_person(self) -> PersonPrice:
-        """The price and noise of one person at one holder that guesses."""
         columns = max(member.columns for member in self.members if not member.labels)
         privacy = self.privacy
         return PersonPrice(privacy.epsilon, privacy.delta, self.classes, columns, privacy.degree_bound)
@@ -313,7 +291,6 @@ class Setting:
 
     @property
     def reader(self) -> str:
-        """Who reads what holders publish."""
         return "the label holder" if self.protocol.mode == "guesses" else "the server"
 
     @property
@@ -348,13 +325,10 @@ class Setting:
 
 
 def require_options(names: Iterable[str], where: str | None = None) -> None:
-    """Refuse names that are no option of a setting.
+    """Refuse names that are no option of a setting; raises InputError.
 
     Args:
         names: of a caller or a file. where: whose they are, for the message.
-
-    Raises:
-        InputError: the first unknown name.
     """
     for name in names:
         if name not in OPTIONS:

@@ -8,6 +8,7 @@ Shares and the noise's key are among them: a holder's checkpoints are secrets of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -15,7 +16,10 @@ from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.effects import Roster
+from graphveil.privacy import Randomness
 
 State = Mapping[str, Tensor]
 _DIGEST = 32
@@ -27,11 +31,7 @@ def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_module(prefix: str, module: nn.Module, state: State) -> None:
-    """Set the parameters of a network from a checkpoint.
-
-    Raises:
-        InputError: for a state of another network.
-    """
+    """Set the parameters of a network from a checkpoint; raises InputError for a state of another network."""
     values = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
     try:
         module.load_state_dict(values)
@@ -54,7 +54,6 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
 
 
 def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set Adam's steps and moments from a checkpoint."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
         here = f"{prefix}/{number}/"
@@ -64,12 +63,10 @@ def load_adam(prefix: str, optimiser: torch.optim.Optimizer, state: State) -> No
 
 
 def network_state(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the state of the server's network and of its Adam."""
     return module_state("network", network) | adam_state("adam", optimiser)
 
 
 def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
-    """Set the server's network and its Adam from a checkpoint."""
     load_module("network", network, state)
     load_adam("adam", optimiser, state)
 
@@ -88,3 +85,35 @@ def load_publisher(publisher: Publisher, state: State) -> None:
     """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
     publisher.key = MaskKey(state["publisher/key"].numpy().tobytes())
     publisher.seen = tuple(row.numpy().tobytes().hex() for row in state["publisher/seen"])
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One party's run.
+
+    Attributes:
+        randomness: of shares, keys and noise; the secure source except in tests.
+        generator: of initial weights and dropout; protects nobody.
+        done: how many rounds are finished. state: of the last checkpoint; None where the run begins.
+    """
+
+    me: str
+    setting: Setting
+    randomness: Randomness
+    generator: torch.Generator = field(default_factory=torch.Generator)
+    done: int = 0
+    state: State | None = None
+
+    @property
+    def roster(self) -> Roster:
+        return Roster(self.me, self.setting.names, self.setting.server)
+
+    @property
+    def other_holders(self) -> tuple[str, ...]:
+        return self.roster.other_holders
+
+    @property
+    def rounds_left(self) -> range:
+        """The rounds that are not finished: all holders publish once in each."""
+        # Finished rounds are not run again: their noise is spent, and nobody waits for their messages.
+        return range(self.done + 1, self.setting.publications + 1)

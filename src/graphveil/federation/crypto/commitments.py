@@ -3,11 +3,11 @@
     commitment of i   SHA-256(salt_i, share of P, share of W)   holder i -> every other holder, before each publication
     publication       SHA-256(round, all commitments in the holders' order)
 
-What is opened depends on the shares of all holders.  So all of them name the publication together: the noise is a
-function of that name, and the publication is counted and noted on disk under it before anything leaves.  A round that
-runs again from the same checkpoints has the same name, and the same sum is published; with an older or other state of
-any holder it has another name and is refused.  The salt stays in the holder's checkpoints, so nobody can compare a
-commitment with guesses of the shares (salted hashes hide; SHA-256 binds).  On the wire a commitment is a "seal".
+What is opened depends on the shares of all holders, so all of them name the publication together: noise, count and note
+on disk follow from that name before anything leaves.  A round that runs again from the same checkpoints has the same
+name, and the same sum is published; with another state of any holder it has another name and is refused.  The salt
+stays in the holder's checkpoints, so nobody can compare a commitment with guesses of the shares (salted hashes hide;
+SHA-256 binds).  On the wire a commitment is a "seal".
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ _BYTES = 32
 
 @dataclass(frozen=True)
 class Commitment:
-    """Commits to one holder's shares.
-
-    Attributes:
-        salt: secret, kept in the checkpoints. fixed: digest of the salt and of what is the same in all rounds.
+    """Commits to one holder's shares: the secret salt, kept in the checkpoints, and `fixed`, the digest of the salt and
+    of what is the same in all rounds.
     """
 
     salt: bytes = field(repr=False)
@@ -40,8 +38,7 @@ class Commitment:
         """Return a commitment to shares that never change, with a new salt or that of a checkpoint.
 
         Args:
-            fixed: what is the same in all rounds: this holder's share of P, int64 [n, d].
-            randomness: of a new salt. salt: of a checkpoint, uint8 [32]; one of the two.
+            fixed: this holder's share of P, int64 [n, d]. randomness: of a new salt. salt: of a checkpoint, uint8 [32].
         """
         secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
         # P is hashed once: it is by far the largest part and never changes. The salt comes first and has a fixed
@@ -49,7 +46,6 @@ class Commitment:
         return Commitment(secret, hashlib.sha256(secret + _bytes(fixed)).digest())
 
     def state(self) -> dict[str, Tensor]:
-        """Return the salt."""
         return {"seal/salt": as_message(self.salt)}
 
     def to(self, share: Tensor) -> bytes:
@@ -58,13 +54,10 @@ class Commitment:
 
 
 def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
-    """Exchange commitments with all other holders.
+    """Exchange commitments with all other holders; return the publication's name, hexadecimal, the same at all holders.
 
     Args:
         round: number of the publication. own: this holder's commitment, 32 bytes.
-
-    Returns:
-        The publication's name, hexadecimal, the same at all holders.
     """
     commitments = {roster.me: own}
     for name in roster.other_holders:

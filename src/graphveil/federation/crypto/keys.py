@@ -1,7 +1,7 @@
 """A party's identity: a private key, a self-signed certificate for TLS, and signatures of the agreement.
 
 Certificates are pinned: every party knows the others' by their SHA-256 fingerprints, from the agreement, and trusts no
-authority.  The private key is a file that only its owner can read and never leaves its folder.
+authority.  The private key never leaves its folder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class Identity:
         return fingerprint_of(self.certificate)
 
     def sign(self, data: bytes) -> bytes:
-        """Return the party's signature of `data`."""
         key = serialization.load_pem_private_key(self.private_key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise DataError("is not a key made by graphveil", where=KEY)
@@ -53,11 +52,7 @@ class Identity:
 
 
 def new_identity(name: str) -> Identity:
-    """Return a fresh key and certificate for the party `name`.
-
-    Raises:
-        InputError: no agreement can have the name.
-    """
+    """Return a fresh key and certificate for a party; raises InputError for a name that no agreement can have."""
     if not NAME.fullmatch(name):
         raise InputError(f"name {name[:80]!r}", allowed=NAMES)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -86,14 +81,10 @@ def new_identity(name: str) -> Identity:
 
 
 def write_identity(identity: Identity, folder: Path) -> None:
-    """Write key and certificate into a new folder that its owner alone can read.
+    """Write key and certificate into a folder that its owner alone can read.
 
     Args:
-        identity: key and certificate. folder: a new one.
-
-    Raises:
-        InputError: the folder is already there.
-        WriteError: the disk refuses.
+        identity: key and certificate. folder: a new one, or InputError is raised; WriteError if the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
@@ -105,11 +96,8 @@ def write_identity(identity: Identity, folder: Path) -> None:
 
 
 def read_identity(folder: Path) -> Identity:
-    """Return the identity in a folder.
-
-    Raises:
-        DataError: key or certificate is missing, damaged or expired, they are of two parties, or other users can read
-            the key.
+    """Return the identity in a folder; raises DataError if key or certificate is missing, damaged or expired, they are
+    of two parties, or other users can read the key.
     """
     file = folder / KEY
     try:
@@ -136,22 +124,15 @@ def read_identity(folder: Path) -> Identity:
 
 
 def fingerprint_of(certificate: bytes) -> str:
-    """Return SHA-256 of a PEM certificate.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Return SHA-256 of a PEM certificate; raises DataError if it cannot be read."""
     return _load(certificate).fingerprint(hashes.SHA256()).hex()
 
 
 def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
-    """Refuse a signature that is not the certificate holder's.
+    """Refuse a signature that is not the certificate holder's; raises DataError.
 
     Args:
         certificate: PEM, of the signer. data: the signed bytes. signature: DER.
-
-    Raises:
-        DataError: the signature is not the certificate holder's.
     """
     signer = _load(certificate)
     key = signer.public_key()
@@ -164,11 +145,7 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
 
 
 def name_of(certificate: bytes) -> str:
-    """Return the name in a PEM certificate.
-
-    Raises:
-        DataError: it cannot be read, or has no name.
-    """
+    """Return the name in a PEM certificate; raises DataError if it cannot be read, or has no name."""
     return _name_of(_load(certificate))
 
 

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from torch import Tensor
 
-from graphveil.errors import InputError
+from graphveil.errors import DataError, InputError
+from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
 KEY_BYTES = 32
@@ -37,15 +41,13 @@ class MaskKey:
 
     @staticmethod
     def fresh(randomness: Randomness) -> MaskKey:
-        """Return a new key."""
         return MaskKey(randomness.bytes(KEY_BYTES))
 
     def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
         """Return uniform ring elements, int64 of this shape, the same for the same key and label everywhere.
 
         Args:
-            label: names one use; under one key it stands for one message alone.
-            shape: of the mask.
+            label: names one use; under one key it stands for one message alone. shape: of the mask.
         """
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
@@ -76,5 +78,71 @@ def packed(keys: Sequence[MaskKey]) -> Tensor:
 
 
 def unpacked(message: Tensor) -> list[MaskKey]:
-    """Return the keys of a message."""
     return [MaskKey(row.numpy().tobytes()) for row in message]
+
+
+_PURPOSE = b"graphveil/zero-sum/1"
+
+
+@dataclass(frozen=True)
+class ZeroSum:
+    """One holder's masks, added or taken away in the roster's order; `keys` are shared with each other holder."""
+
+    roster: Roster
+    keys: Mapping[str, MaskKey] = field(repr=False)
+    _used: set[str] = field(default_factory=set, repr=False)
+
+    def mask(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        """Return this holder's mask, int64 ring elements; those of all holders add up to 0 modulo 2^64. Raises
+        RuntimeError if the label was used before.
+
+        Args:
+            label: names the one message that is masked. shape: of the message.
+        """
+        # A mask used twice gives the difference of two messages in the clear: a fault here stops the program.
+        if label in self._used:
+            raise RuntimeError(f"the mask of {label!r} was used before")
+        self._used.add(label)
+        mask = torch.zeros(shape, dtype=torch.int64)
+        place = self.roster.holders.index(self.roster.me)
+        for number, name in enumerate(self.roster.holders):
+            if name != self.roster.me:
+                drawn = self.keys[name].expand(label, shape)
+                # By place in the agreement, which both see alike: each pair's numbers enter once with each sign.
+                mask = mask + drawn if number > place else mask - drawn
+        return mask
+
+
+def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum]:
+    """Exchange public keys with every other holder, on the streams between holders; return this holder's masks. Raises
+    DataError for a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
+
+    Args:
+        roster: all holders. randomness: of this holder's secret X25519 key.
+    """
+    # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
+    secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))
+    own = secret.public_key().public_bytes_raw()
+    for name in roster.other_holders:
+        yield Send(name, "holder-key", as_message(own))
+    keys = {}
+    for name in roster.other_holders:
+        theirs = (yield Receive(name, "holder-key", (KEY_BYTES,))).numpy().tobytes()
+        try:
+            shared = secret.exchange(X25519PublicKey.from_public_bytes(theirs))
+        # OpenSSL refuses points of small order: with one of them the "secret" would be 0, and known to everybody.
+        except ValueError as error:
+            raise DataError("sent an invalid key", where=name) from error
+        keys[name] = _pairwise(shared, {roster.me: own, name: theirs}, roster.holders)
+    return ZeroSum(roster, keys)
+
+
+def _pairwise(shared: bytes, publics: Mapping[str, bytes], names: Sequence[str]) -> MaskKey:
+    """Return the key of two holders, bound to their names and public keys in the agreement's order."""
+    # Names and public keys are part of the derivation: swapping a public key in transit gives two different keys.
+    info = _PURPOSE
+    for name in names:
+        if name in publics:
+            written = name.encode()
+            info += len(written).to_bytes(4, "big") + written + publics[name]
+    return MaskKey(HKDF(SHA256(), KEY_BYTES, salt=None, info=info).derive(shared))

@@ -3,9 +3,8 @@
     once        server -> holders  mask-keys;      owner -> others  masked-left  E = X - U
     each step   other -> owner     masked-right    F = w - V;       server -> other  correction  Z = U V - r
 
-All parties hold the same list of `LeftMatrix` (who owns which private matrix) and of `Product` (which of them is
-multiplied with whose matrix); everybody sends all first and then receives in the list's order, so no parties wait for
-each other.  The arithmetic and its source are in `sharing`.
+All parties hold the same list of `LeftMatrix` and of `Product`; everybody sends all first and then receives in the
+list's order, so no parties wait for each other.  The arithmetic and its source are in `sharing`.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class LeftMatrix:
-    """A private matrix X, the left factor of products.
+    """A private matrix X [rows, columns], the left factor of products; its name is unique in a run.
 
     Attributes:
-        name: of the matrix, unique in a run. owner: the holder that has it.
-        partners: the holders whose matrices it is multiplied with.
-        rows, columns: its shape.
+        owner: the holder that has it. partners: the holders whose matrices it is multiplied with.
     """
 
     name: str
@@ -74,24 +71,17 @@ class Product:
 
 
 def products_with(lefts: Sequence[LeftMatrix], width: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """List every private matrix times the matrix of each of its others: all products of one round, one way.
+    """List every private matrix times the matrix of each of its partners, in the order in which all parties take them.
 
     Args:
-        lefts: the private matrices. width: columns of the right factors.
-        transposed: X^T w in place of X w.
-
-    Returns:
-        The products in the order in which all parties take them.
+        lefts: the private matrices. width: columns of the right factors. transposed: X^T w in place of X w.
     """
     return tuple(Product(left, other, width, transposed) for left in lefts for other in left.partners)
 
 
 class Dealer:
-    """The server's part: keys of masks, and corrections; it never sees what the masks hide.
-
-    Args:
-        lefts: all private matrices of the run.
-        randomness: of the keys.
+    """The server's part: keys of masks, and corrections; it never sees what the masks hide. `lefts` are all private
+    matrices of the run.
     """
 
     def __init__(self, lefts: Sequence[LeftMatrix], *, randomness: Randomness) -> None:
@@ -141,7 +131,11 @@ class Dealer:
 
 
 def keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
-    """Return how many keys a holder is dealt, where `lefts` are all private matrices of the run."""
+    """Return how many keys a holder is dealt.
+
+    Args:
+        lefts: all private matrices of the run. holder: its name.
+    """
     own = sum(1 + len(left.partners) for left in lefts if left.owner == holder and left.partners)
     return own + sum(holder in left.partners for left in lefts)
 
@@ -176,15 +170,12 @@ class Masked:
 def set_up(
     roster: Roster, lefts: Sequence[LeftMatrix], matrices: Mapping[str, RingMatrix], *, transposes: bool
 ) -> Program[Masked]:
-    """Receive keys and exchange masked matrices.
+    """Receive keys and exchange masked matrices; return what `multiply` needs.
 
     Args:
         lefts: all private matrices of the run, the same list at all parties.
         matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR [rows, columns].
-        transposes: keep transposed copies too, for products X^T w.
-
-    Returns:
-        What `multiply` needs.
+        transposes: keep transposed copies too, for products X^T w; without them a transposed product raises InputError.
     """
     dealt = yield Receive(roster.server, "mask-keys", (keys_for(lefts, roster.me), KEY_BYTES))
     left_keys = iter(unpacked(dealt))
@@ -213,18 +204,13 @@ def set_up(
 def multiply(
     masked: Masked, products: Sequence[Product], rights: Mapping[Product, Tensor], step: str
 ) -> Program[dict[Product, Tensor]]:
-    """Multiply private matrices with other holders' matrices.
+    """Multiply private matrices with other holders' matrices; return product -> this holder's share [outer, width], for
+    the products that it takes part in.
 
     Args:
         masked: of the set-up. products: those of one round, the same list at all parties.
         rights: product -> this holder's matrix w [inner, width], for the products in which it is the other party.
         step: names this call; never used again in a run.
-
-    Returns:
-        Product -> this holder's share of it [outer, width], for the products that it takes part in.
-
-    Raises:
-        InputError: a transposed product without transposes in the set-up.
     """
     me = masked.roster.me
     for product in products:
@@ -255,7 +241,6 @@ def mask_label(product: Product, step: str) -> str:
 
 
 def _facing(product: Product, plain: M, transposed: M | None) -> M:
-    """Return the factor as the product needs it."""
     if not product.transposed:
         return plain
     if transposed is None:

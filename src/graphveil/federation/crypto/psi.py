@@ -7,66 +7,167 @@
 A holder sends its points in random order, and its finished set sorted: the position of an id in its files is not shown.
 Nobody sees another holder's ids, or can test a guess without all secrets.  Every holder learns how many ids each holder
 has, how many any of them share, and which of its own ids each other holder has too.  Semi-honest; points that are no
-hash, or that come twice, are refused all the same, as is a finished set other than the one sent home.  With two holders
-a row is hashed once, multiplied twice and checked once, at about the price of four multiplications.
+hash, or that come twice, are refused all the same, as is a finished set other than the one sent home.
 
 Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  Nothing
 else is made equal: capitals, spaces and leading zeros are for the holders to unify.
-
 SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that pins JAX; it
-takes two parties, opens sockets of its own beside the pinned streams, which no transcript sees, and writes ids in the
-clear to temporary files.
+takes two parties, opens sockets that no transcript sees, and writes ids in the clear to temporary files.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
 """
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import torch
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from torch import Tensor
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.crypto import curve
+from graphveil.federation.crypto.field import PRIME, inverses, powers
 from graphveil.federation.effects import PeerError, Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
 MAX_IDS = 1_000_000
 
 
-def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
-    """Intersect the holders' ids.
+POINT = 32
+TAG = b"graphveil-psi-V02-with-curve25519_XMD:SHA-512_ELL2_RO_"
+_A = 486662
+_ROOT = pow(2, (PRIME - 1) // 4, PRIME)  # of -1
+_BLOCK = 128  # bytes of SHA-512's block
+_WIDE = 48  # bytes that become one number of the field: far enough above its size to be uniform
+_AT_ONCE = 4096
+
+
+def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
+    """Return a point of the curve for every text, 32 bytes each, as if drawn at random from those of prime order.
 
     Args:
-        roster: all holders; blinded ids go round in their order.
-        ids: of this holder's rows, as text.
+        tag: what the hash is for; other tags give unrelated points.
+    """
+    parts = (texts[first : first + _AT_ONCE] for first in range(0, len(texts), _AT_ONCE))
+    return b"".join(u.to_bytes(POINT, "little") for part in parts for u in _hashed(part, tag))
+
+
+def multiplied(secret: bytes, points: bytes) -> bytes:
+    """Return every point times the secret, clamped as X25519 does, 32 bytes each; raises ValueError for one of small
+    order.
+
+    Args:
+        secret: 32 bytes. points: u-coordinates, 32 bytes each.
+    """
+    key = X25519PrivateKey.from_private_bytes(secret)
+    return b"".join(key.exchange(X25519PublicKey.from_public_bytes(row)) for row in _split(points))
+
+
+def all_on_curve(points: bytes) -> bool:
+    """Whether every point is on the curve, not its twist, and its u below 2^255 - 19; the order is not looked at."""
+    rows = _split(points)
+    return all(_on_curve(rows[first : first + _AT_ONCE]) for first in range(0, len(rows), _AT_ONCE))
+
+
+def _split(points: bytes) -> list[bytes]:
+    return [points[start : start + POINT] for start in range(0, len(points), POINT)]
+
+
+def _on_curve(rows: Sequence[bytes]) -> bool:
+    numbers = [int.from_bytes(row, "little") for row in rows]
+    in_range = all(u < PRIME for u in numbers)
+    # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist stays on the twist under every secret, and
+    # so would mark its row until the end.
+    return in_range and all(symbol <= 1 for symbol in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
+
+
+def _height(u: int) -> int:
+    """Return v^2."""
+    return u * (u * (u + _A) + 1) % PRIME
+
+
+def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
+    pairs = [_numbers_of(text, tag) for text in texts]
+    mapped = _mapped(list(chain.from_iterable(pairs)))
+    tops, bottoms = [], []
+    # The sum of two points by the addition law of a Montgomery curve, as a fraction; then times 8, which clears the
+    # cofactor (RFC 9380, section 7). One inversion serves all points.
+    for (u1, v1), (u2, v2) in zip(mapped[::2], mapped[1::2], strict=True):
+        bottom = (u2 - u1) ** 2 % PRIME  # 0 for one pair in 2^254
+        top = ((v2 - v1) ** 2 - (_A + u1 + u2) * bottom) % PRIME
+        for _ in range(3):
+            top, bottom = _doubled(top, bottom)
+        tops.append(top)
+        bottoms.append(bottom)
+    return [top * inverse % PRIME for top, inverse in zip(tops, inverses(bottoms), strict=True)]
+
+
+def _doubled(top: int, bottom: int) -> tuple[int, int]:
+    a, b, ab = top * top % PRIME, bottom * bottom % PRIME, top * bottom % PRIME
+    return (a - b) ** 2 % PRIME, 4 * ab * (a + _A * ab + b) % PRIME
+
+
+def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return Elligator 2's point (u, v) of every number r: u = -A / (1 + 2 r^2) or -A - u, whichever is on the curve.
+    With w = v^2 at the first u and t = w^((p - 5) / 8), w t^2 is one of the four roots of 1: where it is 1 or -1 the
+    first u is on the curve, and v is w t times a root of it; else v of the second is r w t times a root of +-2i.
+    """
+    first = [-_A * inverse % PRIME for inverse in inverses([(1 + 2 * r * r) % PRIME for r in numbers])]
+    heights = [_height(u) for u in first]
+    points = []
+    for r, u, w, t in zip(numbers, first, heights, powers(heights, (PRIME - 5) // 8), strict=True):
+        root, character = w * t % PRIME, w * t * t % PRIME
+        on_curve = character in (1, PRIME - 1)
+        if character == PRIME - 1:
+            root = root * _ROOT % PRIME
+        elif not on_curve:
+            root = root * r * (1 - _ROOT if character == _ROOT else 1 + _ROOT) % PRIME
+        # The sign of v is RFC 9380's: other signs would give another point, and holders of another version no common
+        # id.
+        v = root if root % 2 == on_curve else -root % PRIME
+        points.append((u if on_curve else (-_A - u) % PRIME, v))
+    return points
+
+
+def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
+    """Return two numbers of the field: 96 bytes of `expand_message_xmd`, halved."""
+    # RFC 9380, section 5.3.1; its SHA-512 blocks are named b_0, b_1, b_2 there.
+    ending = tag + bytes([len(tag)])
+    seed = hashlib.sha512(bytes(_BLOCK) + text + (2 * _WIDE).to_bytes(2, "big") + b"\0" + ending).digest()
+    first = hashlib.sha512(seed + b"\1" + ending).digest()
+    second = hashlib.sha512(bytes(a ^ b for a, b in zip(seed, first, strict=True)) + b"\2" + ending).digest()
+    wide = (first + second)[: 2 * _WIDE]
+    return int.from_bytes(wide[:_WIDE], "big") % PRIME, int.from_bytes(wide[_WIDE:], "big") % PRIME
+
+
+def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
+    """Intersect the holders' ids; return the rows of this holder's nodes that all have, in the order that all share,
+    int64 [n]. Raises DataError for an id twice, no ids, or none in common; InputError for too many; PeerError for what
+    no honest holder sends.
+
+    Args:
+        roster: all holders; blinded ids go round in their order. ids: of this holder's rows, as text.
         randomness: of the secret and of the order in which points are sent.
-
-    Returns:
-        The rows of this holder's nodes that all holders have, in the order that all share, int64 [n].
-
-    Raises:
-        DataError: an id twice, no ids, or no id that all have. InputError: too many ids.
-        PeerError: another holder sent what no honest one sends.
     """
     texts = _texts(roster.me, ids)
     # New in every run: with an old secret, points of two runs could be compared and ids followed from one to the next.
-    secret = randomness.bytes(curve.POINT)
+    secret = randomness.bytes(POINT)
     # A new random order in every run: the position of an id in the files is not shown.
     order = np.argsort(randomness.uint64(len(ids)), kind="stable")
     me, names = roster.me, roster.holders
     place, count = names.index(me), len(names)
     after, before = names[(place + 1) % count], names[place - 1]
-    going = _tensor(curve.multiplied(secret, curve.hashed([texts[row] for row in order])))
+    going = _tensor(multiplied(secret, hashed([texts[row] for row in order])))
     for _ in range(count - 1):  # every set passes through all holders and comes home
         yield Send(after, "blinded-ids", going)
-        arrived = yield Receive(before, "blinded-ids", (-1, curve.POINT))
+        arrived = yield Receive(before, "blinded-ids", (-1, POINT))
         going = _multiplied(secret, arrived, before)
     # The last lap brings each set home: it is the next holder's own, with everybody's secret on it.
     yield Send(after, "blinded-ids", going)
-    mine = yield Receive(before, "blinded-ids", (len(ids), curve.POINT))
+    mine = yield Receive(before, "blinded-ids", (len(ids), POINT))
     points = _different(mine, before)
     finished = _in_order(points)
     for name in roster.other_holders:
@@ -74,7 +175,7 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     # Sorted sets say nothing of anybody's order; only membership is compared.
     common = set(points)
     for name in roster.other_holders:
-        theirs = yield Receive(name, "blinded-set", (-1, curve.POINT))
+        theirs = yield Receive(name, "blinded-set", (-1, POINT))
         # This holder finished the next holder's set, and so knows what that one must publish.
         if name == after and not torch.equal(theirs, _in_order(_rows(going))):
             raise PeerError("it returned another set of blinded ids than it was sent", where=name)
@@ -87,7 +188,6 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
 
 
 def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
-    """Return the bytes that are hashed for every id."""
     if not ids:
         raise DataError("has no rows", where=me)
     if len(ids) > MAX_IDS:
@@ -105,9 +205,9 @@ def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
         raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
     rows = b"".join(_different(points, sender))
     try:
-        if not curve.all_on_curve(rows):
+        if not all_on_curve(rows):
             raise ValueError("a point on the twist, or not in canonical form")
-        return _tensor(curve.multiplied(secret, rows))
+        return _tensor(multiplied(secret, rows))
     except ValueError as error:
         raise PeerError(
             "a blinded id is not a valid hash point",
@@ -128,9 +228,9 @@ def _in_order(points: Sequence[bytes]) -> Tensor:
 
 
 def _tensor(points: bytes) -> Tensor:
-    return torch.from_numpy(np.frombuffer(points, dtype=np.uint8).copy()).view(-1, curve.POINT)
+    return torch.from_numpy(np.frombuffer(points, dtype=np.uint8).copy()).view(-1, POINT)
 
 
 def _rows(points: Tensor) -> list[bytes]:
     data = points.numpy().tobytes()
-    return [data[start : start + curve.POINT] for start in range(0, len(data), curve.POINT)]
+    return [data[start : start + POINT] for start in range(0, len(data), POINT)]

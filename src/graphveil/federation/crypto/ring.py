@@ -31,17 +31,11 @@ RingMatrix: TypeAlias = Tensor | scipy.sparse.csr_array
 
 
 def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
-    """Write float values as ring elements.
+    """Return round(x 2^f) as ring elements, int64 of the same shape; a half goes to the even neighbour. Raises
+    InputError for a value that is not finite, or too large for the ring.
 
     Args:
-        values: floats of any shape.
-        bits: f, the fraction bits.
-
-    Returns:
-        round(x 2^f), int64 of the same shape; a half goes to the even neighbour.
-
-    Raises:
-        InputError: a value is not finite, or too large for the ring.
+        values: floats of any shape. bits: f, the fraction bits.
 
     Example:
         >>> encode(torch.tensor([0.5, -1.25]), bits=4)
@@ -62,14 +56,10 @@ def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
 
 
 def decode(ring: Tensor, bits: int = FRACTION_BITS) -> Tensor:
-    """Read ring elements as numbers.
+    """Read ring elements as float32 numbers of the same shape.
 
     Args:
-        ring: int64 of any shape, read as signed.
-        bits: their scale is 2^bits: f for an encoding, 2 f for a product of two.
-
-    Returns:
-        float32 of the same shape.
+        ring: int64 of any shape, read as signed. bits: their scale is 2^bits: 2 f for a product of two encodings.
 
     Example:
         >>> x, w = encode(torch.tensor([[1.5, -2.0]]), bits=8), encode(torch.tensor([[0.25], [0.5]]), bits=8)
@@ -80,14 +70,11 @@ def decode(ring: Tensor, bits: int = FRACTION_BITS) -> Tensor:
 
 
 def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BITS) -> None:
-    """Refuse a product whose true value could leave the ring's half, before anything is computed.
+    """Refuse a product whose true value could leave the ring's half; raises InputError with the bits that would do.
 
     Args:
-        left, right: public bounds of the factors' absolute values.
-        terms: how many products are summed. bits: f of both factors.
-
-    Raises:
-        InputError: with the number of bits that would do.
+        left, right: public bounds of the factors' absolute values. terms: how many products are summed.
+        bits: f of both factors.
     """
     # The floor is for a bound of 0, whose logarithm would be an error in place of "anything fits".
     reach = max(left * right * terms, 1e-300)
@@ -102,13 +89,10 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
 
 
 def matmul(a: RingMatrix, b: Tensor) -> Tensor:
-    """Multiply ring matrices, exactly modulo 2^64.
+    """Return a b, int64 [n, h], exact modulo 2^64.
 
     Args:
         a: int64 [n, d], dense or scipy CSR. b: int64 [d, h], on the device of a dense `a`.
-
-    Returns:
-        a b, int64 [n, h].
     """
     if scipy.sparse.issparse(a):
         # scipy's int64 product wraps modulo 2^64 as torch's does; numpy would warn of the wrapping.
@@ -118,13 +102,10 @@ def matmul(a: RingMatrix, b: Tensor) -> Tensor:
 
 
 def by_limbs(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply ring matrices by float64 products alone, for devices without an integer product.
+    """Return the same by float64 products alone, for devices without an integer product; exact, see the module for why.
 
     Args:
         a: int64 [n, d]. b: int64 [d, h].
-
-    Returns:
-        a b modulo 2^64, int64 [n, h]; exact, see the module for why.
     """
     lefts, rights = _limbs(a), _limbs(b)
     total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.int64, device=a.device)

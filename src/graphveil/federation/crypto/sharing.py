@@ -34,19 +34,11 @@ PARTIES = (2, 5)
 
 
 def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tensor, ...]:
-    """Share ring elements additively.
+    """Share ring elements additively: int64 shares that add up to the secret modulo 2^64. The last is the secret less
+    uniform words, so any `parties` - 1 of them are uniform for any secret. Raises InputError for parties outside 2..5.
 
     Args:
-        secret: int64 of any shape.
-        parties: how many shares; 2 to 5.
-        randomness: of all shares but the last.
-
-    Returns:
-        int64 shares that add up to the secret modulo 2^64.  The last is the secret less uniform words, so any
-        `parties` - 1 of them are uniform for any secret.
-
-    Raises:
-        InputError: for a number of parties outside 2..5.
+        secret: int64 of any shape. parties: how many shares. randomness: of all shares but the last.
 
     Example:
         >>> from graphveil.privacy import SecureRandomness
@@ -68,12 +60,11 @@ def uniform(shape: tuple[int, ...], *, randomness: Randomness) -> Tensor:
 
 
 def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
-    """Draw secret numbers, float64, uniform on the multiples of 2^-52 in [-1, 1).
-
-    They are initial weights: a server that knew them could open the features.
+    """Draw secret numbers of a shape, float64, uniform on the multiples of 2^-52 in [-1, 1): initial weights, with
+    which a server could open the features.
 
     Args:
-        shape: of the result. randomness: the source of secrets, not of seeds.
+        randomness: the source of secrets, not of seeds.
     """
     # 53 bits of each word: all of them fit into float64, so the numbers are exactly uniform.
     words = randomness.uint64(shape[0] * shape[1])
@@ -81,7 +72,6 @@ def secret_numbers(shape: tuple[int, int], *, randomness: Randomness) -> Tensor:
 
 
 def reconstruct(shares: Sequence[Tensor]) -> Tensor:
-    """Return the sum of all shares."""
     return torch.stack(list(shares)).sum(dim=0)
 
 
@@ -103,23 +93,18 @@ class DealerKeys:
 
     @staticmethod
     def fresh(randomness: Randomness) -> DealerKeys:
-        """Return three new keys."""
         return DealerKeys(*(MaskKey.fresh(randomness) for _ in range(3)))
 
     @property
     def owner(self) -> OwnerKeys:
-        """The owner's part."""
         return OwnerKeys(self.left, self.blind)
 
 
 def masked_left(x: Tensor, keys: OwnerKeys) -> Tensor:
-    """Mask a private matrix; the owner sends the result to the other party once.
+    """Return E = X - U, int64 [n, d], which the owner sends to the other party once; uniform to whoever lacks U's key.
 
     Args:
         x: X, int64 [n, d]. keys: the owner's.
-
-    Returns:
-        E = X - U, int64 [n, d]; uniform to whoever does not have U's key.
     """
     return x - left_mask(keys.left, *x.shape)
 
@@ -130,27 +115,20 @@ def left_mask(key: MaskKey, rows: int, columns: int) -> Tensor:
 
 
 def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
-    """Mask a right factor; the other party sends the result to the owner.
+    """Return F = w - V, int64 [d, h], which the other party sends to the owner.
 
     Args:
-        w: int64 [d, h]. right: the key of V.
-        step: names this one product; never used again, so that V is new in each.
-
-    Returns:
-        F = w - V, int64 [d, h].
+        w: int64 [d, h]. right: the key of V. step: names this one product; never used again, so that V is new in each.
     """
     return w - right.expand(f"V {step}", tuple(w.shape))
 
 
 def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
-    """Make the dealer's part of a product, for the other party.
+    """Return the dealer's Z = U V - r, int64 [n, h], for the other party, to whom r makes it uniform.
 
     Args:
-        keys: the dealer's of this ordered pair. step: names the product.
-        u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product. width: h.
-
-    Returns:
-        Z = U V - r, int64 [n, h]; r is the owner's, so Z is uniform to the other party.
+        keys: the dealer's of this ordered pair. step: names the product. width: h.
+        u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product.
     """
     v = keys.right.expand(f"V {step}", (u.shape[1], width))
     # One label for V and r alike: both are new in each product, and neither party can name another's.
@@ -158,44 +136,32 @@ def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
 
 
 def owner_share(x: RingMatrix, f: Tensor, keys: OwnerKeys, step: str) -> Tensor:
-    """Compute the owner's share of a product.
+    """Return the owner's share of a product, X F + r, int64 [n, h].
 
     Args:
         x: X, int64 [n, d], dense or scipy CSR; X^T for the transposed product.
         f: F, int64 [d, h]. keys: the owner's. step: names the product.
-
-    Returns:
-        X F + r, int64 [n, h].
     """
     product = matmul(x, f)
     return product + keys.blind.expand(f"r {step}", tuple(product.shape))
 
 
 def other_share(e: Tensor, right: MaskKey, z: Tensor, step: str) -> Tensor:
-    """Compute the other party's share of a product.
+    """Return the other party's share of a product, E V + Z, int64 [n, h].
 
     Args:
-        e: E, int64 [n, d]; E^T (contiguous) for the transposed product.
-        right: the key of V. z: Z, int64 [n, h], of the dealer. step: names the product.
-
-    Returns:
-        E V + Z, int64 [n, h].
+        e: E, int64 [n, d]; E^T (contiguous) for the transposed product. right: the key of V. z: Z, int64 [n, h].
+        step: names the product.
     """
     return matmul(e, right.expand(f"V {step}", (e.shape[1], z.shape[1]))) + z
 
 
 def truncate(share: Tensor, bits: int, *, first: bool) -> Tensor:
-    """Truncate x, of which two parties have a share each, without a word between them.
+    """Return a share of x 2^-bits to within 1, without a word between the two parties that share x; see the module.
 
     Wrong by 2^(64 - bits) with probability |x| 2^-63 an element: keep |x| small, never truncate what is opened.
 
     Args:
-        share: one of exactly two shares of x, int64 of any shape.
-        bits: how many are cut off. first: whether it is the first of the two.
-
-    Returns:
-        A share of x 2^-bits, to within 1.
-
-    Source: Mohassel, Zhang, IEEE S&P 2017, theorem 1.
+        share: one of exactly two, int64 of any shape. bits: how many are cut off. first: whether it is the first.
     """
     return share >> bits if first else -((-share) >> bits)

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.zero_sum import ZeroSum
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum
 from graphveil.federation.effects import Program, Receive, Send
 from graphveil.privacy import Randomness
 
@@ -37,7 +36,6 @@ class TruncationKeys:
 
     @staticmethod
     def fresh(randomness: Randomness) -> TruncationKeys:
-        """Return two new keys."""
         return TruncationKeys(MaskKey.fresh(randomness), MaskKey.fresh(randomness))
 
 
@@ -53,8 +51,7 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
     """The dealer's part: send the first holder its part of r'.
 
     Args:
-        keys: of every holder, in the agreement's order.
-        shape: of what is truncated. bits: s, how many bits are cut off.
+        keys: of every holder, in the agreement's order. shape: of what is truncated. bits: s, how many are cut off.
         step: names this truncation; never used again in a run.
     """
     first, *other_holders = keys
@@ -65,19 +62,13 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
 
 
 def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: Scale, step: str) -> Program[Tensor]:
-    """Truncate x, of which every holder has a share, together with all other holders and the dealer.
+    """Return this holder's share of x >> s, to within 1, or of 0 where x + r left the ring's half, with all others and
+    dealer.
 
     Args:
-        zero: this holder's masks that add up to zero.
-        share: of x, int64 of any shape; |x| < `scale.reach`.
-        keys: this holder's, of its parts of r and r'.
-        scale: how many bits are cut off.
+        zero: this holder's masks that add up to zero. share: of x, int64 of any shape; |x| < `scale.reach`.
+        keys: this holder's, of its parts of r and r'. scale: how many bits are cut off.
         step: names this truncation; never used again in a run.
-
-    Returns:
-        This holder's share of x >> s, to within 1; of 0 where x + r left the ring's half.
-
-    Source: Escudero et al., CRYPTO 2020, section 5.
     """
     first, *other_holders = zero.roster.holders
     shape = tuple(share.shape)

@@ -115,13 +115,11 @@ class DealerView:
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
 
     def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
-        """Recompute a holder's share of z from all holders' shares, without noise or anything else added.
+        """Recompute a holder's share of z from all holders' shares, without noise or anything else added. Returns int64
+        [n, h].
 
         Args:
             p: shares of P by holder, int64 [n, d]. w: shares of W by holder, int64 [d, h]. round: from 1.
-
-        Returns:
-            int64 [n, h].
         """
         share = matmul(p[name], w[name])
         for other in self.setting.names:
@@ -132,14 +130,12 @@ class DealerView:
         return share
 
     def without_masks(self, name: str, sent: Tensor, round: int) -> Tensor:
-        """Take away from what a holder but the first sent of z all masks that were dealt.
+        """Take away from what a holder but the first sent of z all masks that were dealt. Returns y, int64 [n, h]: its
+        noise, P_k W and P V where shares of P are dealt (see the module); uniform where masks that add up to zero, of
+        keys that the server does not know, lie over both.
 
         Args:
             name: of the holder. sent: its share of z, int64 [n, h]. round: from 1.
-
-        Returns:
-            y, int64 [n, h]: its noise, P_k W and P V where shares of P are dealt (see the module); uniform where
-            masks that add up to zero, of keys that the server does not know, lie over both.
         """
         first, *rest = self.setting.names
         mine, v = self.share(name), self.right(first, name, round)

@@ -8,7 +8,7 @@
               node's own guesses (see `guess_pool`)
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent unchanged with
-probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.numbered_sets`).
+probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.publication`).
 Nothing is shared, masked or combined elsewhere: the server sees nothing.  The label holder's own rows stay with it.
 
 With unit "person" a holder trains privately, reads at most noisy votes of its edges, and sends no guess of anybody who
@@ -26,17 +26,15 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State
+from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.commitments import name_of
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.guess_pool import evidence_of, pooled, pooled_alone
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
-from graphveil.federation.modes.private_network import private_guesses
-from graphveil.federation.modes.private_votes import private_votes
+from graphveil.federation.modes.private_network import private_guesses, private_votes
 from graphveil.privacy import Randomness
 
 #: Weights of all guesses beside all training labels; the label holder takes the one that validates best.
@@ -65,22 +63,15 @@ class GuessPublisher:
         self.paid = True
 
     def require_paid(self) -> None:
-        """Refuse to train before it is paid for.
-
-        Raises:
-            BudgetError: nothing was charged.
-        """
+        """Refuse to train before it is paid for. Raises BudgetError: nothing was charged."""
         if not self.paid:
             raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
-        """Draw the reports of guesses, int64 [n].
+        """Draw the reports of guesses, int64 [n]. Raises BudgetError: they were drawn before.
 
         Args:
             guesses: of all nodes that are guessed about, int64 [n]. randomness: of the response.
-
-        Raises:
-            BudgetError: they were drawn before.
         """
         # A second draw of the same guesses would be a second report of them: two reports cost twice.
         if self.reports is not None:
@@ -150,14 +141,11 @@ class GuessingHolder:
 
 
 def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder]:
-    """The program of one holder in mode "guesses".
+    """The program of one holder in mode "guesses". Returns what it published, and at the label holder the predictions.
 
     Args:
         run: its run; the randomness is that of its guesses.
         holding: its features and edges, and the labels at the label holder.
-
-    Returns:
-        What it published, and at the label holder the predictions.
     """
     setting = run.setting
     network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)

@@ -12,7 +12,9 @@ Protocol: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3, with owner-pri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -20,22 +22,33 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from graphveil.federation.core.context import RunContext
-from graphveil.federation.core.networks import Propagation, holder_structure
-from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.networks import LENGTH, Combination, Propagation, apart, holder_structure
+from graphveil.federation.core.publisher import Publisher, james_stein
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import (
+    RunContext,
     State,
     adam_state,
     load_adam,
     load_module,
+    load_network,
     load_publisher,
     module_state,
+    network_state,
     publisher_state,
 )
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up, transpose
+from graphveil.federation.crypto.products import (
+    Dealer,
+    LeftMatrix,
+    Masked,
+    Product,
+    multiply,
+    products_with,
+    set_up,
+    transpose,
+)
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, truncate
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
@@ -122,16 +135,12 @@ class EmbeddingHolder:
 
 
 def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
-    """The program of one holder in modes "individual" and "paper".
+    """The program of one holder in modes "individual" and "paper". Returns its trained networks, its publisher, and at
+    the label holder the predictions. Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
 
     Args:
         run: its run; the generator draws initial weights, the randomness shares and the noise's key.
         holding: its features and edges, and the labels at the label holder.
-
-    Returns:
-        Its trained networks, its publisher, and at the label holder the predictions.
-
-    Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
     """
     setting, head = run.setting, holding.head
     party = _initial(run, holding)
@@ -304,16 +313,11 @@ class _SharedLayer:
 
 
 def ring_matrix(features: Features, bits: int) -> RingMatrix:
-    """Write features as ring elements.
+    """Write features as ring elements. Returns int64 [n, d], scipy CSR where the features are. Raises InputError: a
+    value is not finite, or too large for the ring.
 
     Args:
         features: floats [n, d]. bits: f, the fraction bits.
-
-    Returns:
-        int64 [n, d], scipy CSR where the features are.
-
-    Raises:
-        InputError: a value is not finite, or too large for the ring.
     """
     if not isinstance(features, Tensor | np.ndarray):
         matrix = features.tocsr()
@@ -321,3 +325,78 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     return ring.encode(torch.as_tensor(features), bits)
+
+
+def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
+    """The server's program in modes "individual" and "paper". Returns its network.
+
+    Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks.
+        nodes: n, rows that all holders share. rows: how many nodes train; -1 where only the label holder knows.
+    """
+    setting = run.setting
+    model = setting.model
+    network = Combination(
+        model.combine, len(setting.names), model.width, model.layers, model.dropout, generator=run.generator
+    )
+    optimiser = setting.training.optimiser(network.parameters())
+    if run.state is not None:
+        load_network(network, optimiser, run.state)
+    dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
+    if setting.protocol.mode == "paper":
+        yield from dealer.deal(setting.names)
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    state = partial(network_state, network, optimiser)
+    if run.state is None:
+        yield Checkpoint(0, state)
+    for round in run.rounds_left:
+        yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
+        leaves = []
+        for name in setting.names:
+            published = yield Receive(name, "embeddings", (nodes, setting.model.width))
+            leaves.append(_as_combined(published, setting).requires_grad_())
+        yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
+        for name, leaf in zip(setting.names, leaves, strict=True):
+            # Of the last step alone: earlier steps of a publication moved the server's own layers.
+            yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
+        yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
+        yield Checkpoint(round, state)
+    return network
+
+
+def _as_combined(published: Tensor, setting: Setting) -> Tensor:
+    """Return a holder's published rows [n, h] as the server combines them: post-processing, and so free."""
+    if setting.privacy.shrink:
+        return apart(james_stein(published, setting.publication), LENGTH)
+    return apart(published, LENGTH, setting.publication.noise)
+
+
+def take_steps(
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    setting: Setting,
+    leaves: Sequence[Tensor],
+    train: Tensor,
+    steps: int,
+) -> Program[None]:
+    """Take the steps of one publication with the label holder, then send it the last hidden layer of all nodes.
+
+    Args:
+        network: from `leaves` to the last hidden layer [n, h]. optimiser: of the network.
+        leaves: what was published, float32 [n, h] each; their gradients of the last step stay on them.
+        train: the nodes that train, int64 [m]. steps: how many to take.
+    """
+    for _ in range(steps):
+        for leaf in leaves:
+            leaf.grad = None
+        network.train()
+        hidden = network(leaves)[train]
+        yield Send(setting.label_holder, "hidden", hidden.detach())
+        gradient = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.model.width))
+        optimiser.zero_grad()
+        hidden.backward(gradient)
+        optimiser.step()
+    # Without dropout: validation should not depend on which units happened to be dropped.
+    network.eval()
+    with torch.no_grad():
+        yield Send(setting.label_holder, "hidden", network(leaves))

@@ -28,13 +28,12 @@ _ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
 class LabelHead:
-    """The last layer and the labels; all of it stays with the label holder.
+    """The last layer and the labels; all of it stays with the label holder. After a run: `history` (one row a round),
+    `best` (its round), `predictions` [n, classes] of that round, and `alone`, those of the label holder's own network
+    before anybody else's guesses, where there is one.
 
     Args:
         labels: int64 [n], -1 unknown. train, val, test: who trains, validates and tests, bool [n].
-
-    After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round, and `alone`,
-    those of the label holder's own network before anybody else's guesses, where there is one.
     """
 
     def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
@@ -78,10 +77,8 @@ class LabelHead:
         return state | {name: value.clone() for name, value in predictions.items() if value is not None}
 
     def load(self, state: State) -> None:
-        """Set all of them from a checkpoint; labels are not randomized a second time.
-
-        Raises:
-            InputError: other nodes train or validate now: their labels were not randomized when the run began.
+        """Set all of them from a checkpoint; labels are not randomized a second time. Raises InputError: other nodes
+        train or validate now: their labels were not randomized when the run began.
         """
         # A node that did not train when labels were randomized would now be reported as it is.
         if not torch.equal(state["desk/split"].bool(), torch.stack([self.train, self.val])):
@@ -138,13 +135,11 @@ class LabelHead:
         return label_loss(logits[self._rows], self.reported[self._rows], self._channel)
 
     def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
-        """Estimate how often a holder reports what, given the true class, on the validation nodes.
+        """Estimate how often a holder reports what, given the true class, on the validation nodes. Returns float32
+        [classes, reports].
 
         Args:
             guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, reports].
-
-        Returns:
-            float32 [classes, reports].
         """
         return guess_chances(guesses[self.val], self.reported[self.val], response, self._channel)
 

@@ -16,32 +16,43 @@ Shapes: P [n, d], W [d, h], z [n, h].
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.networks import Combination, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import State, load_publisher, publisher_state
+from graphveil.federation.core.states import (
+    RunContext,
+    State,
+    load_network,
+    load_publisher,
+    network_state,
+    publisher_state,
+)
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
-from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.products import LeftMatrix, Masked, Product, multiply, products_with, set_up
-from graphveil.federation.crypto.sharing import reconstruct, secret_numbers
-from graphveil.federation.crypto.truncation import Scale, truncate_shared
-from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks
+from graphveil.federation.crypto.products import Dealer, LeftMatrix, Masked, Product, multiply, products_with, set_up
+from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, share
+from graphveil.federation.crypto.truncation import Scale, deal_truncation, truncate_shared
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
-from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.holder import Holding, take_steps
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.propagation import (
     PropagationKeys,
+    deal_keys,
+    deal_propagation,
     propagate_shares,
     receive_keys,
     scaled_rows,
     transition_matrix,
 )
+from graphveil.models.networks.initial import glorot
 
 #: The least bound of products before truncation.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
@@ -57,9 +68,8 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of z = P W, or of dW = P^T dz, in the order in which all parties take them.
-
-    They are those of every share of P with every other holder's share.
+    """Return the products of z = P W, or of dW = P^T dz, in the order in which all parties take them. They are those of
+    every share of P with every other holder's share.
 
     Args:
         nodes: n, rows that all holders share. transposed: those of dW in place of those of z.
@@ -100,14 +110,12 @@ class LinearHolder:
 
 
 def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
-    """The program of one holder in mode "shared-linear".
+    """The program of one holder in mode "shared-linear". Returns its shares, its publisher, and at the label holder the
+    predictions.
 
     Args:
         run: its run; the randomness is that of its shares, of the noise's key and of the keys of masks.
         holding: its features and edges, and the labels at the label holder.
-
-    Returns:
-        Its shares, its publisher, and at the label holder the predictions.
     """
     setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
     keys = yield from receive_keys(roster)
@@ -205,3 +213,89 @@ def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> Lin
         head.load(state)
     commitment = Commitment.of(state["p"], salt=state["seal/salt"])
     return LinearHolder(state["p"], state["w"], commitment, publisher, head)
+
+
+class LinearNetwork(nn.Module):
+    """h = tanh(apart(z) V), then hidden layers; `noise` is the length of the noise in a row of z."""
+
+    def __init__(self, setting: Setting, *, generator: torch.Generator, noise: float = 0.0) -> None:
+        super().__init__()
+        self.noise = noise
+        width = setting.model.width
+        self.mixing = glorot((width, width), generator)
+        self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
+
+    def forward(self, opened: Sequence[Tensor]) -> Tensor:
+        """Return z_L [n, h]; `opened` holds z alone."""
+        (z,) = opened
+        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, self.noise) @ self.mixing)])
+        return combined
+
+
+def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
+    """The server's program in mode "shared-linear". Returns its network.
+
+    Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks and shares of gradients.
+        nodes: n, rows that all holders share. rows: how many nodes train; -1 where only the label holder knows.
+    """
+    setting = run.setting
+    # Every holder adds all of its own noise.
+    noise = setting.publication.noise * math.sqrt(len(setting.names))
+    network = LinearNetwork(setting, generator=run.generator, noise=noise)
+    optimiser = setting.training.optimiser(network.parameters())
+    keys = yield from deal_keys(setting.names, randomness=run.randomness)
+    truncation = {name: key.truncation for name, key in keys.items()}
+    # Momentum is kept here, where z's gradient is in the clear: on shares it would need another truncation each round.
+    velocity = torch.zeros(nodes, setting.model.width)
+    if run.state is not None:
+        load_network(network, optimiser, run.state)
+        velocity = run.state["pull"]
+    else:
+        yield from deal_propagation(keys, nodes, setting.columns, setting.model.hops, setting.protocol.bits)
+    dealer = Dealer(linear_lefts(setting, nodes), randomness=run.randomness)
+    yield from dealer.deal(setting.names)
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    if run.state is None:
+        yield Checkpoint(0, partial(_snapshot, network, optimiser, velocity))
+    for round in run.rounds_left:
+        yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
+        z = yield from _open(setting, nodes)
+        yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
+        # Computed from the noisy opening and from labels as reported, so it costs nothing more.
+        velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
+        step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
+        # Rows of equal labels are alike: each holder gets a share, which is uniform.
+        for name, part in zip(setting.names, share(step, len(setting.names), randomness=run.randomness), strict=True):
+            yield Send(name, "gradient-share", part)
+        yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
+        shape = (setting.columns, setting.model.width)
+        yield from deal_truncation(truncation, shape, setting.protocol.bits, f"step {round}")
+        yield Checkpoint(round, partial(_snapshot, network, optimiser, velocity))
+    return network
+
+
+def _open(setting: Setting, nodes: int) -> Program[Tensor]:
+    """Return the noisy z of all nodes, as a leaf."""
+    parts = []
+    for name in setting.names:
+        parts.append((yield Receive(name, "noisy-share", (nodes, setting.model.width))))
+    return ring.decode(reconstruct(parts), 2 * setting.protocol.bits).requires_grad_()
+
+
+def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
+    """Return the step as ring elements, shortened so that |W| never passes C'; at full length if nothing is protected.
+    Rounded towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
+    """
+    if setting.publication.public:
+        return ring.encode(step, setting.protocol.bits)
+    # float64 and a margin of 2^-30: the bound must hold after rounding, or W could pass C'.
+    exact = step.double()
+    # |P^T dz| <= sqrt(n) |dz| by Cauchy and Schwarz, the rows of P being no longer than 1.
+    longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
+    short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
+    return torch.trunc(short * 2.0**setting.protocol.bits).long()
+
+
+def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, velocity: Tensor) -> dict[str, Tensor]:
+    return network_state(network, optimiser) | {"pull": velocity}

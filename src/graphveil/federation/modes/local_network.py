@@ -101,8 +101,7 @@ def train_local(
     """Train from zero, by Adam.
 
     Args:
-        rows: who trains, int64 [m].
-        loss: of the logits of all nodes, float32 [n, c].
+        rows: who trains, int64 [m]. loss: of the logits of all nodes, float32 [n, c].
         epochs: steps. rate: learning rate. decay: weight decay.
     """
     with torch.no_grad():
@@ -117,16 +116,12 @@ def train_local(
 
 
 def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
-    """Corrected cross-entropy of labels that went through a known channel.
+    """Corrected cross-entropy of labels that went through a known channel. Returns - mean log( softmax(logits) T )_y, a
+    scalar. Source: Patrini et al., CVPR 2017, arXiv 1609.03944, section 3.2 (forward correction).
 
     Args:
         logits: float32 [m, c]. labels: as reported, int64 [m].
         channel: T, Pr[reported = column | true = row], float32 [c, c].
-
-    Returns:
-        - mean log( softmax(logits) T )_y, a scalar.
-
-    Source: Patrini et al., CVPR 2017, arXiv 1609.03944, section 3.2 (forward correction).
     """
     return label_losses(logits, labels, channel).mean()
 
@@ -138,32 +133,25 @@ def label_losses(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
 
 
 def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:
-    """Negative log-likelihood of all holders' guesses.
+    """Negative log-likelihood of all holders' guesses. Returns the mean over nodes, a scalar; summed in logarithms,
+    since a product of small chances would be 0.
 
     Args:
         logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.
         chances: L_j [c, reports] of each holder, see `guess_chances`.
-
-    Returns:
-        The mean over nodes, a scalar; summed in logarithms, since a product of small chances would be 0.
     """
     each = [chance.clamp_min(_MIN_CHANCE).log().T[guess] for guess, chance in zip(guesses, chances, strict=True)]
     return -torch.logsumexp(torch.log_softmax(logits, dim=1) + torch.stack(each).sum(dim=0), dim=1).mean()
 
 
 def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Tensor) -> Tensor:
-    """Fit the chance of each report given the true class, by expectation and maximisation.
-
-    The true class and the unrandomized guess are latent.
+    """Fit the chance of each report given the true class, by expectation and maximisation. The true class and the
+    unrandomized guess are latent. Returns L, float32 [c, reports]; the prior where there are no pairs. Source: Dawid,
+    Skene, Applied Statistics 28, 1979, section 3.
 
     Args:
         guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].
         response: Pr[report | guess] [c, reports]. channel: Pr[randomized label | true label] [c, c].
-
-    Returns:
-        L, float32 [c, reports]; the prior where there are no pairs.
-
-    Source: Dawid, Skene, Applied Statistics 28, 1979, section 3.
     """
     classes, reports = response.shape
     response, channel = response.double(), channel.double()

@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphveil.aggregation import ReceiverRows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.local_network import label_losses, operator_of, row_lengths
 from graphveil.federation.modes.propagation import Features
+from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import Randomness
 from graphveil.training.dp_sgd import train_privately
 from graphveil.training.streamed import Streamed
@@ -26,18 +28,40 @@ from graphveil.training.streamed import Streamed
 TRUST = 5.0
 
 
+#: The length of a vote beside features of length 1: longer ones would take the clipped gradient from the features.
+SCALE = 0.1
+
+
+def private_votes(
+    edge_index: Tensor, nodes: int, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
+) -> Tensor:
+    """Return the votes of each node's neighbours who train, float32 [n, c]; [n, 0] where connections are not read.
+
+    Args:
+        edge_index: of this holder, int64 [2, E]; row 0 owns the edge. nodes: n.
+        rows: who train, int64 [m]. labels: theirs, as reported, int64 [m].
+        setting: the agreed run. randomness: of the noise.
+    """
+    sums = setting.of_person.votes
+    if sums is None:
+        return torch.zeros(nodes, 0)
+    lists = keep_lists(edge_index, nodes, setting.privacy.degree_bound)
+    label_rows = torch.zeros(nodes, setting.classes)
+    label_rows[rows, labels] = 1.0
+    noisy = sums.perturb(ReceiverRows.of(lists, nodes), label_rows, 1, randomness)
+    # Scaled by the noise and not by the data: standardising would use a statistic of private rows.
+    return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))
+
+
 def private_guesses(
     features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
 ) -> Tensor:
-    """Train on some rows, and return the guesses of all: those of `rows` must not leave.
+    """Train on some rows, and return the guesses of all: those of `rows` must not leave. Returns int64 [n].
 
     Args:
         features: of all nodes, dense or scipy CSR [n, d]. votes: of all nodes, float32 [n, c] or [n, 0].
         rows: who train, int64 [m]. labels: as reported, int64 [m]. setting: the agreed run.
         randomness: of batches, dither and noise.
-
-    Returns:
-        int64 [n].
     """
     columns = int(features.shape[1])
     network = nn.Linear(columns + votes.shape[1], setting.classes)

@@ -25,9 +25,8 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, packed, unpacked
 from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
-from graphveil.federation.crypto.zero_sum import ZeroSum
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
@@ -44,14 +43,11 @@ def row_blocks(nodes: int) -> list[slice]:
 
 
 def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
-    """Return the transition matrix of a random walk with self-loops.
+    """Return the transition matrix of a random walk with self-loops. Returns S_i = D^-1 (A + I), float64 CSR [n, n];
+    row v averages v and those who send to v.
 
     Args:
-        edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once.
-        nodes: n.
-
-    Returns:
-        S_i = D^-1 (A + I), float64 CSR [n, n]; row v averages v and those who send to v.
+        edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once. nodes: n.
     """
     weights = np.ones(edge_index.shape[1])
     a = scipy.sparse.csr_array((weights, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
@@ -61,14 +57,11 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
 
 
 def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) -> Tensor:
-    """Scale feature rows, so that a person's rows at all holders together have at most `length`.
+    """Scale feature rows, so that a person's rows at all holders together have at most `length`. Returns rows of length
+    `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
 
     Args:
-        features: floats [n, d_i]. holders: I.
-        length: of all holders' rows together, in (0, 1).
-
-    Returns:
-        Rows of length `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
+        features: floats [n, d_i]. holders: I. length: of all holders' rows together, in (0, 1).
     """
     rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
     # In float64, whose rounding is what `bounds` keeps 2^-20 back for.
@@ -145,16 +138,13 @@ def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int,
 def propagate_shares(
     zero: ZeroSum, keys: PropagationKeys, s: scipy.sparse.csr_array, share: Tensor, hops: int, scale: Scale
 ) -> Program[Tensor]:
-    """Propagate features over all holders' edges, on shares, together with all other holders and the dealer.
+    """Propagate features over all holders' edges, on shares, together with all other holders and the dealer. Returns
+    this holder's share of S^K X, int64 [n, d].
 
     Args:
-        zero: this holder's masks that add up to zero. keys: those it was dealt.
-        s: S_i, float64 CSR [n, n].
+        zero: this holder's masks that add up to zero. keys: those it was dealt. s: S_i, float64 CSR [n, n].
         share: X_i in its own columns and zeros elsewhere, ring elements int64 [n, d].
         hops: K. scale: how many bits are cut off after each hop.
-
-    Returns:
-        This holder's share of S^K X, int64 [n, d].
     """
     nodes, columns = share.shape
     mine = _rounded_down(s, len(zero.roster.holders), scale.bits)

@@ -97,14 +97,11 @@ class _Pair:
 
 
 class AdmissionProxy:
-    """The door at an address.
+    """The door at an address. Raises OSError: the address cannot be listened on.
 
     Args:
         address: "host:port" to listen on. refused: called with the host of a stranger whose TLS the server refused.
         note: called with a line about a shortage of files or memory.
-
-    Raises:
-        OSError: the address cannot be listened on.
     """
 
     def __init__(self, address: str, *, refused: Callable[[str], None], note: Callable[[str], None]) -> None:
@@ -440,10 +437,8 @@ class AdmissionProxy:
 
 
 def listeners(address: str) -> list[socket.socket]:
-    """Return listening sockets, one for each address that "host:port" resolves to.
-
-    Raises:
-        OSError: none can be listened on.
+    """Return listening sockets, one for each address that "host:port" resolves to. Raises OSError: none can be listened
+    on.
     """
     host, _, port = address.rpartition(":")
     opened: list[socket.socket] = []

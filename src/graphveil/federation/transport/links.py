@@ -116,10 +116,8 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties that stand after this one, and connect to those before it.
-
-        Raises:
-            InputError: the address cannot be listened on.
+        """Listen for the parties that stand after this one, and connect to those before it. Raises InputError: the
+        address cannot be listened on.
         """
         # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
@@ -358,17 +356,13 @@ class Links:
 
 
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
-    """Return the first message of a call, b"" where it ends without one.
-
-    gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
-    wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
+    """Return the first message of a call, b"" where it ends without one. gRPC can wait for ever for a connection that
+    broke while the call began, and cancelling the call does not always wake its reader (grpc/grpc issue 20562). So a
+    separate thread reads, and is abandoned where nothing comes. Raises WireError: nothing came. Raises Exception: what
+    the call raised.
 
     Args:
         call: the stream. seconds: how long it is waited for.
-
-    Raises:
-        WireError: nothing came.
-        Exception: what the call raised.
     """
     answer: Future[bytes] = Future()
 

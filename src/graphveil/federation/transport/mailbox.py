@@ -147,13 +147,11 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def send(self, kind: str, body: Tensor) -> None:
-        """Queue a copy of a message; wait while too much is unacknowledged.
+        """Queue a copy of a message; wait while too much is unacknowledged. Raises PeerError: the peer was silent for
+        too long. SessionOver: a party started anew.
 
         Args:
             kind: of the message. body: its array, which may change afterwards.
-
-        Raises:
-            PeerError: the peer was silent for too long. SessionOver: a party started anew.
         """
         # The program may change its array while the message waits to be acknowledged.
         copy = body.detach().clone()
@@ -166,10 +164,8 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
-        """Wait for the next message and return it.
-
-        Raises:
-            PeerError: the peer was silent for too long, or broke the protocol. SessionOver: a party started anew.
+        """Wait for the next message and return it. Raises PeerError: the peer was silent for too long, or broke the
+        protocol. SessionOver: a party started anew.
         """
         with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
@@ -273,13 +269,11 @@ class Mailbox:
         return frames
 
     def arrived(self, data: bytes, stream: int) -> bytes | None:
-        """Take a frame from a stream; return the body of a control frame, else None.
+        """Take a frame from a stream; return the body of a control frame, else None. Raises WireError: a frame that is
+        damaged, of another run or pair, or out of order.
 
         Args:
             data: a frame. stream: its number, from `open_stream`.
-
-        Raises:
-            WireError: a frame that is damaged, of another run or pair, or out of order.
         """
         frame, ends = parse(data), self._ends
         if (frame.agreement_hash, frame.sender, frame.receiver) != (ends.agreement_hash, ends.peer, ends.me):

@@ -134,13 +134,10 @@ class Session:
     # ---- what the links call ----
 
     def on_control(self, name: str, word: dict[str, Any]) -> None:
-        """Take a word of another party.
+        """Take a word of another party. Raises WireError: a word outside the protocol.
 
         Args:
             name: of the party. word: its control message.
-
-        Raises:
-            WireError: a word outside the protocol.
         """
         monitor = self._open().monitor
         with monitor.lock:
@@ -181,12 +178,9 @@ class Session:
     # ---- the run ----
 
     def run(self) -> Finished:
-        """Run to the end.
-
-        Raises:
-            PeerError: another party is gone for too long, refuses this one, or stopped.
-            GraphveilError: a message is not what was agreed, or this party's own data are refused.
-                The other parties are told the reason, as a key of `WHY`.
+        """Run to the end. Raises PeerError: another party is gone for too long, refuses this one, or stopped. Raises
+        GraphveilError: a message is not what was agreed, or this party's own data are refused. The other parties are
+        told the reason, as a key of `WHY`.
         """
         while True:
             try:
@@ -352,10 +346,8 @@ class Session:
         self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
-        """Before a priced message: wait until all have saved the round before, and note the publication.
-
-        Raises:
-            BudgetError: the round was published before under another name, and so with other data.
+        """Before a priced message: wait until all have saved the round before, and note the publication. Raises
+        BudgetError: the round was published before under another name, and so with other data.
         """
         if saved is not None:
             self._await_all(saved)

@@ -87,10 +87,8 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame:
-    """Return the frame in `data`.
-
-    Raises:
-        WireError: too short, too long, of another protocol, damaged, or with a field outside its range.
+    """Return the frame in `data`. Raises WireError: too short, too long, of another protocol, damaged, or with a field
+    outside its range.
     """
     if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
         raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
@@ -151,10 +149,8 @@ def frames_of(
 
 
 class Assembly:
-    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived.
-
-    Raises:
-        WireError: the message is larger than `largest` bytes, or than its kind can be.
+    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived. Raises
+    WireError: the message is larger than `largest` bytes, or than its kind can be.
     """
 
     def __init__(self, first: Frame, *, largest: int) -> None:
@@ -169,10 +165,8 @@ class Assembly:
         self._first, self._size, self._got, self._have = first, size, bytearray(), 0
 
     def add(self, frame: Frame) -> tuple[str, Tensor] | None:
-        """Return kind and array when `frame` was the last part.
-
-        Raises:
-            WireError: a frame of another message, out of order, or more bytes than announced.
+        """Return kind and array when `frame` was the last part. Raises WireError: a frame of another message, out of
+        order, or more bytes than announced.
         """
         first = self._first
         same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == (
@@ -202,10 +196,8 @@ def control_bytes(word: Mapping[str, Any]) -> bytes:
 
 
 def parse_control(body: bytes) -> dict[str, Any]:
-    """Return the word in a control frame's body.
-
-    Raises:
-        WireError: no flat JSON object of short texts, whole numbers and lists of those.
+    """Return the word in a control frame's body. Raises WireError: no flat JSON object of short texts, whole numbers
+    and lists of those.
     """
     try:
         word = json.loads(body)

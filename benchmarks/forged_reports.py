@@ -60,13 +60,10 @@ class Truth:
 
 
 def some_of(people: int, share: float, seed: int) -> Tensor:
-    """Return the mask [n] of who forges, round(share n) of them.
+    """Return the mask [n] of who forges, round(share n) of them. Raises InputError: a share that is none.
 
     Args:
         people: n. share: of them. seed: of who.
-
-    Raises:
-        InputError: a share that is none.
     """
     if not 0 <= share < 1:
         raise InputError(f"share = {share!r}", where="forged reports", allowed="a number in [0, 1)")
@@ -77,14 +74,11 @@ def some_of(people: int, share: float, seed: int) -> Tensor:
 
 
 def forge(reports: LocalReports, is_forger: Tensor, kind: str, truth: Truth, seed: int) -> LocalReports:
-    """Return reports of which some are forged.
+    """Return reports of which some are forged. Raises InputError: another kind.
 
     Args:
         reports: of everybody, features by multi-bit. who: mask [n] of the forgers.
         kind: "random", "labels" or "coordinate". truth: what they know. seed: of what is drawn.
-
-    Raises:
-        InputError: another kind.
     """
     if kind not in KINDS[:3]:
         raise InputError(f"kind {kind!r} is not known", where="forged reports", allowed=", ".join(KINDS[:3]))
