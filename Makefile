@@ -16,7 +16,7 @@ TIMED := $(PYTHON) tests/account.py
 # Tests start hundreds of processes: where byte code may not be kept, each would compile the same libraries again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-slow check lint types unit test-lowest test-newest coverage metrics fuzz mutants site clean
+.PHONY: demo test test-all test-slow check lint types unit test-lowest test-newest coverage metrics fuzz mutants site licences build clean
 
 demo: $(BASE)
 	$(BIN)/graphveil demo
@@ -24,7 +24,7 @@ demo: $(BASE)
 test: check unit
 	@$(TIMED)
 
-test-all: check unit test-slow
+test-all: check unit test-slow build
 	@$(TIMED)
 
 check: lint types
@@ -95,6 +95,15 @@ fuzz: $(READY)
 # The documentation as a site in build/site, its notebooks run; a warning is an error.
 site: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -D run_notebooks=1 docs build/site
+
+# What graphveil installs, and under which licences.
+licences: $(READY)
+	@$(BIN)/python docs/_site/licences.py
+
+# The wheel and the source distribution in dist/.
+build: $(READY)
+	@$(TIMED) build $(BIN)/python -m build --no-isolation --outdir dist . > $(VENV)/build.log 2>&1 \
+		|| { tail -n 5 $(VENV)/build.log >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(NEWEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

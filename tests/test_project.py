@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -40,8 +41,10 @@ def test_the_version_is_written_in_the_package_and_read_by_the_build(settings: d
     assert f'\n__version__ = "{graphveil.__version__}"\n' in path.read_text()
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [graphveil.__version__]
-    assert len(re.findall(r"^  - type: ", citation, re.MULTILINE)) == 5
-    assert graphveil.__version__ in (ROOT / "CHANGELOG.md").read_text()
+    assert len(re.findall(r"^  - type: ", citation, re.MULTILINE)) == 7
+    dated = re.findall(r"^## \[([\d.]+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert dated[0] == (graphveil.__version__, *re.findall(r"^date-released: (.+)$", citation, re.MULTILINE))
+    assert json.loads((ROOT / "clients" / "js" / "package.json").read_text())["version"] == graphveil.__version__
 
 
 def test_every_dependency_has_a_lowest_version_and_its_pin_is_allowed(settings: dict[str, Any]) -> None:
@@ -65,7 +68,7 @@ def test_the_same_pythons_are_declared_and_tried(settings: dict[str, Any]) -> No
 def test_the_files_and_targets_that_are_named_are_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    used = set(re.findall(r"make ([\w-]+)", workflow)) | set(re.findall(r"target: ([\w-]+)", workflow))
+    used = set(re.findall(r"(?:make|target:) ([\w-]+)", workflow))
     assert used == {"test", "test-slow", "coverage", "test-lowest", "test-newest"}
     assert used <= targets
     named = re.findall(r"`((?:src|tests|docs)/[\w/]+\.\w+)`", (ROOT / "CONTRIBUTING.md").read_text())

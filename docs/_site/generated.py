@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 from docutils import nodes
+from licences import licences
 from sphinx.util.docutils import SphinxDirective
 
 from commands import cell, plain
@@ -185,6 +186,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "category-mechanisms": category_mechanisms,
     "exhibits": exhibits,
     "feature-mechanisms": feature_mechanisms,
+    "licences": licences,
     "messages": messages,
     "mutants": mutants,
     "observers": lambda: codes("observer"),
