@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from graphveil.graphs import load_parts
-from graphveil.methods.advise.advice import Asked, advise
+from graphveil.methods.advise.advice import Request, advise
 from graphveil.methods.advise.rehearsal import rehearse
 from graphveil.methods.advise.worlds import pilot_world
 
@@ -34,7 +34,7 @@ def main() -> None:
         graph = load_parts(name, asked.data_root)
         degree = float(f"{graph.edge_index.shape[1] / graph.num_nodes:.1g}")
         for trust in asked.trusts.split(","):
-            found = advise(trust, graph, Asked(None, degree=degree, pilot=pilot))
+            found = advise(trust, graph, Request(None, degree=degree, pilot=pilot))
             rule, band = found.rule, found.expected
             if rule is None or rule.method is None or band is None:
                 continue

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.methods import GAP, NodeSums, ProGAP, load_method
-from graphveil.methods.base.storage import kept_file, read_method, save_method
+from graphveil.methods.base.storage import answers_file, read_method, save_method
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
 from tests.methods import made
@@ -57,7 +57,7 @@ def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_a
     for changed in ("False", "True"):
         file = tmp_path / changed / "model.safetensors"
         kind, facts, tensors = read_method(file)
-        inside = read_method(kept_file(file))[2]
+        inside = read_method(answers_file(file))[2]
         weak.append(save_method(tmp_path / f"old {changed}", kind, facts, tensors | inside).read_bytes())
     assert weak[0] != weak[1]
 
@@ -70,7 +70,7 @@ def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: P
     other = asked_about(False)
     found = method.predict_proba(other, randomness=SecureRandomness())
     file = method.save(tmp_path)
-    assert kept_file(file).stat().st_mode & 0o777 == 0o600
+    assert answers_file(file).stat().st_mode & 0o777 == 0o600
     assert set(read_method(file)[2]) == {part for part in read_method(file)[2] if part.startswith("network")}
     assert torch.equal(load_method(tmp_path).predict_proba(cm.Unreadable(other)), found)
     said = method.guarantee.sentence()

@@ -21,7 +21,7 @@ from graphveil.reports.base.text import percent, points, printable, seconds
 
 if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts
-    from graphveil.methods.advise.advice import Advice, Asked
+    from graphveil.methods.advise.advice import Advice, Request
 
 
 # The screens.
@@ -291,15 +291,15 @@ def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
         raise InputError(f"{degree!r} contacts", where="--degree", allowed="a number above 0")
 
 
-def request_of(data: str, graph: GraphParts, **fields: object) -> Asked:
+def request_of(data: str, graph: GraphParts, **fields: object) -> Request:
     """The request for advice about a graph.
 
     Args:
         data: its name or folder; a named set counts as public, in a folder the owner declares what is private.
         graph: its parts.
-        fields: the other fields of `Asked`.
+        fields: the other fields of `Request`.
     """
     from graphveil.graphs.load import is_name
-    from graphveil.methods.advise.advice import Asked
+    from graphveil.methods.advise.advice import Request
 
-    return Asked(None if is_name(data) else graph.schema.private, **fields)  # type: ignore[arg-type]
+    return Request(None if is_name(data) else graph.schema.private, **fields)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import PRIVATE_PARTS
-from graphveil.methods.advise.advice import Asked, advise, all_trusts
+from graphveil.methods.advise.advice import Request, advise, all_trusts
 from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.goal import GRID, Goal, goal_of, smallest
 from graphveil.methods.advise.panel import GRAPHS, cells, most_alike
@@ -105,7 +105,7 @@ def test_the_rule_follows_from_trust_and_declaration(
     trust: str, private: tuple[str, ...], degree: float, method: str | None, fits: bool
 ) -> None:
     graph = sealed(parts(*private, degree=degree), *private)
-    asked = Asked(private, degree=None, rehearsed=False)
+    asked = Request(private, degree=None, rehearsed=False)
     found = advise(trust, graph, asked)
     assert (found.rule is not None) == fits
     assert (found.rule.method if found.rule else None) == method
@@ -126,7 +126,7 @@ def test_advice_and_rehearsal_read_nothing_private(
     trust: str, private: tuple[str, ...], hidden: tuple[str, ...]
 ) -> None:
     """Private parts fail when they are read."""
-    graph, asked = parts(*private, nodes=200), Asked(private, degree=6.0)
+    graph, asked = parts(*private, nodes=200), Request(private, degree=6.0)
     told: list[Progress] = []
     closed = hidden if trust != "curator" or "edges" in private else private
     found = advise(trust, sealed(graph, *closed), asked, told.append)
@@ -137,13 +137,13 @@ def test_advice_and_rehearsal_read_nothing_private(
 
 def test_a_public_data_set_is_read_as_if_its_trusts_parts_were_private() -> None:
     graph = parts("features", "labels")
-    methods = [one.rule.method for one in all_trusts(graph, Asked(None)) if one.rule is not None]
+    methods = [one.rule.method for one in all_trusts(graph, Request(None)) if one.rule is not None]
     assert methods == ["label-pool", "links", "class-sums", "class-counts", "guesses"]
-    assert [one.trust for one in all_trusts(graph, Asked(None))] == list(TRUSTS)
+    assert [one.trust for one in all_trusts(graph, Request(None))] == list(TRUSTS)
 
 
 def test_without_a_rehearsal_the_band_is_that_of_the_graphs_most_alike() -> None:
-    found = advise("curator", parts("edges"), Asked(("edges",), degree=8.0, rehearsed=False))
+    found = advise("curator", parts("edges"), Request(("edges",), degree=8.0, rehearsed=False))
     lifts = [cell.lift for cell in found.alike]
     assert found.expected is not None and len(lifts) == 3
     assert found.expected.low == pytest.approx(min(lifts) / 100)

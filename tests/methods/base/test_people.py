@@ -17,7 +17,7 @@ from graphveil.graphs import make_graph, normalise_edges
 from graphveil.mechanisms import MultiBit, permanent_reports
 from graphveil.methods import LPGNN, Solitude, load_method
 from graphveil.methods.base.people.people import BY_ID
-from graphveil.methods.base.storage import ANSWERS, kept_file, read_method, save_method
+from graphveil.methods.base.storage import ANSWERS, answers_file, read_method, save_method
 from graphveil.privacy import PermanentRandomness, SecureRandomness, assume
 from tests.methods import made
 
@@ -178,7 +178,7 @@ def test_old_and_permanent_reports_are_taken_as_they_are() -> None:
 def test_a_model_that_was_handed_on_knows_nobody(name: str, tmp_path: Path) -> None:
     """Without the file beside it, ids tell nothing: the people may be those of the run, and would be asked again."""
     file = fit(name).save(tmp_path)
-    kept_file(file).unlink()
+    answers_file(file).unlink()
     handed = load_method(tmp_path)
     for other in (graph(range(40)), graph(range(60, 90), name="strangers")):
         with pytest.raises(BudgetError, match="would be asked again"):
@@ -217,7 +217,7 @@ def test_what_two_copies_asked_is_put_together_when_they_are_saved(name: str, tm
     for method, rows in ((one, range(60, 80)), (other, range(80, 95))):
         method.predict(graph(rows), randomness=SecureRandomness())
         method.save(tmp_path)
-    content = read_method(kept_file(file))[2]
+    content = read_method(answers_file(file))[2]
     assert len(content["names"]) == made.NODES + 35
 
 
@@ -227,9 +227,9 @@ def test_the_model_holds_nobodys_reports_and_the_file_beside_it_is_its_owners(na
     method.predict(graph(range(60, 90)), randomness=SecureRandomness())
     file = method.save(tmp_path / "one")
     assert not any(part.startswith(("answers", "rows", "names")) for part in read_method(file)[2])
-    assert b"person 3" not in file.read_bytes() and b"person 3" not in kept_file(file).read_bytes()
+    assert b"person 3" not in file.read_bytes() and b"person 3" not in answers_file(file).read_bytes()
     assert (tmp_path / "one" / ANSWERS).stat().st_mode & 0o777 == 0o600
-    assert kept_file(method.save(tmp_path / "mine.safetensors")).name == "mine.answers.safetensors"
+    assert answers_file(method.save(tmp_path / "mine.safetensors")).name == "mine.answers.safetensors"
 
 
 @BOTH

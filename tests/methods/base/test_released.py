@@ -22,7 +22,7 @@ from graphveil.methods.base.cost import drawn, propagation_of
 from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.people.asking import pay_for, reports_from, side_by_side
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import BY_ID, Found
+from graphveil.methods.base.people.people import BY_ID, Identified
 from graphveil.methods.base.people.released import Topology, randomize_people, require_servable
 from graphveil.methods.base.storage import Stored
 from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, Spend
@@ -144,7 +144,7 @@ def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]
     kept = {"bits": torch.arange(5)[:, None].repeat(1, 3)}
     new = rows.count(-1)
     sent = {"bits": 100 + torch.arange(new)[:, None].repeat(1, 3)}
-    found = side_by_side(Found(torch.tensor(rows)), kept, sent)["bits"]
+    found = side_by_side(Identified(torch.tensor(rows)), kept, sent)["bits"]
     fresh = iter(range(100, 200))
     assert found[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
 
@@ -153,13 +153,13 @@ def opened(**budgets: tuple[float, float]) -> Ledger:
     return Ledger.open(budgets).spend(SPEND)
 
 
-def ask(ledger: Ledger, found: Found | None, *, queries: int = 0) -> tuple[Ledger, frozenset[str]]:
+def ask(ledger: Ledger, found: Identified | None, *, queries: int = 0) -> tuple[Ledger, frozenset[str]]:
     return pay_for(ledger, found, [SPEND], name="town", group="g", queries=queries)
 
 
-def some(*new: bool) -> Found:
+def some(*new: bool) -> Identified:
     rows = torch.tensor([-1 if one else place for place, one in enumerate(new)])
-    return Found(rows, tuple(bytes([place]) * 16 for place in range(len(new))), BY_ID)
+    return Identified(rows, tuple(bytes([place]) * 16 for place in range(len(new))), BY_ID)
 
 
 def test_new_people_pay_from_a_budget_of_their_own() -> None:

@@ -201,14 +201,14 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "search.log"
     first = take(proposals(SPACE, 6, "tpe", 0, file, "here"), 4)
     again = proposals(SPACE, 6, "tpe", 0, file, "here")
-    assert [(dict(one), score) for one, score in again.known] == [(one, float(at)) for at, one in enumerate(first)]
+    assert [(dict(one), score) for one, score in again.earlier] == [(one, float(at)) for at, one in enumerate(first)]
     rest = take(again, 10)
     assert len(rest) == 2
     assert not [one for one in rest if one in first]
     # Another search in the same file, by its settings, its space or its seed, starts anew.
     for other in (("there", SPACE, 0), ("here", {"hidden": (1, 2)}, 0), ("here", SPACE, 1)):
         key, space, seed = other
-        assert list(proposals(space, 6, "tpe", seed, file, key).known) == []
+        assert list(proposals(space, 6, "tpe", seed, file, key).earlier) == []
 
 
 def test_a_sampler_that_learns_is_refused_where_trials_have_a_price() -> None:

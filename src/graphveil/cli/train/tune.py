@@ -113,7 +113,7 @@ def tune(
     search = _search(method, info, over, settings, context.params)
     choices.prepare(speed.device, speed.threads)
     if not over:
-        complain(search.told(method, settings))
+        complain(search.summary(method, settings))
 
     from graphveil.cli.base import screens
     from graphveil.files.outputs import new_output

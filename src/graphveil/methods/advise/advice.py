@@ -25,7 +25,7 @@ _FEDERATED, _FEDERATED_DELTA = "guesses", 1e-5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What is asked of advice.
 
     Attributes:
@@ -117,7 +117,7 @@ class Advice:
         return safe
 
 
-def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallback | None = None) -> Advice:
+def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCallback | None = None) -> Advice:
     """Return what to take for one trust; private values of `graph` are not read.
 
     Args:
@@ -127,59 +127,59 @@ def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallba
         progress: hears of each rehearsal.
     """
     began = time.perf_counter()
-    private = tuple(part for part in ("features", "labels", "edges") if part in (asked.declared or ()))
-    degree = asked.degree if "edges" in private else graph.edge_index.shape[1] / graph.num_nodes
+    private = tuple(part for part in ("features", "labels", "edges") if part in (request.declared or ()))
+    degree = request.degree if "edges" in private else graph.edge_index.shape[1] / graph.num_nodes
     # Where edges are public the user's word is not needed, and cannot contradict them.
-    rule = rule_for(trust, None if asked.declared is None else private, degree, graph.schema.directed)
+    rule = rule_for(trust, None if request.declared is None else private, degree, graph.schema.directed)
     hidden = tuple(dict.fromkeys((*private, *(() if rule is None else rule.protects))))
-    facts = facts_of(graph, hidden, asked.degree)
+    facts = facts_of(graph, hidden, request.degree)
     if rule is None or rule.method is None:
         return Advice(trust, rule, facts, None, None, (), None, "", None, time.perf_counter() - began)
-    epsilon = asked.epsilon or rule.epsilon
-    worlds, on, seeds = _worlds(rule, graph, facts, asked)
+    epsilon = request.epsilon or rule.epsilon
+    worlds, on, seeds = _worlds(rule, graph, facts, request)
     reached = rehearsal = None
     # A federation has no rehearsal here: it would take all its parties.
     if worlds:
-        reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, asked, epsilon, progress)
+        reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, request, epsilon, progress)
     alike = _alike(rule, facts, epsilon)
-    known = _adversary(rule, graph, epsilon)
-    return Advice(trust, rule, facts, epsilon, known, alike, rehearsal, on, reached, time.perf_counter() - began)
+    words = _adversary(rule, graph, epsilon)
+    return Advice(trust, rule, facts, epsilon, words, alike, rehearsal, on, reached, time.perf_counter() - began)
 
 
 def _rehearsed(
     rule: Rule,
     worlds: Sequence[World],
     seeds: Sequence[int],
-    asked: Asked,
+    request: Request,
     epsilon: float,
     progress: ProgressCallback | None,
 ) -> tuple[Reached | None, Rehearsal, float]:
     """What a goal takes, the rehearsal at the epsilon that is advised, and that epsilon."""
-    found: dict[float, Rehearsal] = {}
+    rehearsals: dict[float, Rehearsal] = {}
 
     def at(price: float) -> Rehearsal:
-        if price not in found:
+        if price not in rehearsals:
             settings = rule.choice(price)
-            found[price] = rehearse(str(rule.method), settings, worlds, rule.over, seeds=seeds, progress=progress)
-        return found[price]
+            rehearsals[price] = rehearse(str(rule.method), settings, worlds, rule.over, seeds=seeds, progress=progress)
+        return rehearsals[price]
 
-    if asked.goal is None:
+    if request.goal is None:
         return None, at(epsilon), epsilon
-    goal = asked.goal
+    goal = request.goal
     reached = smallest(goal, lambda price: at(price).band(goal.what))
     # The upper end of the band: who takes the lower one counts on luck.
     epsilon = reached.sure or epsilon
     return reached, at(epsilon), epsilon
 
 
-def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, asked: Asked) -> tuple[list[World], str, range]:
+def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, request: Request) -> tuple[list[World], str, range]:
     """What to rehearse on, what that is in words, and the splits and draws of noise."""
-    if not asked.rehearsed or rule.method not in METHODS:
+    if not request.rehearsed or rule.method not in METHODS:
         return [], "not rehearsed", range(0)
-    if asked.pilot is not None:
-        return [pilot_world(asked.pilot)], _PILOT, range(3)
+    if request.pilot is not None:
+        return [pilot_world(request.pilot)], _PILOT, range(3)
     # A goal decides what is spent, so it takes more than one draw of noise in each world.
-    return list(worlds_of(graph, facts)), _MADE, range(1 if asked.goal is None else 2)
+    return list(worlds_of(graph, facts)), _MADE, range(1 if request.goal is None else 2)
 
 
 _PILOT = "a pilot, which you declare public or already paid: its values were read as they are"
@@ -198,12 +198,12 @@ def _adversary(rule: Rule, graph: GraphParts, epsilon: float) -> str:
     return adversary(plan(str(rule.method), graph, rule.choice(epsilon)).guarantee)
 
 
-def all_trusts(graph: GraphParts, asked: Asked) -> tuple[Advice, ...]:
+def all_trusts(graph: GraphParts, request: Request) -> tuple[Advice, ...]:
     """Return the advice for every trust, by the panel alone.
 
     Args:
         graph, asked: as of `advise`.
     """
     # Five rehearsals would take a minute, and most users trust one party only.
-    quick = replace(asked, rehearsed=False)
+    quick = replace(request, rehearsed=False)
     return tuple(advise(trust, graph, quick) for trust in TRUSTS)

@@ -42,16 +42,16 @@ class PublicFacts:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was looked at, in words."""
-        known = [
+        sentences = [
             f"{self.nodes:,} people, {self.labelled:,} with a label, {self.classes} classes, {self.dimension} features"
         ]
         contacts = "contacts of a person: not public" if self.degree is None else f"{self.degree:.3g} contacts a person"
-        known.append(contacts)
+        sentences.append(contacts)
         if self.largest is not None:
-            known.append(f"{100 * self.largest:.0f}% in the largest class")
+            sentences.append(f"{100 * self.largest:.0f}% in the largest class")
         if self.inside is not None:
-            known.append(f"{100 * self.inside:.0f}% of contacts inside a class")
-        return tuple(known)
+            sentences.append(f"{100 * self.inside:.0f}% of contacts inside a class")
+        return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as JSON types."""
@@ -70,19 +70,19 @@ def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = 
         InputError: nodes have several labels each.
     """
     require_one_label(graph)
-    nodes, known = graph.num_nodes, np.asarray(graph.y >= 0)
+    nodes, labelled = graph.num_nodes, np.asarray(graph.y >= 0)
     largest = inside = None
     # Counted only where everybody could count: else what the user says is known, which may be nothing.
     if "edges" not in hidden:
         degree = graph.edge_index.shape[1] / nodes
-    if "labels" not in hidden and known.any():
-        labels = graph.y[known]
+    if "labels" not in hidden and labelled.any():
+        labels = graph.y[labelled]
         largest = float(np.bincount(labels).max() / len(labels))
         if "edges" not in hidden:
             source, target = graph.edge_index
-            both = known[source] & known[target]
+            both = labelled[source] & labelled[target]
             inside = float((graph.y[source] == graph.y[target])[both].mean()) if both.any() else None
     schema = graph.schema
-    sizes = (schema.name, nodes, int(known.sum()), len(schema.classes), schema.dimension)
+    sizes = (schema.name, nodes, int(labelled.sum()), len(schema.classes), schema.dimension)
     domain = VectorDomain(schema.dimension, schema.low, schema.high)
     return PublicFacts(*sizes, hidden, degree, largest, inside, example_question(schema.columns, domain))

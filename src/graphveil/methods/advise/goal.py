@@ -78,17 +78,17 @@ class Reached:
         if self.hopeful is not None:
             return (
                 f"{self.goal.sentence}: do not count on it. The most favourable rehearsal reaches it from epsilon "
-                f"{self.hopeful:g} on, the least favourable at none up to {GRID[-1]:g}; {self._found(best)}"
+                f"{self.hopeful:g} on, the least favourable at none up to {GRID[-1]:g}; {self._band(best)}"
             )
-        return f"{self.goal.sentence}: no epsilon up to {GRID[-1]:g} reaches it in any rehearsal; {self._found(best)}"
+        return f"{self.goal.sentence}: no epsilon up to {GRID[-1]:g} reaches it in any rehearsal; {self._band(best)}"
 
-    def _found(self, epsilon: float) -> str:
+    def _band(self, epsilon: float) -> str:
         band = self.tried[epsilon]
         # An accuracy is no difference: a sign before it would make it look like one.
-        told = (
+        text = (
             f"{band.points} points" if self.goal.what == "lift" else f"{100 * band.low:.1f} to {100 * band.high:.1f} %"
         )
-        return f"at {rounded_up(epsilon)} all rehearsals together gave {told}"
+        return f"at {rounded_up(epsilon)} all rehearsals together gave {text}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON types."""
@@ -123,5 +123,5 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
     hopeful = first("high", 0)
     # The low end lies below the high one, so it cannot reach the goal earlier.
     sure = first("low", hopeful)
-    found = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
-    return Reached(goal, found[0], found[1], tried)
+    ends = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
+    return Reached(goal, ends[0], ends[1], tried)

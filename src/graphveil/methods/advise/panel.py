@@ -24,8 +24,8 @@ class Kind:
 
 
 def _read() -> tuple[dict[str, Kind], dict[str, dict[str, dict[str, float]]]]:
-    told = tomllib.loads((Path(__file__).parent / "panel.toml").read_text(encoding="utf-8"))
-    return {name: Kind(*facts) for name, facts in told["graphs"].items()}, told["lifts"]
+    tables = tomllib.loads((Path(__file__).parent / "panel.toml").read_text(encoding="utf-8"))
+    return {name: Kind(*facts) for name, facts in tables["graphs"].items()}, tables["lifts"]
 
 
 _GRAPHS, _LIFTS = _read()

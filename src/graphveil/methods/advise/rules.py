@@ -62,15 +62,17 @@ class Rule:
 
 
 def _read() -> tuple[dict[str, str], tuple[Rule, ...]]:
-    told = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
-    return told["trusts"], tuple(Rule(**{key: _value(value) for key, value in rule.items()}) for rule in told["rules"])
+    tables = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
+    return tables["trusts"], tuple(
+        Rule(**{key: _value(value) for key, value in rule.items()}) for rule in tables["rules"]
+    )
 
 
-def _value(told: Any) -> Any:
+def _value(cell: Any) -> Any:
     """A value of the table as a rule keeps it; TOML has neither tuples nor None."""
-    if isinstance(told, dict):
-        return {key: None if value == "none" else value for key, value in told.items()}
-    return tuple(told) if isinstance(told, list) else told
+    if isinstance(cell, dict):
+        return {key: None if value == "none" else value for key, value in cell.items()}
+    return tuple(cell) if isinstance(cell, list) else cell
 
 
 _TRUSTS, RULES = _read()

@@ -66,17 +66,17 @@ def wanted(
     began = time.perf_counter()
     budget = budget_of(name, settings)
     hidden = tuple(dict.fromkeys((*(declared or ()), *protected(name, {**settings, budget: 1.0}))))
-    made = list(worlds_of(graph, facts_of(graph, hidden, degree))) if pilot is None else [pilot_world(pilot)]
+    worlds = list(worlds_of(graph, facts_of(graph, hidden, degree))) if pilot is None else [pilot_world(pilot)]
     seeds = range(2 if pilot is None else 3)
 
     def band_at(epsilon: float) -> Band:
         chosen = {**settings, budget: epsilon}
         # All controls count: which one a goal is measured against is not for a search to choose.
-        return rehearse(name, chosen, made, (), seeds=seeds, progress=progress).band(goal.what)
+        return rehearse(name, chosen, worlds, (), seeds=seeds, progress=progress).band(goal.what)
 
-    found = smallest(goal, band_at)
-    on = "made graphs" if pilot is None else f"{made[0].name}, which you declare public or already paid"
-    return Wanted(budget, found, on, time.perf_counter() - began)
+    reached = smallest(goal, band_at)
+    on = "made graphs" if pilot is None else f"{worlds[0].name}, which you declare public or already paid"
+    return Wanted(budget, reached, on, time.perf_counter() - began)
 
 
 def budget_of(name: str, settings: Mapping[str, Any]) -> str:

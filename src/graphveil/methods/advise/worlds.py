@@ -68,8 +68,8 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
         return
     # One draw for all three: they differ in what contacts say of classes, and as little as can be in all else.
     for name, excess in EXCESS.items():
-        made = _made(graph, facts, excess, np.random.default_rng([seed, 0xAD]))
-        yield World(f"contacts follow classes {name} ({_inside(made):.0f}% inside)", plain_graph(made))
+        similar = _similar(graph, facts, excess, np.random.default_rng([seed, 0xAD]))
+        yield World(f"contacts follow classes {name} ({_inside(similar):.0f}% inside)", plain_graph(similar))
 
 
 def pilot_world(pilot: GraphParts) -> World:
@@ -83,25 +83,25 @@ def pilot_world(pilot: GraphParts) -> World:
     return World(f"the pilot {pilot.schema.name}", plain_graph(opened))
 
 
-def _inside(made: GraphParts) -> float:
+def _inside(graph: GraphParts) -> float:
     """The share of contacts inside a class in a made graph, %; classes that public edges cannot follow reach less."""
-    source, target = made.edge_index
-    both = (made.y[source] >= 0) & (made.y[target] >= 0)
-    return 100 * float((made.y[source] == made.y[target])[both].mean()) if both.any() else 0.0
+    source, target = graph.edge_index
+    both = (graph.y[source] >= 0) & (graph.y[target] >= 0)
+    return 100 * float((graph.y[source] == graph.y[target])[both].mean()) if both.any() else 0.0
 
 
 def _share(excess: float, classes: int) -> float:
     return 100 * (1 / classes + (1 - 1 / classes) * excess)
 
 
-def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.Generator) -> GraphParts:
+def _similar(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.Generator) -> GraphParts:
     hidden, schema = set(facts.hidden), graph.schema
     people = np.arange(facts.nodes)
     if facts.nodes > (MOST_PEOPLE if "edges" in hidden else MOST_BY_EDGES):
         # Of people alone: a sample of a graph's edges would leave fewer contacts a person.
         people, hidden = np.sort(rng.choice(people, MOST_PEOPLE, replace=False)), hidden | {"edges"}
     # Who has a label is public also where the label is not: see the guarantees.
-    known = np.asarray(graph.y >= 0)[people]
+    labelled = np.asarray(graph.y >= 0)[people]
     if "labels" in hidden and "edges" in hidden:
         labels = rng.integers(facts.classes, size=len(people))
     elif "labels" in hidden:
@@ -109,7 +109,7 @@ def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.G
     else:
         labels = graph.y[people].copy()
         # Also people without a label have a class, which their contacts follow.
-        labels[~known] = rng.choice(labels[known], int((~known).sum()))
+        labels[~labelled] = rng.choice(labels[labelled], int((~labelled).sum()))
     # Methods on a public topology refuse a graph that says that its edges are private; here nobody's are.
     edges = _edges(labels, facts, excess, rng) if "edges" in hidden else graph.edge_index
     x, schema = graph.x, schema.derived(private=("features", "labels"))
@@ -118,18 +118,19 @@ def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.G
         schema = schema.derived(numbers=FeatureNumbers(x.shape[1], 0.0, 1.0, "made"))
     elif len(people) < facts.nodes:
         x = rows_of(x, people)
-    return GraphParts(x, edges, np.where(known, labels, -1), schema)
+    return GraphParts(x, edges, np.where(labelled, labels, -1), schema)
 
 
 def _with_public_edges(graph: GraphParts, seed: int) -> GraphParts:
     """The graph with its public edges, and private ones made as `release.rehearsal` makes them."""
-    whole = plain_graph(graph)
-    domain = domain_of(whole)
-    made = made_private(public_part_of(whole, None, domain), domain, None, np.random.default_rng(seed)).numpy()
-    known = np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()
-    ends, public = np.concatenate([known, made], axis=1), np.arange(known.shape[1] + made.shape[1]) < known.shape[1]
+    plain = plain_graph(graph)
+    domain = domain_of(plain)
+    private = made_private(public_part_of(plain, None, domain), domain, None, np.random.default_rng(seed)).numpy()
+    public = np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()
+    ends = np.concatenate([public, private], axis=1)
+    is_public = np.arange(ends.shape[1]) < public.shape[1]
     edges = merge_edges(ends[0], ends[1], graph.num_nodes, directed=False)[0]
-    mask = public_of(public, ends, edges, directed=False)
+    mask = public_of(is_public, ends, edges, directed=False)
     schema = graph.schema.derived(private=("features", "labels"))
     return replace(graph, edge_index=edges, public_edges=mask, schema=schema, release=None)
 
@@ -162,9 +163,9 @@ def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random
     labels: np.ndarray = (spread + 1e-9 * rng.random(spread.shape)).argmax(axis=1)
     same = float((labels[source] == labels[target]).mean()) if len(source) else 0.0
     chance = float(((np.bincount(labels, minlength=facts.classes) / n) ** 2).sum())
-    found = max((same - chance) / max(1 - chance, 1e-9), 1e-9)
+    attained = max((same - chance) / max(1 - chance, 1e-9), 1e-9)
     # A redrawn end makes a contact chance: both ends are kept with the square of this probability.
-    redrawn = rng.random(n) < 1 - min(1.0, excess / found) ** 0.5
+    redrawn = rng.random(n) < 1 - min(1.0, excess / attained) ** 0.5
     labels[redrawn] = rng.integers(facts.classes, size=int(redrawn.sum()))
     return labels
 

@@ -465,8 +465,10 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
     own = facts.get("backbone")
     # Code is never read from a file: a module of the user's own must come from the user.
     if (own is None) != (backbone is None):
-        held = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
-        raise ModelFileError(held, where=str(path), remedy="load it with backbone=... as it was trained, or without")
+        contents = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
+        raise ModelFileError(
+            contents, where=str(path), remedy="load it with backbone=... as it was trained, or without"
+        )
     # A class that fixes settings of another saves what that one saves.
     base: Any = next(each for each in kind.__mro__ if "kind" in vars(each))
     restore = base.restore

@@ -20,6 +20,6 @@ def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> f
         graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
     """
-    known = known_labels(graph) if mask is None else mask & known_labels(graph)
-    labels, true = predicted[known], graph.y[known]
+    labelled = known_labels(graph) if mask is None else mask & known_labels(graph)
+    labels, true = predicted[labelled], graph.y[labelled]
     return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())

@@ -101,28 +101,28 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     return stored, facts, tensors
 
 
-def save_kept(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def save_answers(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Write what is not for everybody who has the model (reports, answers) beside it, for its owner's eyes alone.
 
     Nothing to keep: no file, and an older one goes.
     """
-    target = kept_file(model)
+    target = answers_file(model)
     if tensors:
-        save_method(target, _kept(kind), facts, tensors)
+        save_method(target, _answers_kind(kind), facts, tensors)
     else:
         target.unlink(missing_ok=True)
 
 
-def read_kept(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
     """Return what was kept beside a saved method, or None: the model alone was handed on.
 
     Raises:
         ModelFileError: the file is damaged, or of another method.
     """
-    target = kept_file(_file(Path(path)))
+    target = answers_file(_file(Path(path)))
     if not target.is_file():
         return None
-    _, facts, tensors = read_method(target, _kept(kind))
+    _, facts, tensors = read_method(target, _answers_kind(kind))
     return facts, tensors
 
 
@@ -132,13 +132,13 @@ def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
     Raises:
         ModelFileError: the ledger beside it is damaged, or another model's.
     """
-    known = Ledger.from_dict(facts["ledger"])
+    ledger = Ledger.from_dict(facts["ledger"])
     # Links are followed, so that two names of one model share one ledger and one budget.
     file = _file(Path(path)).resolve().with_name("ledger.json")
-    return LedgerFile(file).open(known) if file.is_file() else known
+    return LedgerFile(file).open(ledger) if file.is_file() else ledger
 
 
-def kept_file(model: Path) -> Path:
+def answers_file(model: Path) -> Path:
     """Return where reports and answers lie: beside the model, but outside a folder that may be handed on.
 
     `answers.safetensors`, or `NAME.answers.safetensors` for a model NAME, or a folder NAME, that is called otherwise.
@@ -162,7 +162,7 @@ def without_answers(path: str | Path, tensors: dict[str, Tensor]) -> dict[str, T
     return {name: value for name, value in tensors.items() if not name.startswith("answers.")}
 
 
-def _kept(kind: str) -> str:
+def _answers_kind(kind: str) -> str:
     return f"answers of {kind}"
 
 

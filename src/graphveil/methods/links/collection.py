@@ -182,12 +182,12 @@ def require_matching_graph(released: LinkReports, people: LocalPrivacy, links: L
     Raises:
         InputError: naming what differs.
     """
-    for made, asked in ((released.people.privacy, people), (released.links, links)):
-        if made != asked:
+    for actual, expected in ((released.people.privacy, people), (released.links, links)):
+        if actual != expected:
             raise InputError(
-                f"the reports were made with {made}",
+                f"the reports were made with {actual}",
                 where="fit_reports",
-                allowed=f"reports made with {asked}",
+                allowed=f"reports made with {expected}",
                 remedy="build the method with the budgets of the collection",
             )
 
@@ -202,8 +202,8 @@ def graph_guarantee(
     ledger: Ledger | None = None,
 ) -> Guarantee:
     """Return what the collections protect that a ledger has paid for (None: one)."""
-    told = people.guarantee(schema, ledger=ledger)
-    return replace(links.guarantee(told, schema, nodes, ledger), void=void)
+    of_people = people.guarantee(schema, ledger=ledger)
+    return replace(links.guarantee(of_people, schema, nodes, ledger), void=void)
 
 
 def named_pairs(released: LinkReports) -> NamedPairs:

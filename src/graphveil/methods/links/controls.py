@@ -132,9 +132,9 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Co
         return _networks(method, released, graph, split)
     if method.reading != "all":  # what the other readings take would be read for them alone
         return {}
-    known = _parts_of(method)
+    parts = _parts_of(method)
     return {
-        name: _read_from_same_reports(method, released, reading, known, graph, split)
+        name: _read_from_same_reports(method, released, reading, parts, graph, split)
         for name, reading in WITHOUT_GRAPH.items()
     }
 
@@ -225,17 +225,17 @@ def _read_from_same_reports(
     method: LinkMethod,
     released: LinkReports,
     reading: str,
-    known: dict[str, tuple[Opinion, ...]],
+    parts: dict[str, tuple[Opinion, ...]],
     graph: Graph,
     split: Split,
 ) -> Control:
-    """Return a rival that pools parts of the same reports; each part is read once, and `known` to those that follow."""
+    """Return a rival that pools parts of the same reports; each part is read once, and `parts` to those that follow."""
     links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
     rival = LinkBeliefs(**_people(method), **links, reading=reading, seed=method.seed, device=method.device)
 
     def run() -> np.ndarray:
-        rival.fit_reports(released, known=known)
-        known.update(rival.parts)
+        rival.fit_reports(released, earlier=parts)
+        parts.update(rival.parts)
         return hits(rival.probabilities(), graph, split)
 
     return run
@@ -253,9 +253,9 @@ def _spread(released: LinkReports) -> Tensor:
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method says without lists, and in the place of a network on them `links`; no list is read."""
     settings, reading = settings_of(method), "all" if method.trains_network else method.reading
-    known = _parts_read(method, _WITHOUT_LISTS)
+    earlier = _parts_read(method, _WITHOUT_LISTS)
     how: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
-    return read_lists(released, reading, **how, known=known, leave_lists=True).scores.cpu()
+    return read_lists(released, reading, **how, earlier=earlier, leave_lists=True).scores.cpu()
 
 
 def _parts_read(method: LinkMethod, names: tuple[str, ...]) -> dict[str, tuple[Opinion, ...]]:
@@ -301,7 +301,9 @@ def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, 
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
         plain: dict[str, Any] = {name: getattr(method, name) for name in ("rounds", "blocks", "seed", "device")}
-        return read_lists(released, method.reading, **plain, known=_parts_read(method, same), alike=alike).scores.cpu()
+        return read_lists(
+            released, method.reading, **plain, earlier=_parts_read(method, same), alike=alike
+        ).scores.cpu()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
     again = Solitude(

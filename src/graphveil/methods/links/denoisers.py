@@ -98,9 +98,9 @@ def degrees_of(released: LinkReports) -> Tensor:
     places = torch.arange(released.nodes).double()
     heard = torch.ones(released.nodes, dtype=torch.bool) if released.heard is None else released.heard
     after = released.nodes - 1 - (places if lists.mode == "lower" else 0 * places)
-    told: Tensor = released.lists["degrees"].levels.double()
-    density = max(float(told[heard].sum()), 1.0) / max(float(after[heard].sum()), 1.0)
-    own = torch.where(heard, told, density * after)
+    reported: Tensor = released.lists["degrees"].levels.double()
+    density = max(float(reported[heard].sum()), 1.0) / max(float(after[heard].sum()), 1.0)
+    own = torch.where(heard, reported, density * after)
     if lists.mode != "lower":
         return own.round().long()
     lower = heard.double().cumsum(0) - heard.double()

@@ -137,7 +137,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         released: LinkReports,
         *,
         progress: ProgressCallback | None = None,
-        known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
+        earlier: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
     ) -> Self:
         """Weigh the reports; costs nothing and may be repeated.
 
@@ -152,10 +152,10 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         """
         schema = self.recognised(released)
         settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}
-        found = read_lists(released, self.reading, **settings, device=self.device, progress=progress, known=known)
-        probabilities = torch.softmax(found.scores, dim=1).cpu()
-        self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, found.variant)
-        self.released, self.parts = released, found.parts
+        reading = read_lists(released, self.reading, **settings, device=self.device, progress=progress, earlier=earlier)
+        probabilities = torch.softmax(reading.scores, dim=1).cpu()
+        self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, reading.variant)
+        self.released, self.parts = released, reading.parts
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:

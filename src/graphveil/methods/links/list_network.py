@@ -110,5 +110,5 @@ def _train(inputs: Inputs, z: Tensor, labels: Labels, epochs: int, seed: int) ->
     objective = drop_objective(labels.values, labels.train, labels.val, None, 0, **channel)
     selection = "robust" if bool(labels.val.any()) else "last"
     schedule = Schedule(epochs, LEARNING_RATE, WEIGHT_DECAY, selection)
-    found = train(model, inputs, z, objective, schedule, seed=seed)
-    return torch.log_softmax(found.logits, dim=1), found.epoch
+    trained = train(model, inputs, z, objective, schedule, seed=seed)
+    return torch.log_softmax(trained.logits, dim=1), trained.epoch

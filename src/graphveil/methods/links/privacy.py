@@ -19,7 +19,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import ONCE
-from graphveil.methods.base.people.epochs import told_again
+from graphveil.methods.base.people.epochs import repeat_assumptions
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.names import LIST_MECHANISMS, MODES
@@ -143,12 +143,12 @@ class LinkPrivacy:
         # The most asked relationship decides, as for features and labels.
         links = [part.guarantee for part in self.parts(schema, nodes).values()] * many
         # Connections are no longer used as they are, and how often lists were reported is told below.
-        kept = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))
-        people = replace(people, assumes=kept)
+        assumes = tuple(fact for fact in people.assumes if fact != TOPOLOGY and (many == 1 or fact != ONCE))
+        people = replace(people, assumes=assumes)
         if not links:
             return replace(people, assumes=(*people.assumes, assume("links-sent-open")))
         of_links = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
-        noted = (*counted(of_links.assumes, {"its neighbour list": many}), *told_again(ledger))
+        noted = (*counted(of_links.assumes, {"its neighbour list": many}), *repeat_assumptions(ledger))
         of_links = replace(of_links, assumes=tuple(dict.fromkeys(noted)))
         if math.isinf(people.epsilon):
             return replace(of_links, assumes=of_links.assumes + people.assumes)

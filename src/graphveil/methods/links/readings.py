@@ -89,7 +89,7 @@ def read_lists(
     blocks: str = "full",
     device: str = "cpu",
     progress: ProgressCallback | None = None,
-    known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
+    earlier: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
     leave_lists: bool = False,
     alike: bool = True,
 ) -> Reading:
@@ -118,15 +118,15 @@ def read_lists(
     heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
     without, lists = PARTS[reading][0], () if leave_lists else PARTS[reading][1]
     steps = _Steps(without, lists, rounds, progress)
-    server = _Server(released, labels, heard, rounds, blocks, seed, device, steps, known, alike)
-    parts = {part: known.get(part) or tuple(server.opinions(part)) for part in (*without, *lists)}
+    server = _Server(released, labels, heard, rounds, blocks, seed, device, steps, earlier, alike)
+    parts = {part: earlier.get(part) or tuple(server.opinions(part)) for part in (*without, *lists)}
     free = [opinion for part in without for opinion in parts[part]]
     both = free + [opinion for part in lists for opinion in parts[part]]
     server.steps.finish()
-    said = heard[:, labels.values[labels.val]].T
-    alone, found = worth_pooling(free, labels, said)
-    used = bool(lists) and surely_better(_held_out(both, labels, said), found)
-    pooled = _pooled(both if used else alone, labels, said)
+    likelihood = heard[:, labels.values[labels.val]].T
+    alone, without_lists = worth_pooling(free, labels, likelihood)
+    used = bool(lists) and surely_better(_held_out(both, labels, likelihood), without_lists)
+    pooled = _pooled(both if used else alone, labels, likelihood)
     return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED, parts)
 
 
@@ -152,12 +152,12 @@ def _stacked(opinions: list[Opinion], labels: Labels) -> tuple[Tensor, Tensor]:
     return judged, judged.new_tensor([opinion.first for opinion in opinions])
 
 
-def _held_out(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
+def _held_out(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tensor:
     judged, first = _stacked(opinions, labels)
-    return held_out(judged, said, first)
+    return held_out(judged, likelihood, first)
 
 
-def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> tuple[list[Opinion], Tensor]:
+def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tuple[list[Opinion], Tensor]:
     """Return all of them, or the first one alone where the others do not make held-out labels likelier; and how likely.
 
     A network on a hundred noisy columns may fit the training labels by heart; a few dozen validation labels would still
@@ -171,20 +171,20 @@ def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> tuple[li
     total = sum(opinion.first for opinion in free)
     shared = [replace(opinion, first=opinion.first / total) for opinion in free]
     first = [replace(free[0], first=1.0)]
-    alone = _held_out(first, labels, said)
+    alone = _held_out(first, labels, likelihood)
     if len(free) == 1:
         return first, alone
-    pooled = _held_out(shared, labels, said)
+    pooled = _held_out(shared, labels, likelihood)
     return (shared, pooled) if pooled.sum() > alone.sum() else (first, alone)
 
 
-def _pooled(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
+def _pooled(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tensor:
     """Return the opinions' pool; one alone is taken as it is."""
     if len(opinions) == 1:
         return opinions[0].final
     judged, first = _stacked(opinions, labels)
     pooled: Tensor = torch.tensordot(
-        pool_weights(judged, said, first), torch.stack([opinion.final for opinion in opinions]), dims=1
+        pool_weights(judged, likelihood, first), torch.stack([opinion.final for opinion in opinions]), dims=1
     )
     return pooled
 
@@ -199,7 +199,7 @@ class _Steps:
         self.total = networks + (len(FIELDS) * rounds if "fields" in lists else 0)
         self.done, self.progress = 0, progress
 
-    def one(self) -> None:
+    def count(self) -> None:
         """Count one round or network."""
         self.done += 1
         if self.progress is not None and self.done < self.total:
@@ -223,7 +223,7 @@ class _Server:
     seed: int
     device: str
     steps: _Steps
-    known: Mapping[str, tuple[Opinion, ...]]
+    earlier: Mapping[str, tuple[Opinion, ...]]
     alike: bool
 
     def opinions(self, part: str) -> Iterator[Opinion]:
@@ -237,18 +237,18 @@ class _Server:
             yield Opinion(*regress(z, self.labels, self.heard, STRENGTHS), FIRST[part])
         else:
             z = beside(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
-            found = train_beside(self._inputs, z, self.labels, seed=self.seed)
-            self.steps.one()
-            yield Opinion(found.judged, found.final, FIRST[part])
+            trained = train_beside(self._inputs, z, self.labels, seed=self.seed)
+            self.steps.count()
+            yield Opinion(trained.judged, trained.final, FIRST[part])
 
     @property
-    def _asked(self) -> Tensor:
+    def _labelled(self) -> Tensor:
         return self.labels.train | self.labels.val
 
     @property
     def _shares(self) -> Tensor:
         labels = self.labels
-        return unbiased_labels(labels.values, self._asked, labels.classes, labels.keep, labels.flip)
+        return unbiased_labels(labels.values, self._labelled, labels.classes, labels.keep, labels.flip)
 
     @cached_property
     def _inputs(self) -> Inputs:
@@ -261,8 +261,8 @@ class _Server:
     @cached_property
     def _regressions(self) -> tuple[Tensor, Tensor]:
         """Return the regression on the training nodes, and that on all who sent a label."""
-        if known := self.known.get("regression"):
-            return known[0].judged, known[0].final
+        if earlier := self.earlier.get("regression"):
+            return earlier[0].judged, earlier[0].final
         features = unit_rows(features_of(self.released.people, self.seed)[0], self.device)
         return regress(features, self.labels, self.heard)
 
@@ -270,14 +270,14 @@ class _Server:
         """Return the fields: they leave out what a node says of itself, so that one serves to judge and in the end."""
         labels, pairs = self.labels, self._pairs
         public = math.isinf(self.released.people.privacy.epsilon_y)
-        known = torch.where(self._asked & public, labels.values, -1)
+        public_labels = torch.where(self._labelled & public, labels.values, -1)
         evidence = with_labels(self._regressions[1], labels, self.heard)
-        people = LabelledPeople(self._shares, known)
+        people = LabelledPeople(self._shares, public_labels)
         alike = _likeness(self.released.people, pairs, self.seed) if self.alike else None
         for degrees, matters in FIELDS:
             if matters and alike is None:
                 continue
-            found = block_fields(
+            field = block_fields(
                 pairs,
                 evidence,
                 people,
@@ -285,9 +285,9 @@ class _Server:
                 alike=alike if matters else None,
                 rounds=self.rounds,
                 blocks=self.blocks,
-                tell=self.steps.one,
+                tell=self.steps.count,
             )
-            yield Opinion(found, found, FIRST["fields"])
+            yield Opinion(field, field, FIRST["fields"])
 
 
 def _likeness(people: LocalReports, pairs: NamedPairs, seed: int) -> Likeness | None:

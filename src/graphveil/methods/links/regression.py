@@ -21,8 +21,8 @@ def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
         labels: as released; who trains or validates sent one.
         heard: log T [c, c].
     """
-    said = heard[:, labels.values.clamp_min(0)].T
-    return scores + torch.where((labels.train | labels.val)[:, None], said, torch.zeros(()).to(said))
+    own = heard[:, labels.values.clamp_min(0)].T
+    return scores + torch.where((labels.train | labels.val)[:, None], own, torch.zeros(()).to(own))
 
 
 def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float] = STRENGTHS) -> tuple[Tensor, Tensor]:
@@ -34,7 +34,7 @@ def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float
         heard: log T [c, c].
         strengths: to choose from, weakest first.
     """
-    train, val, asked = (part.nonzero().squeeze(1) for part in (labels.train, labels.val, labels.train | labels.val))
+    train, val, labelled = (part.nonzero().squeeze(1) for part in (labels.train, labels.val, labels.train | labels.val))
     fitted, strength = choose_logistic(rows, labels.values, train, val, heard, strengths)
-    final = fit_logistic(rows, labels.values, asked, heard, strength)
+    final = fit_logistic(rows, labels.values, labelled, heard, strength)
     return fitted.log_probabilities(rows), final.log_probabilities(rows)

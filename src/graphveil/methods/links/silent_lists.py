@@ -42,9 +42,9 @@ def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
         sent: n lists. heard: mask [n].
     """
     lengths = torch.where(heard, sent.starts.diff(), 0)
-    kept = torch.repeat_interleave(heard, sent.starts.diff())
+    keep = torch.repeat_interleave(heard, sent.starts.diff())
     starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-    return EdgeReports(starts, sent.columns[kept])
+    return EdgeReports(starts, sent.columns[keep])
 
 
 def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> NamedPairs:
@@ -79,8 +79,8 @@ def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> Named
 
 def _reports(mode: str, who: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return k_e of pairs [m]; of an undirected pair the source has the lower number."""
-    told: np.ndarray = who[source].astype(np.int64)
-    return told + who[target] if mode == "both" else told
+    reports: np.ndarray = who[source].astype(np.int64)
+    return reports + who[target] if mode == "both" else reports
 
 
 def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -96,8 +96,8 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
         )
     first, second = np.repeat(silent, lists.nodes), np.tile(people, len(silent))
     # In mode "lower" a pair is in the list of its lower end alone: the silence of the other takes nothing away.
-    kept = first < second if lists.mode == "lower" else first != second
-    first, second = first[kept], second[kept]
+    keep = first < second if lists.mode == "lower" else first != second
+    first, second = first[keep], second[keep]
     if lists.mode != "both":
         return first, second
     places = np.unique(np.minimum(first, second) * lists.nodes + np.maximum(first, second))
@@ -106,10 +106,10 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def _information(lists: AdjacencyRR, who: np.ndarray) -> float:
     """Return chi^2: the mean of E[L | link] - 1 over all pairs."""
-    nodes, one = lists.nodes, usual_ratio(lists.flip)
+    nodes, ratio = lists.nodes, usual_ratio(lists.flip)
     if lists.mode == "both":
-        told = int(who.sum())
-        two, single = told * (told - 1) / 2, told * (nodes - told)
-        return (two * (one**2 - 1) + single * (one - 1)) / (nodes * (nodes - 1) / 2)
+        senders = int(who.sum())
+        two, single = senders * (senders - 1) / 2, senders * (nodes - senders)
+        return (two * (ratio**2 - 1) + single * (ratio - 1)) / (nodes * (nodes - 1) / 2)
     after = np.arange(nodes - 1, -1, -1) if lists.mode == "lower" else np.full(nodes, nodes - 1)
-    return float(after[who].sum() / after.sum()) * (one - 1)
+    return float(after[who].sum() / after.sum()) * (ratio - 1)

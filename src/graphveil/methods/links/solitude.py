@@ -42,7 +42,7 @@ from graphveil.methods.base.people.asking import (
     save_people,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Kept, leans_on
+from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_features
 from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
@@ -185,7 +185,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         self.queries, self.backbone = require_queries(queries), backbone
         self._given = {name: options.get(name) for name in hops}
         self.account = Account(open_ledger(self.privacy, self.links, queries))
-        self.kept = Kept()
+        self.records = Records()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
         self.hops: Hops | None = None
@@ -246,7 +246,9 @@ class Solitude(ListsEstimator[FittedGraph]):
         notes = () if self._fitted is None else self._fitted.notes
         self._fitted = FittedGraph(schema, released.void, released.people_key, network, notes)
         answers = {"answers": torch.softmax(network.logits, dim=1)}
-        self.kept = Kept.of_run(released.people.ids, released.nodes, answers, self.account.ledger).after(self.kept)
+        self.records = Records.of_run(released.people.ids, released.nodes, answers, self.account.ledger).after(
+            self.records
+        )
         self.released, self.topology = released, topology
         return self
 
@@ -293,7 +295,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         if own:
             return torch.softmax(fitted.network.logits, dim=1)
         if self._new_people_pay:
-            return self._asked(graph, randomness, people, engine)
+            return self._predict_others(graph, randomness, people, engine)
         # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.
         read = randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness(), engine=engine)
         return self._answers(read, engine)
@@ -364,13 +366,13 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     def keep(self, model: Path) -> None:
         """Write what people were answered beside a saved model, for its owner alone."""
-        kept = self.kept if self._new_people_pay else Kept()
-        save_people(model, self.kind, kept, of=self.result.people)
+        records = self.records if self._new_people_pay else Records()
+        save_people(model, self.kind, records, of=self.result.people)
 
     def recall(self, model: Path) -> None:
         """Read what people were answered from the file beside a saved model."""
         with restoring(model):
-            self.kept = read_people(model, self.kind, of=self.result.people)
+            self.records = read_people(model, self.kind, of=self.result.people)
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
@@ -412,29 +414,31 @@ class Solitude(ListsEstimator[FittedGraph]):
         """Whether people who are only predicted send anything private."""
         return self.privacy.epsilon_x != math.inf or not self.links.public
 
-    def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None, engine: Engine) -> Tensor:
+    def _predict_others(
+        self, graph: Graph, randomness: Randomness | None, people: Identity | None, engine: Engine
+    ) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
         fitted, group = self.result, people_key(graph)
-        known = self.kept.find(graph, people, group, self.account.ledger)
-        if known is not None and not bool(known.new.any()):
-            self._note(known.said if people == "same" else None)
-            return self.kept.take(known.rows)["answers"]
+        identified = self.records.find(graph, people, group, self.account.ledger)
+        if identified is not None and not bool(identified.new.any()):
+            self._note(identified.basis if people == "same" else None)
+            return self.records.take(identified.rows)["answers"]
         source = require_source(randomness, "private reports")
 
-        def spends(asked: int) -> list[Spend]:
-            priced = spends_of(self.privacy, self.links, fitted.schema, asked)
+        def spends(count: int) -> list[Spend]:
+            priced = spends_of(self.privacy, self.links, fitted.schema, count)
             # People who are only predicted send no label.
             return [spend for spend in priced if spend.unit != "labels"]
 
-        def read(asked: Tensor) -> dict[str, Tensor]:
+        def read(mask: Tensor) -> dict[str, Tensor]:
             # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
             self._note(None, source.void)
             how: dict[str, Any] = {"randomness": source, "engine": engine}
-            sent = randomize_new_people(among(graph, asked), self.privacy, self.links, **how)
+            sent = randomize_new_people(among(graph, mask), self.privacy, self.links, **how)
             return {"answers": self._answers(sent, engine)}
 
-        self.kept, everybody = ask(
-            self.account, self.kept, graph, known, spends, read, group=group, queries=self.queries
+        self.records, everybody = ask(
+            self.account, self.records, graph, identified, spends, read, group=group, queries=self.queries
         )
         return everybody["answers"]
 

@@ -50,7 +50,7 @@ from graphveil.methods.base.people.asking import (
     save_people,
 )
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.people.people import Identity, Kept, leans_on
+from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
@@ -159,7 +159,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: options.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
-        self.kept = Kept()
+        self.records = Records()
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
         self.hops: Hops | None = None
@@ -230,7 +230,9 @@ class LPGNN(ReportsEstimator[Fitted]):
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.
         sent, ids = (_sent(released.features), released.ids) if reported is None else ({}, None)
-        self.kept = Kept.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).after(self.kept)
+        self.records = Records.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).after(
+            self.records
+        )
         self.released, self.topology = released, topology
         return self
 
@@ -328,12 +330,12 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     def keep(self, model: Path) -> None:
         """Write people's reports, by which they are known again, beside a saved model, for its owner alone."""
-        save_people(model, self.kind, self.kept, of=self.result.fingerprint)
+        save_people(model, self.kind, self.records, of=self.result.fingerprint)
 
     def recall(self, model: Path) -> None:
         """Read people's reports from the file beside a saved model."""
         with restoring(model):
-            self.kept = read_people(model, self.kind, of=self.result.fingerprint)
+            self.records = read_people(model, self.kind, of=self.result.fingerprint)
 
     def facts(self) -> dict[str, Any]:
         """Return everything a saved file holds beside tensors, as JSON values."""
@@ -445,9 +447,9 @@ class LPGNN(ReportsEstimator[Fitted]):
             return False
         # Without ids the same topology is taken for the same people: nothing of theirs is read, the answer is the old
         # one.
-        if node_names(graph) is None or not self.kept.named:
+        if node_names(graph) is None or not self.records.named:
             return True
-        known = self.kept.find(graph, None, "", self.account.ledger)
+        known = self.records.find(graph, None, "", self.account.ledger)
         # In the same rows as well: a permutation of the same people has another prediction in each row.
         return known is not None and torch.equal(known.rows, torch.arange(topology.num_nodes))
 
@@ -462,10 +464,10 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        known = self.kept.find(graph, people, group, self.account.ledger)
+        known = self.records.find(graph, people, group, self.account.ledger)
         if known is not None and not bool(known.new.any()):
-            self._note(known.said if people == "same" else None)
-            return reports_from(self.kept.take(known.rows))
+            self._note(known.basis if people == "same" else None)
+            return reports_from(self.records.take(known.rows))
         source = require_source(randomness, "private features")
         spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
 
@@ -475,8 +477,8 @@ class LPGNN(ReportsEstimator[Fitted]):
             mechanism = self.privacy.features(fitted.schema)
             return _sent(randomize_features(graph, mechanism, asked, randomness=source, engine=engine))
 
-        self.kept, everybody = ask(
-            self.account, self.kept, graph, known, lambda _: spends, read, group=group, queries=self.queries
+        self.records, everybody = ask(
+            self.account, self.records, graph, known, lambda _: spends, read, group=group, queries=self.queries
         )
         return reports_from(everybody)
 

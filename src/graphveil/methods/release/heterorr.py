@@ -200,7 +200,7 @@ class HeteroRR(ForgetsPeople, Estimator):
         released = assemble(graph, schema, domain, parts)
         # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
         released.release = describe(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
-        self.account.made(f"release {release_digest(released)}")
+        self.account.remember(f"release {release_digest(released)}")
         return released
 
     def _read(

@@ -98,19 +98,18 @@ def run(
     rows: dict[str, list[np.ndarray]] = {}
     beside: dict[str, list[np.ndarray]] = {}
     methods, seconds, tuned = [], [], []
-    whole = graph
     for number in range(repeats):
-        nodes = split_of(whole, split, seed + number)
-        graph = apart(whole, nodes) if keeps_apart(split) else whole
-        method = build_method(name, settings, len(graph.schema.classes), seed=seed + number, device=device)
-        require_trainable(entry, graph)
+        people = split_of(graph, split, seed + number)
+        cut = apart(graph, people) if keeps_apart(split) else graph
+        method = build_method(name, settings, len(cut.schema.classes), seed=seed + number, device=device)
+        require_trainable(entry, cut)
         stage = f"{name} {number + 1}/{repeats}"
-        tell = _teller(progress, stage, method if search is None else None, graph)
+        tell = _teller(progress, stage, method if search is None else None, cut)
         began = time.perf_counter()
         if search is None:
-            method.fit(graph, split=nodes, randomness=randomness, progress=tell, engine=engine)
+            method.fit(cut, split=people, randomness=randomness, progress=tell, engine=engine)
         else:
-            ask = partial(choose, name, graph, settings, search, split=nodes, randomness=randomness)
+            ask = partial(choose, name, cut, settings, search, split=people, randomness=randomness)
             tuned.append(ask(seed=seed + number, device=device, progress=tell))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
@@ -120,12 +119,12 @@ def run(
             seconds[-1] = tuned[-1].seconds
         methods.append(method)
         # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
-        rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
+        rows.setdefault(name, []).append(hits(method.predict_proba(), cut, people))
         if controls:
-            tried = _run_controls(family, method, graph, nodes, randomness, progress, ceiling=comparisons)
+            tried = _run_controls(family, method, cut, people, randomness, progress, ceiling=comparisons)
             for control, hits_of in tried:
                 rows.setdefault(control, []).append(hits_of)
-            tried = _run_rivals(family, method, graph, nodes, randomness, progress) if comparisons else []
+            tried = _run_rivals(family, method, cut, people, randomness, progress) if comparisons else []
             for rival, hits_of in tried:
                 beside.setdefault(rival, []).append(hits_of)
     elapsed = time.perf_counter() - start
@@ -133,7 +132,7 @@ def run(
         settled |= tuned[0].settings
     memory = next((repeat.peak_memory_mb for repeat in tuned if repeat.peak_memory_mb is not None), None)
     cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
-    result = _result(choice, name, graph, settled, _scores(name, rows, beside), methods, cost)
+    result = _result(choice, name, cut, settled, _scores(name, rows, beside), methods, cost)
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
 

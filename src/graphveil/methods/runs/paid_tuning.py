@@ -129,18 +129,18 @@ def tune_at_a_price(
     planned = build(drawn[0])
     account = planned.privacy.open_ledger() if ledger is None else ledger
     people = int(split.train.sum())
-    for one in drawn:
-        method = build(one)
+    for candidate in drawn:
+        method = build(candidate)
         noise = method.planned_noise(graph.schema, people)
         # Every candidate is priced on a copy: one that no noise can pay for refuses the whole, and nothing was spent.
         account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
     tell = None if log is None else lambda entry: log({"seed": seed, **entry})
     best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
-    kept = best.method
-    _require_paid(kept, tuning)
+    chosen = best.method
+    _require_paid(chosen, tuning)
     # One spend for all trials: the law's price covers those whose results are never shown.
-    kept.ledger = account.spend(*kept.ledger.spends)
-    return Tuned(kept, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
+    chosen.ledger = account.spend(*chosen.ledger.spends)
+    return Tuned(chosen, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
 
 
 def _builder(
@@ -148,8 +148,8 @@ def _builder(
 ) -> Callable[[Mapping[str, Any]], Any]:
     info = METHODS[name]
 
-    def build(one: Mapping[str, Any]) -> Any:
-        return info.load_class()(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
+    def build(candidate: Mapping[str, Any]) -> Any:
+        return info.load_class()(**info.settle({**settings, **candidate}), seed=seed, device=device, tuning=tuning)
 
     return build
 
@@ -173,19 +173,19 @@ def _run(
     # A secret key: an unkeyed hash of the graph in a log would let whoever has a guess test it.
     key = randomness.bytes(32)
     best, memory, seen = None, 0.0, fingerprint(graph, key)
-    for number, one in enumerate(drawn, start=1):
-        began, method = time.perf_counter(), build(one)
+    for number, candidate in enumerate(drawn, start=1):
+        began, method = time.perf_counter(), build(candidate)
         method.fit(graph, split=split, randomness=randomness)
         noise = method.planned_noise(graph.schema, int(split.train.sum()))
         score = score_of(method, graph, split, noise, randomness)
-        trial = _Trial(one, method, noise, score, time.perf_counter() - began)
+        trial = _Trial(candidate, method, noise, score, time.perf_counter() - began)
         # Repeat-and-select holds for trials on one data set; on two it would be another, unpriced mechanism.
         if fingerprint(graph, key) != seen:
             raise DataError(
                 "the graph changed between trials", where="tune", remedy="nothing was saved; start the tuning again"
             )
         if log is not None:
-            log({"trial": number, "settings": dict(one), "score": score, "data": seen})
+            log({"trial": number, "settings": dict(candidate), "score": score, "data": seen})
         memory = memory or peak_memory_mb()
         # The first of equals: ties must not be broken by anything that was seen later.
         if best is None or score > best.score:

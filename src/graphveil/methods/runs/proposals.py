@@ -56,7 +56,7 @@ class Proposals(Protocol):
     """
 
     total: int
-    known: Sequence[tuple[Mapping[str, Any], float]]
+    earlier: Sequence[tuple[Mapping[str, Any], float]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]: ...
 
@@ -139,7 +139,7 @@ def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> lis
 
 
 class _Listed:
-    known: Sequence[tuple[Mapping[str, Any], float]] = ()
+    earlier: Sequence[tuple[Mapping[str, Any], float]] = ()
 
     def __init__(self, over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> None:
         self._all = candidates(over, trials, seed)
@@ -169,7 +169,7 @@ class _Sampled:
             study_name=name, storage=storage, direction="maximize", load_if_exists=storage is not None
         )
         done = self._study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-        self.known: Sequence[tuple[Mapping[str, Any], float]] = tuple(
+        self.earlier: Sequence[tuple[Mapping[str, Any], float]] = tuple(
             (trial.params, float(trial.value or 0.0)) for trial in done
         )
         # Not the same seed again: a search that goes on would draw what it has drawn already.
@@ -178,7 +178,7 @@ class _Sampled:
         self._trial: Any = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for _ in range(self.total - len(self.known)):
+        for _ in range(self.total - len(self.earlier)):
             self._trial = self._study.ask(self._space)
             yield dict(self._trial.params)
 

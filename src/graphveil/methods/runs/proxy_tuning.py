@@ -18,7 +18,7 @@ from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.value.fingerprint import fingerprint
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
-from graphveil.methods.runs.tuning import Trial, Tuned, require_grid, trials_told
+from graphveil.methods.runs.tuning import Trial, Tuned, require_grid, trials_words
 from graphveil.privacy import Randomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -95,7 +95,7 @@ def tune_by_proxy(
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
     searched = f"{name} {proxy.schema.name} {fingerprint(proxy, _KEY)} {sorted(settings.items())}"
     proposed = proposals(over, trials, sampler, seed, journal, searched)
-    judged = [Trial(proposal, score) for proposal, score in proposed.known]
+    judged = [Trial(proposal, score) for proposal, score in proposed.earlier]
     for proposal in proposed:
         method = build_method(name, {**settings, **proposal}, len(proxy.schema.classes), seed=seed, device=device)
         method.fit(proxy, split=apart, randomness=randomness)
@@ -110,9 +110,9 @@ def tune_by_proxy(
     if progress is not None:
         progress(Progress(proposed.total + 1, proposed.total + 1))
     public, private = proxy.schema.name, graph.schema.name
-    told = trials_told(len(judged), sampler)
+    count = trials_words(len(judged), sampler)
     how = (
-        f"tuned on {public}, {told}, then trained once on {private}: the guarantee is that of the one training and "
+        f"tuned on {public}, {count}, then trained once on {private}: the guarantee is that of the one training and "
         f"assumes that {public} is public and was chosen without looking at {private}"
     )
     met = f"met {100 * best.score:.1f} % of the validation labels of {public}"

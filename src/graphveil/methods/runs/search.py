@@ -57,7 +57,7 @@ class Search:
         """The law of a paid search."""
         return RepeatAndSelect(paid_tuning.MEAN if self.trials is None else self.trials, self.law)
 
-    def told(self, name: str, settings: Mapping[str, Any]) -> str:
+    def summary(self, name: str, settings: Mapping[str, Any]) -> str:
         """Return what is searched, and what that costs, in one line.
 
         Args:

@@ -87,7 +87,7 @@ def require_grid(over: Mapping[str, Values], trials: float) -> None:
         raise InputError("nothing to try", where="tune", remedy="give settings with values, and at least one trial")
 
 
-def trials_told(count: int, sampler: str) -> str:
+def trials_words(count: int, sampler: str) -> str:
     """Return how many trials there were, and what proposed them where that was no list."""
     return f"{count} trials" + ("" if sampler == GRID else f" proposed by {sampler}")
 
@@ -128,8 +128,8 @@ def tune(
     reports = family.collect(sender, graph, split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
     unreached: UnreachedError | None = None
-    for number, one in enumerate(proposed, start=1):
-        method = build_method(name, {**settings, **one}, classes, seed=seed, device=device)
+    for number, candidate in enumerate(proposed, start=1):
+        method = build_method(name, {**settings, **candidate}, classes, seed=seed, device=device)
         try:
             labels = family.train(method, reports, graph, unheard=True)
         except UnreachedError as error:
@@ -140,18 +140,18 @@ def tune(
         # Against what was released: true validation labels would be a query in every trial.
         score = min(float((method.predict() == labels)[split.val].float().mean()), _most(reports))
         proposed.tell(score)
-        fitted.append((Trial(one, score), method))
+        fitted.append((Trial(candidate, score), method))
         if progress is not None:
             progress(Progress(number, proposed.total))
     if unreached is not None and not fitted:
         raise unreached
     # Validation labels were released, so choosing by them is post-processing, however many trials there are.
-    best, kept = max(fitted, key=lambda pair: pair[0].score)
+    best, chosen = max(fitted, key=lambda pair: pair[0].score)
     if _most(reports) < 1.0:
-        family.train(kept, reports, graph)
-    how = f"tuned on one collection in each run, {trials_told(len(fitted), sampler)}: this costs no privacy"
+        family.train(chosen, reports, graph)
+    how = f"tuned on one collection in each run, {trials_words(len(fitted), sampler)}: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
-    return Tuned(kept, best.settings, tuple(trial for trial, _ in fitted), how, met)
+    return Tuned(chosen, best.settings, tuple(trial for trial, _ in fitted), how, met)
 
 
 def _most(reports: Any) -> float:

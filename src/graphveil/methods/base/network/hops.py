@@ -55,10 +55,10 @@ class Hops:
         chosen = f"hops: {self.steps_x} of features, {self.steps_y} of labels"
         if not self.tried:
             return f"{chosen}, by how far the public edges spread; validation reports are too few to choose by"
-        others = ", ".join(f"{x}/{y} {100 * a:.0f}%" for (x, y), a in self.tried.items())
+        estimates = ", ".join(f"{x}/{y} {100 * a:.0f}%" for (x, y), a in self.tried.items())
         return (
             f"{chosen}, chosen at no further cost by released validation labels that the trials had not heard "
-            f"(estimated accuracy: {others})"
+            f"(estimated accuracy: {estimates})"
         )
 
 
@@ -101,8 +101,8 @@ def choose_hops(
         trials[pair] = short_training(features, offset, labels, topology, hops, **how)
         return _estimate(trials[pair].history)
 
-    found = search_hops(judged, fixed, free, reaching, exact=exact)
-    return replace(found, trial=trials.get((found.steps_x, found.steps_y)))
+    chosen = search_hops(judged, fixed, free, reaching, exact=exact)
+    return replace(chosen, trial=trials.get((chosen.steps_x, chosen.steps_y)))
 
 
 def short_training(

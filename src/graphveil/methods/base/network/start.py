@@ -49,8 +49,8 @@ class Reader:
         network = self.network.to(own.device)
         parts = zip(torch.split(own, AT_ONCE), torch.split(common, AT_ONCE), strict=True)
         with torch.no_grad():
-            found = torch.cat([network(*part) for part in parts])
-        return found - found.mean(dim=-1, keepdim=True)
+            scores = torch.cat([network(*part) for part in parts])
+        return scores - scores.mean(dim=-1, keepdim=True)
 
 
 def require_start(start: str | None) -> None:
@@ -126,8 +126,8 @@ def _network(own: int, common: int, tensors: Mapping[str, Tensor]) -> ClassReade
     hidden = len(tensors["head"])
     network = ClassReader(own, common, hidden, generator=torch.Generator())
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    found = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
-    if found != expected:
-        raise InputError(f"weights are {found}", allowed=f"{expected}")
+    shapes = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
+    if shapes != expected:
+        raise InputError(f"weights are {shapes}", allowed=f"{expected}")
     network.load_state_dict(dict(tensors))
     return network.eval()

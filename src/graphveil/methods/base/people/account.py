@@ -40,8 +40,8 @@ class Reports(Collection, Protocol):
         """What devices have paid, None in a simulation."""
 
 
-Made = TypeVar("Made")
-Kept = TypeVar("Kept", bound=Collection)
+Value = TypeVar("Made")
+Collected = TypeVar("Kept", bound=Collection)
 
 
 @dataclass(eq=False)
@@ -74,8 +74,8 @@ class Account:
         self.ledger = self.ledger.spend(*spends) if spends else self.ledger
 
     def buy(
-        self, spends: Iterable[Spend], read: Callable[[], Made], *, check: Callable[[], object] | None = None
-    ) -> Made:
+        self, spends: Iterable[Spend], read: Callable[[], Value], *, check: Callable[[], object] | None = None
+    ) -> Value:
         """Return what `read` makes of private data, once it is paid for: the one order in which data may be read.
 
         What the ledger cannot pay is refused first, then what `check` refuses; neither costs anything. Then the price
@@ -97,18 +97,18 @@ class Account:
         return read()
 
     def collect(
-        self, spends: Iterable[Spend], read: Callable[[], Kept], *, check: Callable[[], object] | None = None
-    ) -> Kept:
+        self, spends: Iterable[Spend], read: Callable[[], Collected], *, check: Callable[[], object] | None = None
+    ) -> Collected:
         """Return a collection that was bought and is remembered, so that training on it again is free.
 
         Args:
             spends, read, check: see `buy`.
         """
         collected = self.buy(spends, read, check=check)
-        self.made(collected.digest)
+        self.remember(collected.digest)
         return collected
 
-    def made(self, digest: str) -> None:
+    def remember(self, digest: str) -> None:
         """Remember a collection that has just been paid for and made."""
         self.collections |= {digest}
 
@@ -134,7 +134,7 @@ class Account:
         except BudgetError as error:
             raise _another(error) from error
         # After paying: a collection that could not be paid for must not be free the next time.
-        self.made(digest)
+        self.remember(digest)
 
     def book(self, reports: Reports, spends: Iterable[Spend]) -> None:
         """Book reports that were handed in, unless this account has paid for them.
@@ -163,7 +163,7 @@ class Account:
             self.ledger = follow(self.ledger, paid, spends)
         except BudgetError as error:
             raise _another(error) from error
-        self.made(f"task {paid.task}")
+        self.remember(f"task {paid.task}")
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
         """Take over the account of a graph that was published, or book it as one more release where there is one.
@@ -173,11 +173,11 @@ class Account:
         """
         name = f"release {digest}"
         # A second release of the same graph was drawn with noise of its own, and both together cost both.
-        if any(known.startswith("release ") for known in self.collections):
+        if any(collection.startswith("release ") for collection in self.collections):
             self.recognise(name, ledger.spends)
         else:
             self.ledger = ledger
-            self.made(name)
+            self.remember(name)
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:

@@ -16,9 +16,9 @@ from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import Account
-from graphveil.methods.base.people.people import BY_ID, Found, Kept, pay_again, pay_as_new
+from graphveil.methods.base.people.people import BY_ID, Identified, Records, pay_again, pay_as_new
 from graphveil.methods.base.people.released import LocalReports
-from graphveil.methods.base.storage import read_kept, restoring, save_kept
+from graphveil.methods.base.storage import read_answers, restoring, save_answers
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
 from graphveil.runtime.late import torch
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def pay_for(
-    ledger: Ledger, known: Found | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
+    ledger: Ledger, people: Identified | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
 ) -> tuple[Ledger, frozenset[str]]:
     """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
 
@@ -40,12 +40,12 @@ def pay_for(
         BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
             people meanwhile, who may be the same.
     """
-    if known is None:
+    if people is None:
         return pay_again(ledger, spends, name=name), frozenset()
-    asked = [name for name, new in zip(known.names, known.new.tolist(), strict=True) if new]
+    new_names = [name for name, new in zip(people.names, people.new.tolist(), strict=True) if new]
     # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
-    key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
-    reason = known.said or BY_ID
+    key = hashlib.sha256(group.encode() + b"".join(new_names)).hexdigest()
+    reason = people.basis or BY_ID
     paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
     # The ledger was read anew while paying. A spend of somebody else since then may be of these very people, who are
     # then not new.
@@ -60,15 +60,15 @@ def pay_for(
 
 def ask(
     account: Account,
-    kept: Kept,
+    records: Records,
     graph: Graph,
-    known: Found | None,
+    people: Identified | None,
     spends: Callable[[int], Sequence[Spend]],
     read: Callable[[Tensor], dict[str, Tensor]],
     *,
     group: str,
     queries: int,
-) -> tuple[Kept, dict[str, Tensor]]:
+) -> tuple[Records, dict[str, Tensor]]:
     """Ask those of a graph's people who have not reported, once they have paid.
 
     Args:
@@ -87,13 +87,13 @@ def ask(
     Raises:
         BudgetError: see `pay_for`; nothing is read then.
     """
-    asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if known is None else known.new
-    priced, name = spends(int(asked.sum())), graph.schema.name
-    account.ledger, own = pay_for(account.ledger, known, priced, name=name, group=group, queries=queries)
-    sent = read(asked)
-    if known is None:
-        return kept.add_group(graph, group, sent), sent
-    return kept.add_new(known, sent, own), side_by_side(known, kept.rows, sent)
+    new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if people is None else people.new
+    priced, name = spends(int(new.sum())), graph.schema.name
+    account.ledger, own = pay_for(account.ledger, people, priced, name=name, group=group, queries=queries)
+    sent = read(new)
+    if people is None:
+        return records.add_group(graph, group, sent), sent
+    return records.add_new(people, sent, own), side_by_side(people, records.rows, sent)
 
 
 def randomize_features(
@@ -125,14 +125,14 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
     raise InputError(f"no feature report has tensors {sorted(tensors)}", where="reports")
 
 
-def side_by_side(known: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return rows [n] of everybody: what was kept of those who are known, what was sent by the new ones."""
     joined = {}
     for name, fresh in sent.items():
-        rows = torch.empty((len(known.rows), *fresh.shape[1:]), dtype=fresh.dtype)
-        rows[known.new] = fresh
-        if name in kept:
-            rows[~known.new] = kept[name][known.rows[~known.new]]
+        rows = torch.empty((len(people.rows), *fresh.shape[1:]), dtype=fresh.dtype)
+        rows[people.new] = fresh
+        if name in stored:
+            rows[~people.new] = stored[name][people.rows[~people.new]]
         joined[name] = rows
     return joined
 
@@ -143,10 +143,12 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
     Raises:
         InputError: of another number of people, or made by another mechanism.
     """
-    made = reports.privacy.features(reports.schema)
+    actual = reports.privacy.features(reports.schema)
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
-    if made != mechanism or reports.features is None:
-        raise InputError(f"the reports were made by {made}", where=name, allowed=f"feature reports made by {mechanism}")
+    if actual != mechanism or reports.features is None:
+        raise InputError(
+            f"the reports were made by {actual}", where=name, allowed=f"feature reports made by {mechanism}"
+        )
     # Of those who sent none as well: their rows are there, and empty.
     rows = len(reports.labels)
     if rows != nodes:
@@ -176,25 +178,25 @@ def require_queries(queries: int) -> int:
     return queries
 
 
-def save_people(model: Path, kind: str, kept: Kept, *, of: str | None) -> None:
+def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> None:
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
     Args:
         of: what tells the model's collection from others.
     """
-    if kept.rows:
-        kept = kept.after(read_people(model, kind, of=of))
-    save_kept(model, kind, {**kept.facts(), "of": of}, kept.tensors() if kept.rows else {})
+    if records.rows:
+        records = records.after(read_people(model, kind, of=of))
+    save_answers(model, kind, {**records.facts(), "of": of}, records.tensors() if records.rows else {})
 
 
-def read_people(path: str | Path, kind: str, *, of: str | None) -> Kept:
+def read_people(path: str | Path, kind: str, *, of: str | None) -> Records:
     """Return what was kept beside a model; nothing where the model alone was handed on, or the file is another one's.
 
     Raises:
         ModelFileError: the file is damaged.
     """
-    stored = read_kept(path, kind)
+    stored = read_answers(path, kind)
     if stored is None or stored[0].get("of") != of:
-        return Kept()
+        return Records()
     with restoring(path):
-        return Kept.restore(*stored)
+        return Records.restore(*stored)

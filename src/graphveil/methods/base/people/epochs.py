@@ -70,7 +70,7 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
     return ledger.spend(*new)
 
 
-def told_again(ledger: Ledger | None) -> tuple[Assumption, ...]:
+def repeat_assumptions(ledger: Ledger | None) -> tuple[Assumption, ...]:
     """Return what a guarantee leans on beside the price: nothing where everybody answered once."""
     spends = () if ledger is None else ledger.spends
     return AGAIN if any(int(spend.parameters.get(_REPORT, 1)) > 1 for spend in spends) else ()

@@ -17,7 +17,7 @@ from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedR
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
-from graphveil.methods.base.people.epochs import told_again
+from graphveil.methods.base.people.epochs import repeat_assumptions
 from graphveil.methods.base.people.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
@@ -157,7 +157,7 @@ class LocalPrivacy:
             )
         total = compose(parts)
         noted = counted(total.assumes, {"features": times[0], "label": times[1]})
-        noted = tuple(dict.fromkeys((*noted, *told_again(ledger))))
+        noted = tuple(dict.fromkeys((*noted, *repeat_assumptions(ledger))))
         return replace(total, assumes=noted + tuple(open_), void=void)
 
 

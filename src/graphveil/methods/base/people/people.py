@@ -39,7 +39,7 @@ _DECLARED = "id of others"
 
 
 @dataclass(frozen=True)
-class Found:
+class Identified:
     """The people of a graph as the keeper knows them.
 
     Attributes:
@@ -51,7 +51,7 @@ class Found:
 
     rows: Tensor
     names: tuple[bytes, ...] = ()
-    said: Assumption | None = None
+    basis: Assumption | None = None
     declared: tuple[bytes, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class Records:
     """What is kept of each person.
 
     Attributes:
@@ -79,16 +79,16 @@ class Kept:
     budgets: frozenset[str] = frozenset()
 
     @staticmethod
-    def of_run(ids: Iterable[object] | None, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Kept:
+    def of_run(ids: Iterable[object] | None, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Records:
         """Return what is kept after a collection: of its people in row order, with their ids where they have some."""
         places = {} if ids is None else {name: row for row, name in enumerate(_names("id", ids))}
-        return Kept(count, places, ids is not None, dict(rows), _units(ledger))
+        return Records(count, places, ids is not None, dict(rows), _units(ledger))
 
     def knows_all(self, ledger: Ledger) -> bool:
         """Whether everybody who paid is known: nobody was asked by another process, or by a step that failed."""
         return self.named and _units(ledger) <= self.budgets
 
-    def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Found | None:
+    def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Identified | None:
         """Return who the people of a graph are, or None where neither ids nor the caller say it.
 
         Args:
@@ -107,31 +107,31 @@ class Kept:
             fact = assume("others-declared", graph=graph.schema.name, times="")
             if ids is None:
                 names = _names(f"other {group}", range(count))
-                return Found(self._rows(names), names, fact)
+                return Identified(self._rows(names), names, fact)
             names = _names(f"{graph.schema.name} id", ids)
-            return Found(self._rows(names), names, fact, _names(_DECLARED, ids))
+            return Identified(self._rows(names), names, fact, _names(_DECLARED, ids))
         if ids is not None and self.named:
             names = _names("id", ids)
-            known = Found(self._rows(names), names, BY_ID)
-            if people == "same" and bool(known.new.any()):
-                raise _not_the_same(graph, f"{int(known.new.sum())} of the ids have never reported")
+            identified = Identified(self._rows(names), names, BY_ID)
+            if people == "same" and bool(identified.new.any()):
+                raise _not_the_same(graph, f"{int(identified.new.sum())} of the ids have never reported")
             # An id that was declared to be somebody else's may be this person's all the same: then nothing tells, and
             # all pay.
             declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
             # A spend that left no rows behind may have been these people's: another process, or a step that failed
             # after paying.
-            told = self.knows_all(ledger) and not bool((known.new & declared).any())
-            return known if told or not bool(known.new.any()) else None
+            certain = self.knows_all(ledger) and not bool((identified.new & declared).any())
+            return identified if certain or not bool(identified.new.any()) else None
         if people == "same":
             # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
             if count != self.own:
                 raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
             fact = assume("rows-declared", graph=graph.schema.name, times="")
-            return Found(torch.arange(count), said=fact)
+            return Identified(torch.arange(count), basis=fact)
         rows = self._rows(_names(f"group {group}", range(count)))
-        return None if bool((rows < 0).any()) else Found(rows)
+        return None if bool((rows < 0).any()) else Identified(rows)
 
-    def after(self, earlier: Kept) -> Kept:
+    def after(self, earlier: Records) -> Records:
         """Return what is kept once another collection follows `earlier`: nobody who has reported is forgotten."""
         # Whoever is in both keeps the newer row: it is what the last collection was trained on.
         more = {name: row for name, row in earlier.places.items() if name not in self.places}
@@ -139,7 +139,7 @@ class Kept:
         named = self.named and (earlier.named or not earlier.own)
         return replace(joined, named=named, budgets=self.budgets | earlier.budgets)
 
-    def add(self, names: Iterable[bytes], rows: Mapping[str, Tensor], paid: frozenset[str] = frozenset()) -> Kept:
+    def add(self, names: Iterable[bytes], rows: Mapping[str, Tensor], paid: frozenset[str] = frozenset()) -> Records:
         """Return what is kept after more people were asked, in the order of their rows.
 
         Args:
@@ -150,16 +150,16 @@ class Kept:
         joined = {key: torch.cat([self.rows[key], t]) if self.rows else t for key, t in rows.items()}
         return replace(self, places=places, rows=joined, budgets=self.budgets | paid)
 
-    def add_new(self, people: Found, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Kept:
+    def add_new(self, people: Identified, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Records:
         """Return what is kept after the new ones among `people` were asked, in the order of their rows."""
-        asked = people.new.nonzero().squeeze(1).tolist()
-        joined = self.add([people.names[row] for row in asked], rows, paid)
+        new_rows = people.new.nonzero().squeeze(1).tolist()
+        joined = self.add([people.names[row] for row in new_rows], rows, paid)
         if not people.declared:
             return joined
-        known = {people.declared[row]: joined.places[people.names[row]] for row in asked}
-        return replace(joined, places={**known, **joined.places})
+        declared = {people.declared[row]: joined.places[people.names[row]] for row in new_rows}
+        return replace(joined, places={**declared, **joined.places})
 
-    def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Kept:
+    def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Records:
         """Return what is kept after people whom nothing names were asked: the very same graph is known again."""
         return self.add(_names(f"group {group}", range(int(graph.num_nodes))), rows)
 
@@ -179,7 +179,7 @@ class Kept:
         return {**rows, "names": names.view(-1, NAME_BYTES)[: len(places)], "places": places}
 
     @staticmethod
-    def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Kept:
+    def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Records:
         """Return what the two above gave; raises KeyError or InputError for anything else."""
         rows = {name.removeprefix("rows."): t for name, t in tensors.items() if name.startswith("rows.")}
         names, places, own = tensors["names"], tensors["places"].tolist(), int(facts["own"])
@@ -188,8 +188,8 @@ class Kept:
         inside = all(0 <= place < min(counts) for place in places)
         if len(counts) > 1 or not inside or own > min(counts) or tuple(names.shape) != (len(places), NAME_BYTES):
             raise InputError("people and their stored reports do not match")
-        known = {bytes(name): place for name, place in zip(names.numpy(), places, strict=True)}
-        return Kept(own, known, bool(facts["named"]), rows, frozenset(facts["budgets"]))
+        by_name = {bytes(name): place for name, place in zip(names.numpy(), places, strict=True)}
+        return Records(own, by_name, bool(facts["named"]), rows, frozenset(facts["budgets"]))
 
     def _rows(self, names: tuple[bytes, ...]) -> Tensor:
         return torch.tensor([self.places.get(name, -1) for name in names], dtype=torch.int64)
@@ -247,11 +247,13 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
 def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
     """Return what told those who paid as new people from the others, how often, and where they are known."""
     facts = [
-        (str(one.parameters[_SAID]), one.unit.partition(" of ")[2]) for one in ledger.spends if _SAID in one.parameters
+        (str(spend.parameters[_SAID]), spend.unit.partition(" of ")[2])
+        for spend in ledger.spends
+        if _SAID in spend.parameters
     ]
     times = Counter(sentence for sentence, _ in dict.fromkeys(facts))
-    told = [_counted(assumption_of(sentence), many) for sentence, many in times.items()]
-    return (*told, ONE_COPY) if told else ()
+    assumptions = [_counted(assumption_of(sentence), many) for sentence, many in times.items()]
+    return (*assumptions, ONE_COPY) if assumptions else ()
 
 
 def _counted(fact: Assumption, many: int) -> Assumption:
@@ -288,9 +290,9 @@ def _room(spends: list[Spend], queries: int) -> tuple[float, float]:
 
 def _unused(ledger: Ledger, start: str) -> str:
     """Return the first name of a budget with this start that the ledger does not have."""
-    taken = {budget.unit for budget in ledger.budget}
-    endings = (")", *(f", {number})" for number in range(2, len(taken) + 3)))
-    return next(start + ending for ending in endings if start + ending not in taken)
+    units = {budget.unit for budget in ledger.budget}
+    endings = (")", *(f", {number})" for number in range(2, len(units) + 3)))
+    return next(start + ending for ending in endings if start + ending not in units)
 
 
 def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
@@ -298,9 +300,9 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     # The group's length comes first: no id of one group can spell a member of another.
     begun = hashlib.blake2b(f"{len(group)}:{group}:".encode(), digest_size=NAME_BYTES)
     names = []
-    for one in ids:
+    for identifier in ids:
         digest = begun.copy()
-        digest.update(known_as(str(one)).encode())
+        digest.update(known_as(str(identifier)).encode())
         names.append(digest.digest())
     return tuple(names)
 

@@ -240,11 +240,11 @@ def randomize_people(
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
     released = _features(graph, features, randomness, engine)
-    asked = split.train | split.val
-    sent = randomize_by_blocks(labels, graph.y[asked], randomness=randomness, engine=engine).labels
+    senders = split.train | split.val
+    sent = randomize_by_blocks(labels, graph.y[senders], randomness=randomness, engine=engine).labels
     # -1 for all who are not asked: what was never sent cannot be read by accident.
     everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
-    everyone[asked] = sent
+    everyone[senders] = sent
     # Where nothing is randomized there is nothing that known noise could undo.
     void = randomness.void if privacy.spends(schema) else None
     origin = getattr(graph, "release", None)

@@ -25,9 +25,9 @@ from graphveil.methods.base.people.released import require_same_features
 from graphveil.methods.base.storage import (
     Stored,
     number,
-    read_kept,
+    read_answers,
     restoring,
-    save_kept,
+    save_answers,
     schema_facts,
     schema_from,
 )
@@ -155,7 +155,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         )
         self._unfinished = made
         if not self.own_rows:
-            self.account.made(made.digest)
+            self.account.remember(made.digest)
         return made
 
     def _publish(
@@ -317,14 +317,14 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
-        facts, kept = {"of": self.result.people}, read_kept(model, self.kind)
+        facts, kept = {"of": self.result.people}, read_answers(model, self.kind)
         # Answers of an earlier save are kept: who loads the file must not pay for them again.
         earlier = kept[1] if kept is not None and kept[0].get("of") == facts["of"] else {}
-        save_kept(model, self.kind, facts, {**earlier, **self._answers})
+        save_answers(model, self.kind, facts, {**earlier, **self._answers})
 
     def recall(self, model: Path) -> None:
         """Read the answers to queries from the file beside a saved model."""
-        kept = read_kept(model, self.kind)
+        kept = read_answers(model, self.kind)
         with restoring(model):
             if kept is not None and kept[0]["of"] == self.result.people:
                 self._answers = kept[1]
