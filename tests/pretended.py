@@ -138,6 +138,8 @@ def pretended_gpu() -> Iterator[PretendedGpu]:
         mock.patch("torch.cuda.is_available", return_value=True),
         mock.patch("torch.random.fork_rng", lambda devices=(): fork(devices=[], device_type="cpu")),
         mock.patch("torch.optim.adam._device_dtype_check_for_fused"),
+        # A torch that was built for CUDA would ask for a driver.
+        mock.patch("torch.accelerator.current_accelerator", return_value=None),
         _Renamed(),
         PretendedGpu() as gpu,
     ):

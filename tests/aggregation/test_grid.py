@@ -119,7 +119,7 @@ def test_the_loop_finds_the_bits_of_torch(columns: int, tmp_path: Path, threads:
         stored = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
 
         def in_place(out: np.ndarray) -> Tensor:
-            out[:] = rows
+            out[:] = rows.numpy()
             return unit_rows(torch.from_numpy(out), out=out).clone()
 
         for out in (stored, np.empty_like(stored)):
