@@ -45,6 +45,7 @@ release = graphveil.__version__
 html_title = f"graphveil {release}"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_site/scorer.js"
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"

@@ -56,6 +56,13 @@ class Public(SphinxDirective):
         return self.parse_text_to_nodes("\n".join([*lines, "````"]))
 
 
+def dashes(app: Any, doctree: nodes.document) -> None:
+    """Put a dash between a parameter and its description, where Sphinx has two hyphens."""
+    for text in list(doctree.findall(lambda node: isinstance(node, nodes.Text) and node == " -- ")):
+        text.parent.replace(text, nodes.Text(" – "))
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.add_directive("public", Public)
+    app.connect("doctree-read", dashes)
     return {"parallel_read_safe": True}
