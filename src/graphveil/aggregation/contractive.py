@@ -51,17 +51,12 @@ _NOISE: Final = FineNormal(float(_STEPS))
 
 @dataclass(frozen=True, kw_only=True)
 class ContractiveChain:
-    """What is public of a chain.
+    """What is public of a chain. Raises InputError: a number is outside its range.
 
     Args:
-        hops: K.
-        contraction: c, in (0, 1).
+        hops: K; contraction: c, in (0, 1).
         share: a, the part of neighbours beside the mean of all, in (0, 1].
-        residual: b, of the first rows, in 0..100.
-        floor: F, in 1..10,000.
-
-    Raises:
-        InputError: a number is outside its range.
+        residual: b, of the first rows, in 0..100; floor: F, in 1..10,000.
     """
 
     hops: int
@@ -93,9 +88,7 @@ class ContractiveChain:
 
     def sigma(self, multiplier: float) -> float:
         """Return the noise of a step with which the whole chain costs what one release of noise `multiplier` costs.
-
-        Args:
-            multiplier: standard deviation over sensitivity of that one release; 0 gives 0.
+        `multiplier`: standard deviation over sensitivity of that one release; 0 gives 0.
         """
         target = multiplier * math.sqrt(self.growth)
         rounding = 2 * math.sqrt(MOST_NUMBERS) / _STEPS
@@ -104,10 +97,8 @@ class ContractiveChain:
         return self.sensitivity * target / (1 - target * rounding)
 
     def operator(self, rows: ReceiverRows) -> sp.csr_matrix:
-        """Return P, float64 [n, n]; it holds the edges and must not leave.
-
-        Args:
-            rows: the edges, each in both directions, without self-loops.
+        """Return P, float64 [n, n]; it holds the edges and must not leave. `rows`: the edges, each in both directions,
+        without self-loops.
         """
         degrees = np.diff(rows.starts.numpy()).astype(np.float64)
         root = sp.diags(np.maximum(degrees, self.floor) ** -0.5)
@@ -128,15 +119,13 @@ class ContractiveChain:
         return self.contraction * spread + self.residual * start
 
     def released(self, rows: ReceiverRows, start: Tensor, sigma: float, randomness: Randomness) -> Tensor:
-        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise.
+        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise. Raises InputError: the state has more
+        than MOST_NUMBERS numbers.
 
         Args:
             rows: the edges, each in both directions, without self-loops.
             start: x_0, [n, c]; no edge is in it. Rows longer than 1 are shortened, NaN and infinite entries become 0.
             sigma: of the noise of each step; 0 adds none.
-
-        Raises:
-            InputError: the state has more than MOST_NUMBERS numbers.
         """
         if start.numel() > MOST_NUMBERS:
             raise InputError(f"{start.numel()} numbers", where="caribou", allowed=f"at most {MOST_NUMBERS}")

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedSum:
-    """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon.
+    """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon. Raises InputError:
+    an argument is outside its range.
 
     Args:
         unit: what is hidden; not "node".
@@ -51,19 +52,15 @@ class CountedSum:
         relationships: k, of one person, hidden together; for "k-edges".
         bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
 
-    Raises:
-        InputError: an argument is outside its range.
-
-    Example:
-        >>> import torch
-        >>> from graphveil.aggregation import CountedSum, ReceiverRows
-        >>> from graphveil.privacy import SeededRandomness
-        >>> counted = CountedSum(unit="edge", epsilon=2.0)
-        >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
-        >>> counted.perturb(rows, torch.eye(3), SeededRandomness(1)).shape
-        torch.Size([3, 3])
-        >>> counted.change, round(counted.sigma, 2)
-        (2, 1.36)
+    >>> import torch
+    >>> from graphveil.aggregation import CountedSum, ReceiverRows
+    >>> from graphveil.privacy import SeededRandomness
+    >>> counted = CountedSum(unit="edge", epsilon=2.0)
+    >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
+    >>> counted.perturb(rows, torch.eye(3), SeededRandomness(1)).shape
+    torch.Size([3, 3])
+    >>> counted.change, round(counted.sigma, 2)
+    (2, 1.36)
     """
 
     unit: Unit = "edge"
@@ -104,15 +101,13 @@ class CountedSum:
         return NoisyCounts(epsilon=self.epsilon / (self.hops * self.change) * 2.0**-self.bits)
 
     def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness, *, engine: Engine = LOCAL) -> Tensor:
-        """Return the noisy sums of one hop, float32 [n, c].
+        """Return the noisy sums of one hop, float32 [n, c]. Raises InputError: edges with weights, or not one row a
+        node.
 
         Args:
             rows: the edges, without weights.
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
             engine: where blocks of receivers are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: edges with weights, or not one row a node.
         """
         sent = self._sent(rows, x)
         blocks = Blocks.of(*sent.shape)
@@ -127,9 +122,7 @@ class CountedSum:
         """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
 
         Args:
-            noisy: what was released [n, c].
-            rows: the edges.
-            x: float [n, c], the rows that were summed.
+            noisy: what was released [n, c]; rows: the edges; x: float [n, c], the rows that were summed.
         """
         sent = (noisy.double() * 2.0**self.bits).round().long()
         return self.noise.log_likelihood(sent.reshape(-1), self._exact(rows, x).reshape(-1)).view_as(sent)
@@ -176,13 +169,11 @@ def _whole_sums(rows: ReceiverRows, sent: GridRows, receivers: slice = slice(Non
 
 
 def on_l1_grid(x: Tensor, bits: int) -> Tensor:
-    """Return rows [n, c] in whole steps of 2^-bits, at least 0 and of L1 length at most 1.
-
-    Longer rows are shortened, broken ones are zero, and an entry below 0 counts nothing.
+    """Return rows [n, c] in whole steps of 2^-bits, at least 0 and of L1 length at most 1. Longer rows are shortened,
+    broken ones are zero, and an entry below 0 counts nothing.
 
     Args:
-        x: float [n, c].
-        bits: of the grid.
+        x: float [n, c]; bits: of the grid.
     """
     exact = x.detach().double().clamp_min(0.0)
     lengths = exact.sum(dim=1, keepdim=True)

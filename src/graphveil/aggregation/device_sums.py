@@ -35,8 +35,7 @@ def noisy_sums(
         rows: the edges; moved to the device, if they lie elsewhere.
         grid: what every node sends, float32 [n, c].
         noise: of every entry; None for none.
-        blocks: of receivers.
-        keys: one for each block, in their order.
+        blocks: of receivers; keys: one for each block, in their order.
     """
     device, columns = grid.values.device, grid.values.shape[1]
     there, source = rows.to(device), iter(keys)

@@ -26,9 +26,7 @@ _PART: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Entries:
-    """Row i has entries in `columns[starts[i]:starts[i + 1]]`, which ascend.
-
-    Build them with :meth:`of`.
+    """Row i has entries in `columns[starts[i]:starts[i + 1]]`, which ascend. Build them with :meth:`of`.
 
     Attributes:
         starts: int32 [n + 1]; int64 from 2^31 entries on.
@@ -48,20 +46,15 @@ class Entries:
         weights: npt.NDArray[np.float32] | None = None,
     ) -> Entries:
         """Return the entries of a square matrix; those of weight 0 are left out, and twins without weights count once.
+        Raises InputError: a pair is listed twice with weights, or 2^31 rows or more.
 
         Args:
-            rows, columns: [E] in 0..size-1, in any order.
-            size: n.
-            weights: [E].
+            rows, columns: [E] in 0..size-1, in any order; size: n; weights: [E].
 
-        Raises:
-            InputError: a pair is listed twice with weights, or 2^31 rows or more.
-
-        Example:
-            >>> import numpy as np
-            >>> entries = Entries.of(np.array([2, 0, 2]), np.array([1, 0, 0]), 3)
-            >>> entries.starts.tolist(), entries.columns.tolist()
-            ([0, 1, 1, 3], [0, 0, 1])
+        >>> import numpy as np
+        >>> entries = Entries.of(np.array([2, 0, 2]), np.array([1, 0, 0]), 3)
+        >>> entries.starts.tolist(), entries.columns.tolist()
+        ([0, 1, 1, 3], [0, 0, 1])
         """
         if size >= _MOST:
             raise InputError(f"a sparse matrix of {size} rows", allowed="below 2^31")

@@ -44,8 +44,7 @@ class GridRows:
 
     Attributes:
         values: float32 or int16 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2.
-        cap: the longest row, in the unit of the input.
-        bits: a row of length cap is 2^bits steps long.
+        cap: the longest row, in the unit of the input; bits: a row of length cap is 2^bits steps long.
     """
 
     values: Tensor
@@ -71,18 +70,15 @@ def quantise(
     narrow: bool = False,
     beside: npt.NDArray[Any] | None = None,
 ) -> GridRows:
-    """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero.
-
-    Each row is treated by itself.  A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
+    """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero. Each row is
+    treated by itself. A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError: x is
+    no float matrix, or cap or bits are outside their range.
 
     Args:
         x: float [n, c].
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
-
-    Raises:
-        InputError: x is no float matrix, or cap or bits are outside their range.
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")
@@ -124,9 +120,8 @@ def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
 
 
 def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
-    """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero.
-
-    For values that are released or public: the lengths are right up to rounding only.
+    """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero. For values that are
+    released or public: the lengths are right up to rounding only.
 
     Args:
         x: float [n, c].
@@ -177,19 +172,15 @@ def _parts(rows: Tensor) -> Iterator[slice]:
 
 
 def _lengths(rows: Tensor) -> Tensor:
-    """L2 lengths [n] of rows [n, c], float64, with the same bits on every processor.
-
-    In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row exceed
-    its cap.
+    """L2 lengths [n] of rows [n, c], float64, with the same bits on every processor. In float64: a squared float32
+    entry may overflow float32, and a length that is rounded down would let a row exceed its cap.
     """
     return squared_lengths(rows.double()).sqrt_()
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
     """Return the sums [n] of the squares of rows [n, c], with the same bits on every processor and in any company.
-
-    Args:
-        rows: float64 [n, c].
+    `rows`: float64 [n, c].
     """
     squares = rows.square()
     # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.

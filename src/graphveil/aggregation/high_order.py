@@ -74,10 +74,8 @@ def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.
 
 
 def require_dense(nodes: int, dimension: int) -> None:
-    """Refuse features that would take too much memory as a dense matrix.
-
-    Raises:
-        InputError: more than `MOST_VALUES` numbers.
+    """Refuse features that would take too much memory as a dense matrix. Raises InputError: more than `MOST_VALUES`
+    numbers.
     """
     if nodes * dimension > MOST_VALUES:
         raise InputError(

@@ -53,8 +53,7 @@ class Inputs:
     Attributes:
         matrix: C, sparse or dense [n, d]; already propagated when `hops` is 0.
         p: the propagation matrix [n, n], or None where nothing is left to propagate.
-        hops: K.
-        row_sums: P^K 1 [n, 1].
+        hops: K; row_sums: P^K 1 [n, 1].
         offset: o [1, d]; mean: m [1, d]; scale: one number.
         answered: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
     """
@@ -161,9 +160,7 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
     """Count multiply-adds of one pass: C W then K hops, against one dense n x d product.
 
     Args:
-        matrix: C [n, d].
-        p: the hops' matrix [n, n].
-        hops: K.
+        matrix: C [n, d]; p: the hops' matrix [n, n]; hops: K.
         width: columns of W.
     """
     n, d = matrix.shape
@@ -175,14 +172,12 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
 
 
 def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64, engine: Engine = LOCAL) -> Inputs:
-    """Return the operator shifted to zero column means and scaled to unit root-mean-square entries.
-
-    Server-side post-processing of released values: it spends nothing.  Column means are exact (1^T P^K C); the scale
-    comes from ``E |M g|^2 = |M|_F^2`` for standard normal g (Hutchinson).
+    """Return the operator shifted to zero column means and scaled to unit root-mean-square entries. Server-side
+    post-processing of released values: it spends nothing. Column means are exact (1^T P^K C); the scale comes from ``E
+    |M g|^2 = |M|_F^2`` for standard normal g (Hutchinson).
 
     Args:
-        inputs: the operator M [n, d].
-        probes: how many g.
+        inputs: the operator M [n, d]; probes: how many g.
         engine: where blocks of rows are worked on; no bit of the operator depends on it.
     """
     n, d = inputs.num_nodes, inputs.dimension

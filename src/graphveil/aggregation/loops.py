@@ -24,8 +24,7 @@ def length(row: npt.NDArray[np.float32], room: npt.NDArray[np.float64]) -> float
     """Return the L2 length of a row, added up as `grid.squared_lengths` does.
 
     Args:
-        row: [c].
-        room: [c], written over.
+        row: [c]; room: [c], written over.
     """
     count = row.size
     if count == 0:
@@ -58,8 +57,7 @@ def put_on_grid(
         steps: the length of a scaled row before truncation.
         shortest: shorter rows are scaled as if they had this length.
         longest: rows of this length and more, and those with a NaN, become zero.
-        largest: of a row's scale.
-        out: [n, c], set.
+        largest: of a row's scale; out: [n, c], set.
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
@@ -78,8 +76,7 @@ def scale_to_one(rows: npt.NDArray[np.float32], longest: float, out: npt.NDArray
     """Divide every row by its length.
 
     Args:
-        rows: [n, c].
-        longest: as for `put_on_grid`.
+        rows: [n, c]; longest: as for `put_on_grid`.
         out: [n, c], set; may be `rows`.
     """
     room = np.empty(rows.shape[1], np.float64)
@@ -110,8 +107,7 @@ def add_messages(
         starts: receiver u hears `senders[starts[u]:starts[u + 1]]` [rows + 1].
         senders: rows of `values`.
         weights: whole numbers, one a sender, or None where all are 1.
-        values: what every node sends [n, c].
-        piece: so many messages add up to at most 2^24.
+        values: what every node sends [n, c]; piece: so many messages add up to at most 2^24.
         sums: set to the sums [rows, c], and to 0 for receivers of more messages than a piece.
         totals: all zero; set to the sums of those receivers, one after the other [long rows, c].
     """
@@ -158,14 +154,11 @@ def add_rows(
     x: npt.NDArray[np.float32],
     out: npt.NDArray[np.float32],
 ) -> None:
-    """Set out[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1].
-
-    A sum is taken in the order of its entries, whatever rows are worked on with it.
+    """Set out[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1]. A sum is taken in the
+    order of its entries, whatever rows are worked on with it.
 
     Args:
-        starts: [rows + 1], int32 or int64.
-        columns: rows of x, one an entry.
-        weights: one an entry.
+        starts: [rows + 1], int32 or int64; columns: rows of x, one an entry; weights: one an entry.
         x: [n, c], soonest of the columns that `widened` gives it.
         out: set to the sums [rows, c].
     """

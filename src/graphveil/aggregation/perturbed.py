@@ -58,14 +58,12 @@ _UP: Final = 1 + 1e-14
 
 def entries_of(unit: Unit, degree: int | None = None, relationships: int | None = None) -> int:
     """How many rows of a sum one unit can change: one for each entry of A, but the k of one person share that one's.
+    Raises InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
 
     Args:
         unit: one of `UNITS`.
         degree: the bound on a node's receivers, for "node" alone.
         relationships: k, for "k-edges" alone.
-
-    Raises:
-        InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
@@ -90,22 +88,18 @@ def _require_bound(name: str, value: int | None, of: str, unit: str) -> None:
 def sensitivity_of(
     unit: Unit, w_max: float = 1.0, degree: int | None = None, relationships: int | None = None
 ) -> float:
-    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up.
+    """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up. Raises
+    InputError: a weight that is not above 0, or what `entries_of` refuses.
 
     Args:
-        unit: one of `UNITS`.
-        w_max: the declared largest weight.
+        unit: one of `UNITS`; w_max: the declared largest weight.
         degree: the bound on a node's receivers, for "node" alone.
         relationships: k, for "k-edges" alone.
 
-    Raises:
-        InputError: a weight that is not above 0, or what `entries_of` refuses.
-
-    Example:
-        >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
-        (1.0, 1.4142)
-        >>> round(sensitivity_of("k-edges", relationships=1), 4), round(sensitivity_of("k-edges", relationships=5), 4)
-        (1.4142, 5.4772)
+    >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
+    (1.0, 1.4142)
+    >>> round(sensitivity_of("k-edges", relationships=1), 4), round(sensitivity_of("k-edges", relationships=5), 4)
+    (1.4142, 5.4772)
     """
     if not 0.0 < w_max < math.inf:
         raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
@@ -119,7 +113,8 @@ def sensitivity_of(
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedSum:
-    """K noisy sums over neighbours, hop k with noise sigmas[k - 1].
+    """K noisy sums over neighbours, hop k with noise sigmas[k - 1]. Raises InputError: an argument is outside its
+    range.
 
     Args:
         unit: what is hidden; "node" needs `degree`, and edges whose degrees are bounded by it.
@@ -129,19 +124,15 @@ class PerturbedSum:
         degree: D, how many others one node sends to.
         relationships: k, of one person, hidden together; for "k-edges".
 
-    Raises:
-        InputError: an argument is outside its range.
-
-    Example:
-        >>> import torch
-        >>> from graphveil.aggregation import PerturbedSum, ReceiverRows
-        >>> from graphveil.privacy import SecureRandomness
-        >>> hop = PerturbedSum(unit="edge", sigmas=(8.0,))
-        >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
-        >>> tuple(hop.perturb(rows, torch.randn(3, 4), 1, SecureRandomness()).shape)
-        (3, 4)
-        >>> round(hop.sensitivity, 4), round(hop.epsilon(1e-5, columns=4), 2)
-        (1.4142, 0.63)
+    >>> import torch
+    >>> from graphveil.aggregation import PerturbedSum, ReceiverRows
+    >>> from graphveil.privacy import SecureRandomness
+    >>> hop = PerturbedSum(unit="edge", sigmas=(8.0,))
+    >>> rows = ReceiverRows.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3)
+    >>> tuple(hop.perturb(rows, torch.randn(3, 4), 1, SecureRandomness()).shape)
+    (3, 4)
+    >>> round(hop.sensitivity, 4), round(hop.epsilon(1e-5, columns=4), 2)
+    (1.4142, 0.63)
     """
 
     unit: Unit = "edge"
@@ -190,16 +181,11 @@ class PerturbedSum:
         )
 
     def epsilon(self, delta: float, columns: int) -> float:
-        """The exact epsilon of all hops, the table's rounding included.
-
-        It is infinite without noise, and where the cut tails weigh more than delta (at an epsilon of 40 or so).
+        """The exact epsilon of all hops, the table's rounding included. It is infinite without noise, and where the cut
+        tails weigh more than delta (at an epsilon of 40 or so). Raises InputError: delta is outside (0, 1).
 
         Args:
-            delta: in (0, 1).
-            columns: entries of a row.
-
-        Raises:
-            InputError: delta is outside (0, 1).
+            delta: in (0, 1); columns: entries of a row.
         """
         # A millionth of delta is set aside for the noise's cut tails.
         exact = gaussian_epsilon(1.0 / self.mu, delta * (1 - 1e-6)) if self.mu < math.inf else math.inf
@@ -208,13 +194,11 @@ class PerturbedSum:
 
     def price(self, epsilon: float, delta: float, columns: int) -> tuple[float, float]:
         """What the hops, or a pipeline that holds them, cost where exact normal noise would cost (epsilon, delta).
+        Returns the epsilon and delta to charge.
 
         Args:
             epsilon, delta: the cost under exact normal noise.
             columns: entries of a row.
-
-        Returns:
-            The epsilon and delta to charge.
         """
         # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
         changed = entries_of(self.unit, self.degree, self.relationships) * columns * self.hops
@@ -237,7 +221,9 @@ class PerturbedSum:
         engine: Engine = LOCAL,
         out: np.ndarray | None = None,
     ) -> Tensor:
-        """Return the noisy sums of one hop, in units in which the rows' cap is 1.
+        """Return the noisy sums of one hop, in units in which the rows' cap is 1. Returns float32 [n, c], on the device
+        of `x`. Raises InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise
+        is too small or too large for the grid; or `out` does not fit.
 
         Args:
             rows: the edges.
@@ -246,13 +232,6 @@ class PerturbedSum:
             hop: 1..K.
             engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
-
-        Returns:
-            float32 [n, c], on the device of `x`.
-
-        Raises:
-            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
-                small or too large for the grid; or `out` does not fit.
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
@@ -276,13 +255,8 @@ class PerturbedSum:
         return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
 
     def require_noise(self, *, weighted: bool) -> None:
-        """Refuse noise that is too small or too large for the grid, before anything is read or paid.
-
-        Args:
-            weighted: whether messages have weights.
-
-        Raises:
-            NoiseError: it is.
+        """Refuse noise that is too small or too large for the grid, before anything is read or paid. `weighted`:
+        whether messages have weights. Raises NoiseError: it is.
         """
         weight_bits = WEIGHT_BITS if weighted else 0
         bits = self.row_bits(weight_bits) + weight_bits
@@ -366,18 +340,15 @@ def propagate_privately(
     engine: Engine = LOCAL,
     out: Sequence[np.ndarray] | None = None,
 ) -> list[Tensor]:
-    """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise.
-
-    Everything but X_0 may be released: edges are read by the noisy sums alone, and each hop reads the hop before it.
+    """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise. Everything but X_0
+    may be released: edges are read by the noisy sums alone, and each hop reads the hop before it. Raises InputError:
+    what `perturb` refuses, or other arrays in `out`.
 
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
         engine: where blocks of receivers are worked on; the result does not depend on it.
         out: K + 1 arrays float32 [n, c] that X_0..X_K are written into. On disk, as x and the arrays of `rows` may be,
             no more than blocks and what noise is looked up in take memory.
-
-    Raises:
-        InputError: what `perturb` refuses, or other arrays in `out`.
     """
     start = rows_of(x)
     places = [None] * (perturbed.hops + 1) if out is None else [require_room(place, *start.shape) for place in out]

@@ -31,14 +31,12 @@ Normalisation = Literal["gcn", "mean"]
 
 
 def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
-    """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out.
+    """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out. Raises
+    InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per edge,
+    and for an edge listed twice with weights.
 
     Args:
         weights: w [E] >= 0, one per edge; an edge of weight 0 is no edge.  Without them duplicates count once.
-
-    Raises:
-        InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per
-            edge, and for an edge listed twice with weights.
     """
     return _as_scipy(received(edge_index, num_nodes, weights=weights))
 
@@ -51,9 +49,7 @@ def received(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor
 
 @dataclass(frozen=True)
 class Adjacency:
-    """A [n, n] and its transpose, of which every P is made.
-
-    Build one with :meth:`of`.
+    """A [n, n] and its transpose, of which every P is made. Build one with :meth:`of`.
 
     Attributes:
         received: A, in row u those who send to u.
@@ -138,25 +134,18 @@ def normalised(
     self_loops: bool = False,
     weights: Tensor | None = None,
 ) -> SparseMatrix:
-    """Return P for the formula above; rows and columns of isolated nodes are zero.
-
-    For a directed graph "gcn" divides by the roots of the in-degree of the receiver and the out-degree of the sender.
+    """Return P for the formula above [n, n]; rows and columns of isolated nodes are zero. For a directed graph "gcn"
+    divides by the roots of the in-degree of the receiver and the out-degree of the sender.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1.
-        num_nodes: n.
-        normalisation: "gcn" or "mean".
+        edge_index: int64 [2, E], row 0 sends to row 1; num_nodes: n; normalisation: "gcn" or "mean".
         self_loops: whether every node sends to itself, with weight 1.
         weights: [E] (see `adjacency`); degrees are then sums of weights.
 
-    Returns:
-        [n, n].
-
-    Example:
-        >>> import torch
-        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> (normalised(path, 3, "mean") @ torch.tensor([[0.0], [2.0], [4.0]])).flatten().tolist()
-        [2.0, 2.0, 2.0]
+    >>> import torch
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> (normalised(path, 3, "mean") @ torch.tensor([[0.0], [2.0], [4.0]])).flatten().tolist()
+    [2.0, 2.0, 2.0]
     """
     return Adjacency.of(edge_index, num_nodes, self_loops=self_loops, weights=weights).normalised(normalisation)
 
@@ -169,7 +158,7 @@ def propagate(
     engine: Engine = LOCAL,
     out: np.ndarray | None = None,
 ) -> Tensor:
-    """Return P^hops h.
+    """Return P^hops h [n, c]. Raises InputError: shapes or types that do not fit, or an `out` that is h itself.
 
     Args:
         p: [n, n].
@@ -179,17 +168,10 @@ def propagate(
         out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
             no more than blocks take memory; what stands between two hops is kept beside it.
 
-    Returns:
-        [n, c].
-
-    Raises:
-        InputError: shapes or types that do not fit, or an `out` that is h itself.
-
-    Example:
-        >>> import torch
-        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
-        [2.0, 2.0, 2.0]
+    >>> import torch
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
+    [2.0, 2.0, 2.0]
     """
     if out is None:
         return p.on(engine).power(rows_of(h), hops)

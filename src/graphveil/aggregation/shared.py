@@ -46,14 +46,11 @@ def overlap(out: npt.NDArray[Any], x: Dense) -> bool:
 
 
 def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.NDArray[Any]:
-    """Return the array that results are written into, a new one where there is none.
+    """Return the array that results are written into, a new one where there is none. Raises InputError: it has another
+    shape or type.
 
     Args:
-        out: an array of the caller's; None: there is none.
-        rows, columns: of the result.
-
-    Raises:
-        InputError: it has another shape or type.
+        out: an array of the caller's; None: there is none; rows, columns: of the result.
     """
     if out is None:
         return np.empty((rows, columns), np.float32)
@@ -78,9 +75,8 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
 
 
 def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:
-    """Return x [n, c] itself, or if that pays, with columns of zeros after its own, so that they are `quick_width`.
-
-    A row that begins with a line of the cache lies in as few of them as it can, and is added up in one pass.  For one
+    """Return x [n, c] itself, or if that pays, with columns of zeros after its own, so that they are `quick_width`. A
+    row that begins with a line of the cache lies in as few of them as it can, and is added up in one pass. For one
     product of a small array the copy takes longer than it saves.
 
     Args:
@@ -98,10 +94,7 @@ def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float
 
 def quick_width(columns: int) -> int:
     """Return the number of columns from `columns` on with which a product on CPU is quickest: 4, 8 or a multiple of 16.
-
-    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can.
-
-    Args:
-        columns: of the matrix that is multiplied.
+    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can. `columns`: of the
+    matrix that is multiplied.
     """
     return next((width for width in (4, 8) if columns <= width), -(-columns // 16) * 16)

@@ -42,9 +42,8 @@ _FEW_ENTRIES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Rows:
-    """Compressed sparse rows: row i is `indices[starts[i]:starts[i+1]]` weighted by `values`.
-
-    `starts` are int32, or int64 where there are 2^31 entries and more; `engine` is where products are worked on.
+    """Compressed sparse rows: row i is `indices[starts[i]:starts[i+1]]` weighted by `values`. `starts` are int32, or
+    int64 where there are 2^31 entries and more; `engine` is where products are worked on.
     """
 
     starts: Tensor
@@ -64,9 +63,7 @@ class Rows:
         """Return what z = x becomes by z <- (1 - alpha) x + alpha A z, done `hops` times [rows, c]; alpha 1: A^hops x.
 
         Args:
-            x: dense [columns, c].
-            hops: above 1 of square rows.
-            alpha: the weight of one more hop.
+            x: dense [columns, c]; hops: above 1 of square rows; alpha: the weight of one more hop.
         """
         if hops == 0:
             return x
@@ -98,7 +95,6 @@ class Rows:
     @cached_property
     def _near(self) -> tuple[Tensor, Tensor, Rows]:
         """Square rows numbered anew so that linked ones lie near each other: their order, its inverse, and the rows.
-
         Every row keeps the order of its entries, and so every sum its bits.
         """
         from scipy.sparse.csgraph import reverse_cuthill_mckee
@@ -179,9 +175,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class SparseMatrix:
-    """A constant sparse matrix [rows, columns] and its transpose, float32.
-
-    Build one with :func:`from_scipy`; `matrix @ x` is differentiable in `x`.
+    """A constant sparse matrix [rows, columns] and its transpose, float32. Build one with :func:`from_scipy`; `matrix @
+    x` is differentiable in `x`.
     """
 
     forward: Rows
@@ -200,11 +195,7 @@ class SparseMatrix:
         return sum(t.numel() * t.element_size() for r in rows for t in (r.starts, r.indices, r.values))
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [rows, c] with a dense `x` [columns, c].
-
-        Raises:
-            InputError: when the shapes do not fit.
-        """
+        """Return the product [rows, c] with a dense `x` [columns, c]. Raises InputError: when the shapes do not fit."""
         self._require_fitting(x)
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
@@ -216,10 +207,8 @@ class SparseMatrix:
         return from_scipy(matrix[chosen.cpu().numpy()]).to(self.forward.values.device)
 
     def power(self, x: Tensor, hops: int) -> Tensor:
-        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].
-
-        Raises:
-            InputError: when the shapes do not fit.
+        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c]. Raises InputError: when the shapes do not
+        fit.
         """
         if x.requires_grad and hops and x.shape[0] == self.shape[0] == self.shape[1]:
             return self._differentiable(x, hops)
@@ -262,14 +251,12 @@ def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
-    """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory.
+    """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory. Raises InputError: for
+    2^31 or more rows or columns.
 
     Args:
         matrix: any sparse format.
         symmetric: promises A = A^T, which is then stored once.
-
-    Raises:
-        InputError: for 2^31 or more rows or columns.
     """
     csr = matrix.tocsr()
     # 32-bit indices halve what a product reads, which is what bounds its speed.

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightedMatrix:
-    """The matrix with `values` [E] on a support, and optionally `diagonal` [n] added to it.
-
-    `matrix @ x` is differentiable in x, the values and the diagonal (once: slopes of slopes are not offered).
+    """The matrix with `values` [E] on a support, and optionally `diagonal` [n] added to it. `matrix @ x` is
+    differentiable in x, the values and the diagonal (once: slopes of slopes are not offered).
     """
 
     support: Support
@@ -44,11 +43,7 @@ class WeightedMatrix:
         return WeightedMatrix(self.support, self.values.detach(), diagonal)
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [n, c] with a dense `x` [n, c].
-
-        Raises:
-            InputError: when the shapes do not fit.
-        """
+        """Return the product [n, c] with a dense `x` [n, c]. Raises InputError: when the shapes do not fit."""
         if x.dim() != 2 or x.shape[0] != self.shape[1]:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
         from graphveil.aggregation.weighted_slopes import Product
@@ -59,10 +54,9 @@ class WeightedMatrix:
 def normalised_weights(
     support: Support, weights: Tensor, normalisation: Normalisation = "gcn", *, self_loops: bool = False
 ) -> WeightedMatrix:
-    """Return the normalised matrix of weights [E] >= 0, differentiable in them, degrees included.
-
-    The same as `aggregation.normalised` for the same weights.  A row without weight stays zero, and so does its slope:
-    no mean of nothing has a derivative.
+    """Return the normalised matrix of weights [E] >= 0, differentiable in them, degrees included. The same as
+    `aggregation.normalised` for the same weights. A row without weight stays zero, and so does its slope: no mean of
+    nothing has a derivative.
 
     Args:
         self_loops: every node sends itself its own value with weight 1.

@@ -39,16 +39,14 @@ def edge_weights(
     sharpness: float = 1.0,
     attention: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> tuple[Tensor | None, float]:
-    """Return the weight of every edge [E] (None for uniform) and w_max.
+    """Return the weight of every edge [E] (None for uniform) and w_max. Raises InputError: no such kind, a sharpness
+    that is negative or not finite, or attention that nobody trained.
 
     Args:
         x: what the ends are compared by; must be public where edges are what is protected.
         edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
         attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
-
-    Raises:
-        InputError: no such kind, a sharpness that is negative or not finite, or attention that nobody trained.
     """
     w_max = largest_weight(kind)
     if not 0.0 <= sharpness < math.inf:
@@ -66,18 +64,15 @@ def edge_weights(
 
 
 def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """Return an elementwise function of values, each result to the last bit a function of its value alone.
+    """Return an elementwise function of values, each result to the last bit a function of its value alone. Returns the
+    same shape.
 
     Kernels treat the last few numbers of a piece of work otherwise than the rest, and may differ in the last bit there:
     when an edge comes or goes the others move up, and one that ends up there could fall on another step of its grid.
     Blocks of one size, too small to be shared between threads and a multiple of every vector length, have no such end.
 
     Args:
-        function: elementwise.
-        values: any shape.
-
-    Returns:
-        The same shape.
+        function: elementwise; values: any shape.
     """
     flat = values.reshape(-1)
     padded = torch.cat([flat, flat.new_zeros(-len(flat) % _BLOCK)])
@@ -86,14 +81,10 @@ def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
 
 
 def cosines(x: Tensor, edges: Tensor) -> Tensor:
-    """Return cos(x_u, x_v) of both ends of every edge, in [-1, 1]; 0 where an end is zero or not finite.
+    """Return cos(x_u, x_v) of both ends of every edge, in [-1, 1], float32 [E]; 0 where an end is zero or not finite.
 
     Args:
-        x: [n, c].
-        edges: int64 [2, E].
-
-    Returns:
-        float32 [E].
+        x: [n, c]; edges: int64 [2, E].
     """
     lengths = x.float().norm(dim=1, keepdim=True)
     # Each row is scaled by itself: a mean or a largest length of all rows would make every weight depend on everybody.

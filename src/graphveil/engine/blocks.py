@@ -29,10 +29,9 @@ class Block(NamedTuple):
 class Blocks:
     """Rows 0..rows-1 in blocks of `size`, the last of which may be shorter.
 
-    Example:
-        >>> from graphveil.engine import Blocks
-        >>> [tuple(block) for block in Blocks(5, 2)]
-        [(0, 0, 2), (1, 2, 4), (2, 4, 5)]
+    >>> from graphveil.engine import Blocks
+    >>> [tuple(block) for block in Blocks(5, 2)]
+    [(0, 0, 2), (1, 2, 4), (2, 4, 5)]
     """
 
     rows: int

@@ -16,10 +16,9 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Where blocks of rows are worked on: one trust domain, whose workers may all read what is put.
-
-    A task is a function that can be pickled, called as `task(block, *own, *shared)`; it gives the same result wherever
-    and however often it runs. The block of a lost worker is done again, with the same noise key.
+    """Where blocks of rows are worked on: one trust domain, whose workers may all read what is put. A task is a
+    function that can be pickled, called as `task(block, *own, *shared)`; it gives the same result wherever and however
+    often it runs. The block of a lost worker is done again, with the same noise key.
     """
 
     def put(self, *arrays: Shared) -> tuple[Any, ...]:
@@ -33,8 +32,7 @@ class Engine(Protocol):
 
         Args:
             task: called as `task(block, own part, *shared arrays)`, without the part where there are none.
-            blocks: what is worked on.
-            shared: what `put` gave.
+            blocks: what is worked on; shared: what `put` gave.
             own: one part for each block, such as its key of noise, asked for in the order of the blocks.
         """
         ...

@@ -24,22 +24,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """An `Engine` of threads; arrays are shared as they are.
+    """An `Engine` of threads; arrays are shared as they are. Raises InputError: no worker at all.
 
     Args:
         workers: blocks worked on at once.
 
-    Raises:
-        InputError: no worker at all.
-
-    Example:
-        >>> import numpy as np
-        >>> from graphveil.engine import Blocks, LocalEngine
-        >>> engine, blocks = LocalEngine(2), Blocks(5, 2)
-        >>> rows = engine.put(np.arange(5))
-        >>> sums = engine.map_blocks(lambda block, array: int(array[block.rows].sum()), blocks, rows)
-        >>> engine.reduce(sums, int.__add__)
-        10
+    >>> import numpy as np
+    >>> from graphveil.engine import Blocks, LocalEngine
+    >>> engine, blocks = LocalEngine(2), Blocks(5, 2)
+    >>> rows = engine.put(np.arange(5))
+    >>> sums = engine.map_blocks(lambda block, array: int(array[block.rows].sum()), blocks, rows)
+    >>> engine.reduce(sums, int.__add__)
+    10
     """
 
     workers: int = 1

@@ -24,10 +24,8 @@ class Mapped:
     path: Path
 
     def open(self, *, writable: bool = False) -> npt.NDArray[Any]:
-        """Return the array; nothing of it is read before it is used.
-
-        Raises:
-            InputError: the file is absent or no array that can be mapped.
+        """Return the array; nothing of it is read before it is used. Raises InputError: the file is absent or no array
+        that can be mapped.
         """
         try:
             array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r+" if writable else "r", allow_pickle=False)
@@ -37,13 +35,11 @@ class Mapped:
 
 
 def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a new array on disk, all zero, that can be written; only its owner may read the file.
+    """Return a new array on disk, all zero, that can be written; only its owner may read the file. Raises InputError:
+    the file is there.
 
     Args:
         path: of the `.npy` file, which must not exist.
-
-    Raises:
-        InputError: the file is there.
     """
     try:
         # Made with its mode: what passes through may be private, and a later change of mode would leave a gap.
@@ -57,8 +53,7 @@ def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DType
     """Return a new working array where another one lies: in memory, or in a file without a name.
 
     Args:
-        array: the other one.
-        kind: of its entries, which have no values yet.
+        array: the other one; kind: of its entries, which have no values yet.
     """
     place = getattr(array, "filename", None)
     if place is None or 0 in shape:

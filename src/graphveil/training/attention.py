@@ -39,19 +39,15 @@ _HEAD_STEPS: Final = 200
 
 class AttentionDescent:
     """The private training of one attention network, step by step; the mean of the later weights is kept in the end.
+    Raises InputError: rows, targets and labels do not match.
 
     Args:
-        network: trained in place.
-        x: public rows [n, c] of length at most 1.
+        network: trained in place; x: public rows [n, c] of length at most 1.
         rows: who sends to whom; read in steps, behind noise.
         targets: int64 numbers of the nodes that train; public.
-        labels: int64 [len(targets)], none below 0.
-        schedule: steps, sampling, noise.
+        labels: int64 [len(targets)], none below 0; schedule: steps, sampling, noise.
         soft: the length of the noise that the final sums will get.
         protect: False adds no noise and protects nothing.
-
-    Raises:
-        InputError: rows, targets and labels do not match.
     """
 
     def __init__(
@@ -84,21 +80,15 @@ class AttentionDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
         self._updates.count()
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
         self._updates.take(total, randomness, protect=self._protect)
         self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of some targets in whole steps, float64 [P].
-
-        Args:
-            chosen: their places in `targets`.
+        """Return the sum of the clipped gradients of some targets in whole steps, float64 [P]. `chosen`: their places
+        in `targets`.
         """
         grid = self._schedule.grid
         total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
@@ -138,9 +128,8 @@ def train_attention(
     protect: bool = True,
     progress: ProgressCallback | None = None,
 ) -> int:
-    """Train for all steps of the schedule and return their number; the head starts from what public rows alone say.
-
-    See `AttentionDescent`.
+    """Train for all steps of the schedule and return their number; the head starts from what public rows alone say. See
+    `AttentionDescent`.
     """
     start_head(network.head, x[targets], labels)
     # The head has been fitted already, on public rows: noisy steps then go into the attention and not into what is

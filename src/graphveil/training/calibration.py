@@ -78,17 +78,15 @@ def train_calibrated(
     seed: int,
     progress: ProgressCallback | None = None,
 ) -> Calibrated:
-    """Train `model` in place together with the weights of the support's entries; load the kept epoch's network.
+    """Train `model` in place together with the weights of the support's entries; load the kept epoch's network. Raises
+    InputError: for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a
+    complement larger than what lies outside the support, and when the loss stops being a number.
 
     Args:
         model: the backbone `name` ("sage", "gcn" or "gat").
         support: the collected entries; every weight starts at 1.
         seed: fixes dropout and the complement; never touches privacy noise.
         progress: hears of every epoch.
-
-    Raises:
-        InputError: for a backbone without edges, a support that is not symmetric where `symmetric` asks for it, a
-            complement larger than what lies outside the support, and when the loss stops being a number.
     """
     if calibration.symmetric and not support.symmetric:
         raise InputError("a link is listed in one direction only", where="symmetric calibration")
@@ -192,18 +190,12 @@ def _logits(backbone: Backbone, product: Tensor, structure: Any) -> Tensor:
 
 
 def complement_of(support: Support, count: int, symmetric: bool, generator: torch.Generator) -> tuple[Support, Tensor]:
-    """Return the support with `count` distinct uniform entries from outside it, and which entries it had before.
-
-    They watch what training on the support alone leaves out.
+    """Return the support with `count` distinct uniform entries from outside it, and which entries it had before. They
+    watch what training on the support alone leaves out. Returns a support of E + C entries and a bool tensor [E + C].
+    Raises InputError: when fewer lie outside the support.
 
     Args:
         count: entries off the diagonal; where `symmetric`, pairs of them, both entries of which are added.
-
-    Returns:
-        A support of E + C entries and a bool tensor [E + C].
-
-    Raises:
-        InputError: when fewer lie outside the support.
     """
     if count == 0:
         return support, torch.ones(support.entries, dtype=torch.bool)

@@ -123,8 +123,7 @@ def clip(
         starts: the first column of each layer, and k.
         scale, squares, sound: of the layers' inputs [layers, b].
         dither: uniform numbers [b, k], of which 2^16 are 1.
-        step: the length of a step of the grid.
-        cap: the longest gradient, in steps.
+        step: the length of a step of the grid; cap: the longest gradient, in steps.
     """
     exact = np.empty(deltas.shape[1], np.float32)
     for i in range(len(deltas)):

@@ -83,15 +83,12 @@ def clipped(
     deltas: Sequence[Tensor], inputs: Sequence[WholeRows], dither: Sequence[Tensor], grid: GradientGrid
 ) -> list[Tensor]:
     """Return loss gradients as whole numbers, such that no sample's products with its inputs are longer than the cap.
+    Returns float32 [b, out] of each layer. A sample with a NaN or an infinity anywhere is zero.
 
     Args:
-        deltas: of each layer, float32 [b, out].
-        inputs: of the same layers.
+        deltas: of each layer, float32 [b, out]; inputs: of the same layers.
         dither: uniform numbers in the shape of `deltas`, of which 2^16 are 1.
         grid: the grid and the clipping norm.
-
-    Returns:
-        float32 [b, out] of each layer. A sample with a NaN or an infinity anywhere is zero.
     """
 
     from graphveil.training.clip_loop import SPREAD
@@ -115,15 +112,11 @@ def clipped(
 
 
 def fits(parts: Sequence[Tensor], inputs: Sequence[WholeRows], cap: int) -> Tensor:
-    """Return whether samples' products over all layers are at most `cap` steps long, exactly; false for NaN.
+    """Return whether samples' products over all layers are at most `cap` steps long, exactly, bool [b]; false for NaN.
 
     Args:
-        parts: whole numbers of each layer, [b, out].
-        inputs: of the same layers.
+        parts: whole numbers of each layer, [b, out]; inputs: of the same layers.
         cap: the longest gradient, in steps.
-
-    Returns:
-        bool [b].
     """
     length = _total(squared_lengths(part.double()) * rows.squares for part, rows in zip(parts, inputs, strict=True))
     return length <= float(cap) ** 2
@@ -189,9 +182,8 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], and its bias.
-
-    `lengths` are those of the inputs where they were measured already.
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], and its bias. `lengths`
+    are those of the inputs where they were measured already.
     """
 
     inputs: Tensor
@@ -201,16 +193,14 @@ class Captured:
 
 
 def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
-    """The sum over the batch of every sample's clipped gradient, in whole steps of the grid.
+    """The sum over the batch of every sample's clipped gradient, in whole steps of the grid. Returns for every layer
+    [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample with a NaN or an
+    infinity anywhere adds nothing.
 
     Args:
         layers: what each layer saw, rows in the same order, all on one device.
         grid: the grid and the clipping norm.
         randomness: the source of the dither, which must be secret like the noise.
-
-    Returns:
-        For every layer [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample
-        with a NaN or an infinity anywhere adds nothing.
     """
     if not layers[0].deltas.is_cpu:
         return _clipped_there(layers, grid, randomness)

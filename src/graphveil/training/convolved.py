@@ -42,17 +42,11 @@ _ROUNDS: Final = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolvedRegression:
-    """What is public of one regression.
+    """What is public of one regression. Raises InputError: a number is outside its range.
 
     Args:
-        restart: a, in (0, 1].
-        depth: m, at least 1.
-        penalty: on squared weights, above 0.
-        people: training nodes.
-        columns, classes: of the weights.
-
-    Raises:
-        InputError: a number is outside its range.
+        restart: a, in (0, 1]; depth: m, at least 1; penalty: on squared weights, above 0.
+        people: training nodes; columns, classes: of the weights.
     """
 
     restart: float
@@ -101,8 +95,7 @@ class ConvolvedRegression:
         """Return Z, float64 [n, k]; it reads all edges and must not leave.
 
         Args:
-            rows: the edges, each in both directions.
-            x: [n, k], rows of length at most 1.
+            rows: the edges, each in both directions; x: [n, k], rows of length at most 1.
         """
         exact = x.double()
         # Held here, whatever the caller normalised: the bound leans on no row being longer than 1.
@@ -117,10 +110,8 @@ class ConvolvedRegression:
         return total
 
     def minimum(self, z: Tensor, classes: Tensor) -> Tensor:
-        """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`.
-
-        Raises:
-            GraphveilError: it is not reached, which no data should make happen.
+        """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`. Raises GraphveilError: it is not
+        reached, which no data should make happen.
         """
         weights = torch.zeros(z.shape[1], self.classes, dtype=torch.float64, requires_grad=True)
 

@@ -42,18 +42,15 @@ _ROOM: Final = 4
 
 
 class PrivateDescent:
-    """The private training of one model, step by step, that never takes more steps than its schedule declares.
+    """The private training of one model, step by step, that never takes more steps than its schedule declares. Raises
+    InputError: the model mixes rows or has other parameters, or rows and targets do not match.
 
     Args:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
             another device than the CPU, all but the choice of batches and the dither is done there.
         inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
-        targets: [n] or [n, c], one row a sample.
-        schedule: steps, sampling, noise.
+        targets: [n] or [n, c], one row a sample; schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
-
-    Raises:
-        InputError: the model mixes rows or has other parameters, or rows and targets do not match.
     """
 
     def __init__(
@@ -91,11 +88,7 @@ class PrivateDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
         # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
         there = [] if self._device.type == "cpu" else [self._device]
@@ -140,14 +133,11 @@ class PrivateDescent:
         return self._lengths[bias].of(samples[places].numpy())
 
     def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
-        """Add up the clipped gradients of some samples: what one of them can change, before noise.
+        """Add up the clipped gradients of some samples: what one of them can change, before noise. Returns for each
+        layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
 
         Args:
-            chosen: the samples of a batch, int64 [b].
-            randomness: decides the dither of the grid.
-
-        Returns:
-            For each layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
+            chosen: the samples of a batch, int64 [b]; randomness: decides the dither of the grid.
         """
         if not len(chosen):
             # Noise is added to it as to any other: that a batch was empty must not show.
@@ -191,16 +181,12 @@ class PrivateDescent:
 
 
 def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
-    """Batches of so many samples in which a sample's place is its number modulo `places`, whatever else was chosen.
-
-    For processors whose products treat the places of a batch, or batches of other lengths, in other ways.
+    """Batches of so many samples in which a sample's place is its number modulo `places`, whatever else was chosen. For
+    processors whose products treat the places of a batch, or batches of other lengths, in other ways. Returns for each
+    batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
 
     Args:
-        chosen: int64 [b], at least one.
-        places: the length of every batch.
-
-    Returns:
-        For each batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
+        chosen: int64 [b], at least one; places: the length of every batch.
     """
     slots, batches = chosen % places, []
     order = torch.argsort(slots, stable=True)
@@ -216,15 +202,12 @@ def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
 
 
 def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
-    """The samples of one batch, each in it with probability floor(2^64 rate) / 2^64, independently.
+    """The samples of one batch, each in it with probability floor(2^64 rate) / 2^64, independently. Returns int64 [b],
+    rising; b may be 0.
 
     Args:
-        count: n, the number of samples.
-        rate: the probability, in (0, 1].
+        count: n, the number of samples; rate: the probability, in (0, 1].
         randomness: 16 bits of it a sample, unless the rate is 1, and 64 for a sample that they do not decide.
-
-    Returns:
-        int64 [b], rising; b may be 0.
     """
     if rate >= 1.0:
         return torch.arange(count)

@@ -21,7 +21,8 @@ TINY = 1e-8
 
 @dataclass(frozen=True)
 class Calibration:
-    """How edge weights are trained.
+    """How edge weights are trained. Raises InputError: for numbers that are negative or not finite, and a complement
+    that is no whole number.
 
     Attributes:
         lambda1: price of the squared distance from the collected adjacency.
@@ -29,9 +30,6 @@ class Calibration:
         learning_rate: of the weights; the most that one moves in an epoch, roughly.
         complement: entries outside the collected ones to train along (pairs, where `symmetric`).
         symmetric: both entries of a pair move as one, by the mean of their slopes.
-
-    Raises:
-        InputError: for numbers that are negative or not finite, and a complement that is no whole number.
     """
 
     lambda1: float = 1e-3

@@ -40,9 +40,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class FullBatch:
-    """How long and how fast; training stops after `patience` epochs without a better one (0: never).
-
-    Better is a higher validation accuracy than ever, or a lower loss: accuracy may stand still long before it rises.
+    """How long and how fast; training stops after `patience` epochs without a better one (0: never). Better is a higher
+    validation accuracy than ever, or a lower loss: accuracy may stand still long before it rises.
     """
 
     epochs: int = 100
@@ -54,19 +53,14 @@ class FullBatch:
 def train_full_batch(
     model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
-    """Train `model` in place, load the weights that validate best into it and return every epoch's figures.
-
-    Without validation rows the last epoch is kept, and no epoch is left out.
+    """Train `model` in place, load the weights that validate best into it and return every epoch's figures. Without
+    validation rows the last epoch is kept, and no epoch is left out. Raises InputError: no training rows, or a loss
+    that is not a number.
 
     Args:
-        model: a perceptron.
-        train: the rows whose loss is minimised.
+        model: a perceptron; train: the rows whose loss is minimised.
         validate: the rows that choose the epoch; may be none.
-        schedule: how long and how fast.
-        progress: hears of every epoch.
-
-    Raises:
-        InputError: no training rows, or a loss that is not a number.
+        schedule: how long and how fast; progress: hears of every epoch.
     """
     from graphveil.training.head_loss import head_loss
 

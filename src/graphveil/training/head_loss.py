@@ -9,16 +9,12 @@ from torch import Tensor
 
 
 def head_loss(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross entropy of the last layer, and the share of rows that it gets right.
+    """Mean cross entropy of the last layer, and the share of rows that it gets right. Returns the loss, with its exact
+    slopes in `h`, `weight` and `bias`, and the accuracy in [0, 1].
 
     Args:
-        h: what the last layer is given [n, d].
-        weight: of the layer [c, d].
-        bias: of the layer [c].
+        h: what the last layer is given [n, d]; weight: of the layer [c, d]; bias: of the layer [c].
         targets: the class of each row as a column of zeros and a one [c, n].
-
-    Returns:
-        The loss, with its exact slopes in `h`, `weight` and `bias`, and the accuracy in [0, 1].
     """
     loss, right = _HeadLoss.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]
     return loss, right

@@ -40,9 +40,8 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train, and which epoch to keep.
-
-    Training stops after `patience` epochs of which none was kept (0: never).
+    """How long and how fast to train, and which epoch to keep. Training stops after `patience` epochs of which none was
+    kept (0: never).
     """
 
     epochs: int = 500
@@ -75,33 +74,29 @@ def train(
     seed: int,
     progress: ProgressCallback | None = None,
 ) -> Trained:
-    """Train `model` in place, load the kept epoch's weights into it and return the record.
+    """Train `model` in place, load the kept epoch's weights into it and return the record. Raises InputError: when the
+    loss stops being a number.
 
     Args:
-        model: a `Backbone`.
-        inputs: the features as an operator [n, d].
+        model: a `Backbone`; inputs: the features as an operator [n, d].
         structure: what the backbone reads of the topology (`models.structure_for`).
         objective: what is minimised, and what an epoch is judged by.
         schedule: how long, how fast and which epoch is kept.
         seed: fixes dropout; never touches privacy noise.
         progress: hears of every epoch.
 
-    Raises:
-        InputError: when the loss stops being a number.
-
-    Example:
-        >>> import torch
-        >>> from graphveil.aggregation import build_inputs
-        >>> from graphveil.methods.base.network.drop import drop_objective
-        >>> from graphveil.models import build_backbone
-        >>> from graphveil.training import Schedule, train
-        >>> labels, half = torch.arange(40) % 2, torch.arange(40) < 20
-        >>> inputs = build_inputs(torch.eye(2)[labels], None, 0, width=4)
-        >>> objective = drop_objective(labels, half, ~half, None, 0, classes=2, keep=1.0, flip=0.0)
-        >>> model = build_backbone("mlp", 2, 4, 2, 0.0, generator=torch.Generator().manual_seed(0))
-        >>> trained = train(model, inputs, None, objective, Schedule(epochs=50, learning_rate=0.1), seed=0)
-        >>> len(trained.history), bool((trained.logits.argmax(dim=1) == labels).all())
-        (50, True)
+    >>> import torch
+    >>> from graphveil.aggregation import build_inputs
+    >>> from graphveil.methods.base.network.drop import drop_objective
+    >>> from graphveil.models import build_backbone
+    >>> from graphveil.training import Schedule, train
+    >>> labels, half = torch.arange(40) % 2, torch.arange(40) < 20
+    >>> inputs = build_inputs(torch.eye(2)[labels], None, 0, width=4)
+    >>> objective = drop_objective(labels, half, ~half, None, 0, classes=2, keep=1.0, flip=0.0)
+    >>> model = build_backbone("mlp", 2, 4, 2, 0.0, generator=torch.Generator().manual_seed(0))
+    >>> trained = train(model, inputs, None, objective, Schedule(epochs=50, learning_rate=0.1), seed=0)
+    >>> len(trained.history), bool((trained.logits.argmax(dim=1) == labels).all())
+    (50, True)
     """
     backbone = cast(Backbone, model)
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
@@ -139,16 +134,11 @@ def train(
 
 
 def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
-    """Return the epoch's figures.
+    """Return the epoch's figures. Raises InputError: when the loss is not a number.
 
     Args:
-        number: of the epoch, from 1.
-        noisy: logits [n, c] with dropout, a constant.
-        clean: logits [n, c] without, a constant.
-        objective: judges them.
-
-    Raises:
-        InputError: when the loss is not a number.
+        number: of the epoch, from 1; noisy: logits [n, c] with dropout, a constant.
+        clean: logits [n, c] without, a constant; objective: judges them.
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
     # Read together: on a GPU each reading waits for all work before it.
@@ -159,13 +149,10 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
 
 
 def require_number(loss: float, number: int) -> None:
-    """Refuse a training loss that is not a number.
+    """Refuse a training loss that is not a number. Raises InputError: it is not a number.
 
     Args:
         number: of the epoch, for the message.
-
-    Raises:
-        InputError: it is not a number.
     """
     if loss != loss:
         raise InputError(

@@ -39,7 +39,7 @@ _AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSchedule:
-    """How long and with how much noise to train; all public.
+    """How long and with how much noise to train; all public. Raises InputError: a number is outside its range.
 
     Args:
         steps: the number of noisy gradients, and so of updates.
@@ -47,12 +47,7 @@ class PrivateSchedule:
         expected_batch: the public divisor: rate times the number of samples, where that is public.
         noise_multiplier: standard deviation of the noise in units of `clip`, from 0.01 to 10^6.
         clip: the L2 norm to which a sample's gradient is clipped.
-        learning_rate: of the optimiser.
-        optimiser: "adam" or "sgd".
-        momentum: of "sgd".
-
-    Raises:
-        InputError: a number is outside its range.
+        learning_rate: of the optimiser; optimiser: "adam" or "sgd"; momentum: of "sgd".
     """
 
     steps: int
@@ -182,11 +177,7 @@ class NoisyUpdates:
         return self._released
 
     def count(self) -> None:
-        """Count a step that is about to read data.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """Count a step that is about to read data. Raises BudgetError: all steps of the schedule are taken."""
         if self._released >= self.schedule.steps:
             raise BudgetError(
                 f"all {self.schedule.steps} private steps are taken", remedy="declare more steps before training"

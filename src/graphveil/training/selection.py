@@ -27,8 +27,7 @@ class Epoch:
     """What one epoch is judged by; every figure is computed from released labels.
 
     Attributes:
-        epoch: number, from 1.
-        loss: training loss.
+        epoch: number, from 1; loss: training loss.
         val_loss: mean -log p(y' | x) over the validation nodes' noisy labels.
         train_accuracy, val_accuracy: share of noisy labels that the model's most likely noisy label meets.
         val_estimate: estimated share of true labels, (val_accuracy - q) / (p - q).
@@ -48,14 +47,12 @@ Judged = tuple[float, float]
 
 
 def selection_rule(name: str, *, ideal: float) -> Rule:
-    """Return a function that is fed every epoch in order and says whether it is the best so far.
+    """Return a function that is fed every epoch in order and says whether it is the best so far. Raises InputError: for
+    an unknown name.
 
     Args:
         name: "robust", "published" or "last".
         ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
-
-    Raises:
-        InputError: for an unknown name.
     """
     if name == "published":
         return _published(ideal)
@@ -98,9 +95,8 @@ def _robust() -> Rule:
 
 
 def smoothed(before: Judged | None, epoch: Epoch) -> Judged:
-    """Return the estimated accuracy and minus the validation loss, smoothed over the epochs so far.
-
-    Single epochs win by luck: noisy labels make their estimates jump by more than models differ.
+    """Return the estimated accuracy and minus the validation loss, smoothed over the epochs so far. Single epochs win
+    by luck: noisy labels make their estimates jump by more than models differ.
 
     Args:
         before: what this gave after the epoch before; None after the first.

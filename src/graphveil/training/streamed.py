@@ -29,8 +29,7 @@ def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
     """Return some rows [m, d].
 
     Args:
-        inputs: all of them [n, d].
-        places: int64 [m].
+        inputs: all of them [n, d]; places: int64 [m].
     """
     return (
         inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places.to(inputs.device))

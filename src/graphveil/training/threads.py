@@ -11,10 +11,8 @@ from graphveil.runtime.late import torch
 
 
 def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
-    """Return the thread count (1, 2, 4, ... up to the cores) under which `work` finishes soonest.
-
-    More threads must win by a tenth to be chosen, because they cost CPU time that others may need.  Leaves torch set
-    to the count returned.
+    """Return the thread count (1, 2, 4, ... up to the cores) under which `work` finishes soonest. More threads must win
+    by a tenth to be chosen, because they cost CPU time that others may need. Leaves torch set to the count returned.
 
     Args:
         work: what is timed, after one run that is not.

@@ -35,20 +35,16 @@ if TYPE_CHECKING:
 
 
 class TopologyDescent:
-    """The private training of rows W, step by step; the mean of the later ones is kept in the end.
+    """The private training of rows W, step by step; the mean of the later ones is kept in the end. Raises InputError:
+    rows, targets and labels do not match.
 
     Args:
-        start: the first rows [n, k], public.
-        head: H [c, k], public and fixed.
+        start: the first rows [n, k], public; head: H [c, k], public and fixed.
         rows: who sends to whom, without weights; read in steps, behind noise.
         targets: int64 numbers of the nodes that train; public.
-        labels: int64 [len(targets)], none below 0.
-        schedule: steps, sampling, noise.
+        labels: int64 [len(targets)], none below 0; schedule: steps, sampling, noise.
         samples: how many targets one protected unit changes.
         protect: False adds no noise and protects nothing.
-
-    Raises:
-        InputError: rows, targets and labels do not match.
     """
 
     def __init__(
@@ -80,11 +76,7 @@ class TopologyDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update.
-
-        Raises:
-            BudgetError: all steps of the schedule are taken.
-        """
+        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
         self._updates.count()
         total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
         self._updates.take(total, randomness, protect=self._protect)
@@ -93,10 +85,8 @@ class TopologyDescent:
         self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of some targets in whole steps, float64 [n k].
-
-        Args:
-            chosen: their places in `targets`.
+        """Return the sum of the clipped gradients of some targets in whole steps, float64 [n k]. `chosen`: their places
+        in `targets`.
         """
         total = torch.zeros(self.current.shape, dtype=torch.float64)
         if not len(chosen):

@@ -54,9 +54,7 @@ def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor
 
 def planted(cells: Tensor) -> Tensor:
     """Return the sum over all cells on the diagonal in each of these, and over all others in each other one [c, c].
-
-    Args:
-        cells: [c, c].
+    `cells`: [c, c].
     """
     within = torch.eye(len(cells), dtype=torch.bool, device=cells.device)
     return torch.where(within, cells.trace(), cells.sum() - cells.trace())

@@ -52,13 +52,11 @@ class DegreePrior:
 
 
 def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int = 200) -> DegreePrior:
-    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them.
+    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them. Raises
+    InputError: for fewer than three people, or a degree that is not a finite number.
 
     Args:
         rounds: fewer are run where beta stops changing before.
-
-    Raises:
-        InputError: for fewer than three people, or a degree that is not a finite number.
     """
     n = noisy_degrees.numel()
     if noisy_degrees.dim() != 1 or n < 3:

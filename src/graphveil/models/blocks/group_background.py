@@ -45,11 +45,7 @@ class GroupedMatrix:
         return self.single.shape
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [n, c] with a dense `x` [n, c].
-
-        Raises:
-            InputError: when the shapes do not fit.
-        """
+        """Return the product [n, c] with a dense `x` [n, c]. Raises InputError: when the shapes do not fit."""
         single = self.single @ x
         sums = x.new_zeros(len(self.background), x.shape[1]).index_add(0, self.group, self.right * x)
         return single + self.left * (self.background @ sums)[self.group]
@@ -99,14 +95,11 @@ class SoftLinks:
         return GroupedMatrix(matrix, self.background.float(), self.group, left[:, None].float(), right[:, None].float())
 
     def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
-        """Return what backbone `name` reads of the links, as `models.structure_for` does of edges.
+        """Return what backbone `name` reads of the links, as `models.structure_for` does of edges. Raises InputError:
+        for "gat", which looks at edges one by one: here every pair is one.
 
         Args:
-            name: one of `BACKBONES`.
-            device: where its tensors lie.
-
-        Raises:
-            InputError: for "gat", which looks at edges one by one: here every pair is one.
+            name: one of `BACKBONES`; device: where its tensors lie.
         """
         if name == "gat":
             raise InputError("model gat cannot read a weight on every pair", allowed="sage, gcn, mlp")
@@ -132,11 +125,9 @@ def soft_links(
     """Weigh the named pairs one by one, and all others by their groups.
 
     Args:
-        source, target: int64 [S], the named pairs.
-        weights: [S], theirs.
+        source, target: int64 [S], the named pairs; weights: [S], theirs.
         background: [G, G], of a source's and a target's group.
-        group: int64 [n], the group of each node.
-        sizes: [G], nodes in each group.
+        group: int64 [n], the group of each node; sizes: [G], nodes in each group.
         directed: whether (u, v) and (v, u) are two pairs.
     """
     n = len(group)

@@ -70,8 +70,7 @@ def block_fields(
         evidence: log f_v(a) [n, c], what everybody says of itself; of public classes it is not read.
         people: what labels say.
         degrees: whether people differ in their number of links.
-        alike: how alike pairs are; None: that does not matter.
-        rounds: of belief propagation.
+        alike: how alike pairs are; None: that does not matter; rounds: of belief propagation.
         blocks: how many densities there are, see `models.blocks.block_densities`.
         tell: is called after each round.
     """

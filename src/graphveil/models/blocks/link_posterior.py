@@ -87,7 +87,6 @@ class LinkPosterior:
 
     def hybrid(self, *, seed: int = 0) -> tuple[Tensor, Tensor]:
         """Return the edges [2, E] of the k likeliest pairs, k the whole part of `expected_edges`, and posteriors [E].
-
         Where several pairs are equally likely and not all are among the k, those kept are drawn uniformly with `seed`.
         """
         # A sum of a million probabilities that should be whole ends a little below: `int` alone would lose an edge.
@@ -161,15 +160,12 @@ class LinkPosterior:
 def link_posterior(
     source: Tensor, target: Tensor, log_ratio: Tensor, background: float, prior: DegreePrior
 ) -> LinkPosterior:
-    """Combine what the reports say of each pair with what the degrees say.
+    """Combine what the reports say of each pair with what the degrees say. Raises InputError: for a pair of one person,
+    of a person that does not exist, or listed twice, and for ratios that are not finite numbers, one a pair.
 
     Args:
         source, target: [S] the pairs that some report names; log_ratio: [S] ln Pr[reports | link] / Pr[.. | no link].
         background: the same of all other pairs.
-
-    Raises:
-        InputError: for a pair of one person, of a person that does not exist, or listed twice, and for ratios that are
-            not finite numbers, one a pair.
     """
     source, target, log_ratio = source.cpu(), target.cpu(), log_ratio.cpu().double()
     if not source.shape == target.shape == log_ratio.shape:
@@ -197,9 +193,7 @@ def draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
     """Return distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn.
 
     Args:
-        count: how many there are.
-        size: how many are drawn.
-        generator: draws them.
+        count: how many there are; size: how many are drawn; generator: draws them.
     """
     if 2 * size >= count:
         return torch.randperm(count, generator=generator)[:size]

@@ -40,8 +40,7 @@ def named_by_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`.
 
     Args:
-        pairs: what the reports say.
-        messages: M [n, k].
+        pairs: what the reports say; messages: M [n, k].
     """
     return _sums(pairs, pairs.estimate, messages, to_source=not pairs.directed, to_target=True)
 
@@ -50,16 +49,14 @@ def neighbour_means(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return D^-1 A^T M [n, k]: the mean of those whose lists name a person, as far as the lists tell it from noise.
 
     Args:
-        pairs: what the reports say.
-        messages: M [n, k].
+        pairs: what the reports say; messages: M [n, k].
     """
     return named_by_sums(pairs, messages) / _lengths(pairs, messages)
 
 
 def shared_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
-    """Return S [n, k]: of everyone on a list, the mean of what others who name them send; never the own message.
-
-    Given d, E[S] = A D^-1 A^T M less its diagonal times M.
+    """Return S [n, k]: of everyone on a list, the mean of what others who name them send; never the own message. Given
+    d, E[S] = A D^-1 A^T M less its diagonal times M.
 
     Args:
         pairs: what the reports say; of directed links, those count together who name the same people.
@@ -75,8 +72,7 @@ def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the standard deviation [k] that the noise of lists alone gives each column of the sums.
 
     Args:
-        pairs: what the reports say.
-        messages: M [n, k].
+        pairs: what the reports say; messages: M [n, k].
     """
     scale: Tensor = messages.norm(dim=0) / math.sqrt(pairs.information)
     return scale

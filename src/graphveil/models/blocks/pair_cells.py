@@ -80,8 +80,7 @@ def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
     """Number the pairs of people in groups.
 
     Args:
-        group: int64 [n], the group of each.
-        sizes: [G], people in each group, at least one.
+        group: int64 [n], the group of each; sizes: [G], people in each group, at least one.
         directed: whether (u, v) and (v, u) are two pairs.
     """
     members = torch.argsort(group, stable=True)
@@ -101,7 +100,6 @@ def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
 
 def _circle_number(i: Tensor, j: Tensor, size: Tensor) -> Tensor:
     """Number the unordered pairs of a circle of people by the shorter step from one to the other, then by who takes it.
-
     Half way round an even circle both steps are equal, and the first half of the people take it.
     """
     step = (j - i) % size

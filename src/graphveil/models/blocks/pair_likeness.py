@@ -31,8 +31,7 @@ class Likeness:
     """The classes of some pairs.
 
     Attributes:
-        bins: how many classes there are.
-        named: int64 [S], of the named pairs.
+        bins: how many classes there are; named: int64 [S], of the named pairs.
         source, target: int64 [m], random pairs of different people; drawn: int64 [m], their classes.
     """
 
@@ -47,8 +46,7 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
     """Sort the named pairs, and random ones, by how alike their features are.
 
     Args:
-        features: [n, d], public or released.
-        pairs: the named pairs.
+        features: [n, d], public or released; pairs: the named pairs.
     """
     rows = weighted_rows(features)
     generator = torch.Generator().manual_seed(seed)
@@ -62,11 +60,7 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
 
 
 def weighted_rows(features: sp.csr_matrix) -> sp.csr_matrix:
-    """Return rows of length 1 (or 0) after rare columns were given more weight.
-
-    Args:
-        features: [n, d].
-    """
+    """Return rows of length 1 (or 0) after rare columns were given more weight. `features`: [n, d]."""
     rows = features.astype(np.float32)
     holders = np.bincount(rows.nonzero()[1], minlength=rows.shape[1])
     weighted = rows @ sp.diags_array((1 + np.log((1 + rows.shape[0]) / (1 + holders))).astype(np.float32))
@@ -78,8 +72,7 @@ def cosines(rows: sp.csr_matrix, source: Tensor, target: Tensor) -> np.ndarray:
     """Return the inner products [m] of some pairs of rows.
 
     Args:
-        rows: [n, d].
-        source, target: int64 [m].
+        rows: [n, d]; source, target: int64 [m].
     """
     result = np.empty(len(source), dtype=np.float32)
     for start in range(0, len(source), CHUNK):

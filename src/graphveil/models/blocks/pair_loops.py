@@ -31,9 +31,7 @@ def without_answers(classes: int) -> Callable[..., None]:
         """Write what the ends of each pair are without what the other told them, in logarithms of which 0 is the most.
 
         Args:
-            start: the first pair.
-            beliefs: [n, c].
-            source, target: [S].
+            start: the first pair; beliefs: [n, c]; source, target: [S].
             messages: [2, S, c], what sources and targets were told.
             out: [2, s, c], filled for the pairs from there on.
         """
@@ -64,8 +62,7 @@ def heard_of(classes: int) -> Callable[..., None]:
         """Turn what both ends of each pair are into what the opposite ends hear: sum over b of R_ab c(b).
 
         Args:
-            start: the first pair.
-            least: what nothing is thought less likely than.
+            start: the first pair; least: what nothing is thought less likely than.
             weights: [2, s, c], what sources and targets are up to a factor; changed in place to what they hear.
             cell: [S], which ratios hold for a pair.
             ratios: R [cells, c, c], the source's classes first.
@@ -108,12 +105,9 @@ def take_in(classes: int) -> Callable[..., None]:
         """Move messages towards their update, and add them to what their receivers get.
 
         Args:
-            start: the first pair.
-            share: of the update, in the new message.
+            start: the first pair; share: of the update, in the new message.
             update: [2, s, c], to sources and to targets, from there on.
-            source, target: [S].
-            messages: [2, S, c], changed in place.
-            received: [n, c], added to.
+            source, target: [S]; messages: [2, S, c], changed in place; received: [n, c], added to.
         """
         width, last = unrolled or update.shape[2], len(target) - 1
         part = update.dtype.type(share)
@@ -142,8 +136,7 @@ def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint
 
     Args:
         weights: [2, s, c], what sources and targets are up to a factor.
-        cell: [S], which ratios hold for a pair.
-        start: the first pair.
+        cell: [S], which ratios hold for a pair; start: the first pair.
         ratios: R [cells, c, c], the source's classes first.
         joint: float64 [cells, c, c].
     """
@@ -167,9 +160,7 @@ def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
     """Add everyone's row to that of its group.
 
     Args:
-        group: [n].
-        share: [n, c].
-        sums: float64 [K, c].
+        group: [n]; share: [n, c]; sums: float64 [K, c].
     """
     people, classes = share.shape
     for person in range(people):
@@ -182,11 +173,9 @@ def without_own(total: Floats, absent: Floats, own: Integers, opposite: Integers
     """Write, for each person, the total of its group less what it adds to that itself.
 
     Args:
-        total: float64 [G, c].
-        absent: float64 [G, K, c, c].
+        total: float64 [G, c]; absent: float64 [G, K, c, c].
         own: [n], everyone's group; opposite: [n], the group that everyone is counted in.
-        share: [n, c].
-        out: [n, c], filled.
+        share: [n, c]; out: [n, c], filled.
     """
     people, classes = share.shape
     for person in range(people):

@@ -23,10 +23,8 @@ _ROUNDS: Final = 60
 
 
 def answer_shares(evidence: Matrix) -> Matrix:
-    """Return how often each answer is true among all who answered [k], by maximum likelihood.
-
-    Args:
-        evidence: log Pr[report | answer] [n, k].
+    """Return how often each answer is true among all who answered [k], by maximum likelihood. `evidence`: log Pr[report
+    | answer] [n, k].
     """
     likely = _likely(evidence)
     shares = np.full(likely.shape[1], 1 / likely.shape[1])

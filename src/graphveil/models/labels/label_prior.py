@@ -27,16 +27,13 @@ MOST_KEPT = 1 - 1e-6
 
 
 def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tensor:
-    """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored.
+    """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored, float32 [c].
 
     Args:
         labels: int64 [n], as reported; -1 for none.
         classes: c.
         keep: the probability that a label is reported as it is.
         flip: the probability of each other one.
-
-    Returns:
-        float32 [c].
     """
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
@@ -69,8 +66,7 @@ def homophily(
         labels: int64 [n], as reported; -1 for none.
         classes: c.
         keep: the probability that a label is reported as it is.
-        flip: the probability of each other one.
-        least: the lower end of the range, from 0.
+        flip: the probability of each other one; least: the lower end of the range, from 0.
     """
     labelled = (labels[source] >= 0) & (labels[target] >= 0)
     if not bool(labelled.any()):
@@ -87,15 +83,12 @@ def homophily(
 
 
 def channel(classes: int, keep: float, flip: float) -> Tensor:
-    """Return T: row k holds the probabilities of each report when the label is k.
+    """Return T [c, c]: row k holds the probabilities of each report when the label is k.
 
     Args:
         classes: c.
         keep: the probability that a label is reported as it is.
         flip: the probability of each other one.
-
-    Returns:
-        [c, c].
     """
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
 

@@ -26,17 +26,11 @@ RATE = 0.3
 
 
 def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed: bool = False) -> Tensor:
-    """Return B x, or B^T x, by repeated products.
+    """Return B x, or B^T x, by repeated products [n, c].
 
     Args:
-        q: the normalised adjacency [n, n].
-        x: [n, c].
-        alpha: the weight of one more hop.
-        depth: how many products.
-        transposed: whether B^T is meant.
-
-    Returns:
-        [n, c].
+        q: the normalised adjacency [n, n]; x: [n, c]; alpha: the weight of one more hop.
+        depth: how many products; transposed: whether B^T is meant.
     """
     return (q.backward if transposed else q.forward).walk(x, depth, alpha)
 
@@ -44,18 +38,13 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
 def fit_process(
     q: SparseMatrix, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
 ) -> Tensor:
-    """Return SCALE f at the optimum, before the prior is added.
+    """Return SCALE f at the optimum, before the prior is added [n, b, c].
 
     Args:
         q: the normalised adjacency [n, n].
         likelihood: [n, c] of each node's report under each class.
-        used: [n, b] whose reports each block uses.
-        log_prior: log pi [c].
-        alpha: the weight of one more hop.
+        used: [n, b] whose reports each block uses; log_prior: log pi [c]; alpha: the weight of one more hop.
         penalty: lambda.
-
-    Returns:
-        [n, b, c].
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
     a = torch.zeros(n, blocks * c, device=used.device)
@@ -73,15 +62,11 @@ def fit_process(
 def gradient(
     q: SparseMatrix, a: Tensor, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
 ) -> Tensor:
-    """Return the gradient of what is minimised: the negative of the second formula.
+    """Return the gradient of what is minimised [n, b * c]: the negative of the second formula.
 
     Args:
-        q: the normalised adjacency [n, n].
-        a: [n, b * c], where it is asked for.
+        q: the normalised adjacency [n, n]; a: [n, b * c], where it is asked for.
         likelihood, used, log_prior, alpha, penalty: as in `fit_process`.
-
-    Returns:
-        [n, b * c].
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
     # Classes come first between the products: sums over a handful of them are slow along the last dimension.

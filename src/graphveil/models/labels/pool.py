@@ -34,9 +34,7 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the weights [k] of some opinions.
 
     Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
+        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
     """
     weights = first.clone().requires_grad_()
     search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
@@ -56,9 +54,7 @@ def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each validation label under weights that the other folds chose.
 
     Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
+        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
     """
     return likelihoods(held_out_scores(opinions, likelihood, first), likelihood)
 
@@ -67,9 +63,7 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
     """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose.
 
     Args:
-        opinions: [k, m, c].
-        likelihood: [m, c].
-        first: w0 [k].
+        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
     """
     nodes = torch.arange(likelihood.shape[0], device=likelihood.device) % FOLDS
     scores = torch.zeros_like(likelihood)
@@ -80,9 +74,8 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
 
 
 def surely_better(candidate: Tensor, rival: Tensor) -> bool:
-    """Return whether the labels are likelier by more than ERRORS standard errors of the difference, label by label.
-
-    An opinion that says nothing passes in about one case of forty.
+    """Return whether the labels are likelier by more than ERRORS standard errors of the difference, label by label. An
+    opinion that says nothing passes in about one case of forty.
 
     Args:
         candidate, rival: [m], see `held_out`.
@@ -96,8 +89,7 @@ def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
     """Return the pool's log-probabilities [m, c].
 
     Args:
-        opinions: [k, m, c].
-        weights: w [k].
+        opinions: [k, m, c]; weights: w [k].
     """
     return log_shares_of(torch.tensordot(weights, opinions, dims=1))
 

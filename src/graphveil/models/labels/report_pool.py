@@ -44,8 +44,7 @@ class Weights:
     """Weights of a pool.
 
     Attributes:
-        members: w [m]; prior: b.
-        doubt: Pr[class shares alone say as much].
+        members: w [m]; prior: b; doubt: Pr[class shares alone say as much].
     """
 
     members: Tensor
@@ -58,8 +57,7 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
 
     Args:
         scores: [r, c, m] of nodes whose own report took no part in them.
-        likelihood: [r, c] of that report.
-        log_prior: log pi [c].
+        likelihood: [r, c] of that report; log_prior: log pi [c].
     """
     from scipy.optimize import minimize  # slow to import, and nothing else needs it
 

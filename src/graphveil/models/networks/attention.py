@@ -54,14 +54,10 @@ class PairAttention(nn.Module):
         nn.init.constant_(self.out.bias, 2.0)
 
     def weigh(self, x: Tensor, edges: Tensor) -> Tensor:
-        """Return w of every edge, in [0, 1]; each looks at its two ends alone.
+        """Return w of every edge, in [0, 1], float32 [E]; each looks at its two ends alone.
 
         Args:
-            x: rows [n, c].
-            edges: int64 [2, E], row 0 sends to row 1.
-
-        Returns:
-            float32 [E].
+            x: rows [n, c]; edges: int64 [2, E], row 0 sends to row 1.
         """
         with torch.no_grad():
             to, of = self.target(x), self.sender(x)
@@ -75,15 +71,11 @@ class PairAttention(nn.Module):
         return weights
 
     def forward(self, x: Tensor, incoming: Incoming, soft: float) -> Tensor:
-        """Return the scores of every target, by the formulas as they stand (slow, and differentiable).
+        """Return the scores of every target, by the formulas as they stand (slow, and differentiable) [b, classes].
 
         Args:
-            x: rows [n, c].
-            incoming: the messages of b targets.
+            x: rows [n, c]; incoming: the messages of b targets.
             soft: the length of the noise that the sums will get.
-
-        Returns:
-            [b, classes].
         """
         owner = _owner(incoming)
         senders = incoming.senders.long()
@@ -94,19 +86,13 @@ class PairAttention(nn.Module):
         return scores
 
     def target_gradients(self, x: Tensor, labels: Tensor, incoming: Incoming, soft: float) -> Tensor:
-        """Return the gradient of every target's cross entropy by all parameters, in their order.
-
-        Row i depends on target i, its senders and the weights; per edge there are only operations on entries and sums
-        in the order of the row, so that other targets' edges cannot change its bits.
+        """Return the gradient of every target's cross entropy by all parameters, in their order [b, P]. Row i depends
+        on target i, its senders and the weights; per edge there are only operations on entries and sums in the order of
+        the row, so that other targets' edges cannot change its bits.
 
         Args:
-            x: rows [n, c].
-            labels: int64 [b], the targets' classes.
-            incoming: the messages of the targets.
+            x: rows [n, c]; labels: int64 [b], the targets' classes; incoming: the messages of the targets.
             soft: the length of the noise that the sums will get.
-
-        Returns:
-            [b, P].
         """
         with torch.no_grad():
             owner, wide = _owner(incoming), torch.cat([x, x.new_ones(len(x), 1)], dim=1)

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 class Backbone(Protocol):
-    """What the training loop asks of a network: an `nn.Module` with these two halves.
-
-    `weight1` is what the features are multiplied with, the only parameter that meets them.
+    """What the training loop asks of a network: an `nn.Module` with these two halves. `weight1` is what the features
+    are multiplied with, the only parameter that meets them.
     """
 
     weight1: nn.Parameter
@@ -33,17 +32,13 @@ class Backbone(Protocol):
 def build_backbone(
     name: str, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
 ) -> nn.Module:
-    """Return a two-layer backbone with freshly drawn weights.
+    """Return a two-layer backbone with freshly drawn weights. Raises InputError: for an unknown name.
 
     Args:
-        name: one of `BACKBONES`.
-        dimension: d, columns of the features.
+        name: one of `BACKBONES`; dimension: d, columns of the features.
         hidden: columns of the hidden layer, of each head for "gat".
         classes: c.
         dropout: the rate before the second layer, 0 to 1.
-
-    Raises:
-        InputError: for an unknown name.
     """
     from graphveil.models.networks.gat import GAT
     from graphveil.models.networks.gcn import GCN
@@ -91,19 +86,12 @@ def structure_for(
 
 
 def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
-    """Return a function that maps weights of the support's entries to what a backbone reads of the topology.
-
-    The same as `structure_for` with those weights, and differentiable in them; its `detach()` is a constant.
+    """Return a function that maps weights of the support's entries to what a backbone reads of the topology. The same
+    as `structure_for` with those weights, and differentiable in them; its `detach()` is a constant. Returns a function
+    of weights [E]. Raises InputError: for a backbone that reads no edges.
 
     Args:
-        name: one of `BACKBONES`.
-        support: E entries.
-
-    Returns:
-        A function of weights [E].
-
-    Raises:
-        InputError: for a backbone that reads no edges.
+        name: one of `BACKBONES`; support: E entries.
     """
     if name == "sage":
         return lambda weights: normalised_weights(support, weights, "mean")

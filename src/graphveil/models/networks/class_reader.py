@@ -21,10 +21,8 @@ class ClassReader(nn.Module):
     """Scores of every class from numbers about node and class, and about the node alone.
 
     Args:
-        own: p, numbers about a node and a class.
-        common: q, numbers about a node.
-        hidden: width of both layers.
-        generator: of initial weights.
+        own: p, numbers about a node and a class; common: q, numbers about a node.
+        hidden: width of both layers; generator: of initial weights.
     """
 
     def __init__(self, own: int, common: int, hidden: int, *, generator: torch.Generator) -> None:

@@ -25,13 +25,11 @@ _ROWS: Final = 1 << 16
 
 def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
     """Return Z of some noisy sums: how much of each class, and in which proportion, standardised over the nodes.
+    Returns [n, 2 c] for each of them, side by side.
 
     Args:
         sums: H [n, c] each, released.
         scale: the noise of an entry; below 1 counts as 1.
-
-    Returns:
-        [n, 2 c] for each of them, side by side.
     """
     # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
     scale = max(scale, 1.0)
@@ -67,28 +65,20 @@ class Fusion(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, z: Tensor) -> Tensor:
-        """Return the hidden layer before its activation.
+        """Return the hidden layer before its activation [n, hidden].
 
         Args:
-            inputs: the features as an operator [n, d].
-            z: [n, k] what stands beside them, k from 0.
-
-        Returns:
-            [n, hidden].
+            inputs: the features as an operator [n, d]; z: [n, k] what stands beside them, k from 0.
         """
         # In place: the hidden layer of all nodes is the largest array here, and each further copy of it costs.
         joined = inputs.linear(self.weight1).add_(self.bias1)
         return joined if z.shape[1] == 0 else joined.addmm_(z, self.beside)
 
     def rest(self, first: Tensor, z: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits [n, classes].
 
         Args:
-            first: [n, hidden], what `first` gave.
-            z: not read.
-
-        Returns:
-            [n, classes].
+            first: [n, hidden], what `first` gave; z: not read.
         """
         if first.numel() <= self.whole:
             return self._scores(first)
@@ -101,9 +91,8 @@ class Fusion(nn.Module):
 
 
 class _ByParts(torch.autograd.Function):
-    """A function of rows that do not read each other, part by part, with one array of slopes for all of them.
-
-    What a part needs for its slope is made again when that is asked for, with the same dropout, and is not kept.
+    """A function of rows that do not read each other, part by part, with one array of slopes for all of them. What a
+    part needs for its slope is made again when that is asked for, with the same dropout, and is not kept.
     """
 
     @staticmethod

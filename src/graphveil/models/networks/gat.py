@@ -49,8 +49,7 @@ def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None
     """Return the edges of the graph with self-loops.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1.
-        num_nodes: n.
+        edge_index: int64 [2, E], row 0 sends to row 1; num_nodes: n.
         weights: [E], as in `aggregation.adjacency`.
     """
     a = adjacency(edge_index, num_nodes, weights=weights)
@@ -86,41 +85,30 @@ class GAT(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, edges: Neighbourhoods) -> Tensor:
-        """Return the first layer before its activation.
+        """Return the first layer before its activation [n, heads * hidden].
 
         Args:
-            inputs: the features as an operator [n, d].
-            edges: who looks at whom.
-
-        Returns:
-            [n, heads * hidden].
+            inputs: the features as an operator [n, d]; edges: who looks at whom.
         """
         return attend(inputs.linear(self.weight1), self.attention1, edges) + self.bias1
 
     def rest(self, first: Tensor, edges: Neighbourhoods) -> Tensor:
-        """Return the logits.
+        """Return the logits [n, classes].
 
         Args:
-            first: [n, heads * hidden], what `first` gave.
-            edges: who looks at whom.
-
-        Returns:
-            [n, classes].
+            first: [n, heads * hidden], what `first` gave; edges: who looks at whom.
         """
         h = dropout(functional.selu(first), self.dropout, self.training)
         return attend(h @ self.weight2, self.attention2, edges) + self.bias2
 
 
 def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
-    """Return the attention-weighted sums over neighbours.
+    """Return the attention-weighted sums over neighbours [n, heads * c].
 
     Args:
         x: [n, heads * c].
         attention: [2, heads, c], of senders and receivers.
         edges: who looks at whom.
-
-    Returns:
-        [n, heads * c].
     """
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)

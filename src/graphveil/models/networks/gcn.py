@@ -33,26 +33,18 @@ class GCN(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, q: SparseMatrix) -> Tensor:
-        """Return the first layer before its activation.
+        """Return the first layer before its activation [n, hidden].
 
         Args:
-            inputs: the features as an operator [n, d].
-            q: the normalised adjacency [n, n].
-
-        Returns:
-            [n, hidden].
+            inputs: the features as an operator [n, d]; q: the normalised adjacency [n, n].
         """
         return q @ inputs.linear(self.weight1) + self.bias1
 
     def rest(self, first: Tensor, q: SparseMatrix) -> Tensor:
-        """Return the logits.
+        """Return the logits [n, classes].
 
         Args:
-            first: [n, hidden], what `first` gave.
-            q: the normalised adjacency [n, n].
-
-        Returns:
-            [n, classes].
+            first: [n, hidden], what `first` gave; q: the normalised adjacency [n, n].
         """
         h = dropout(functional.selu(first), self.dropout, self.training)
         return q @ (h @ self.weight2) + self.bias2

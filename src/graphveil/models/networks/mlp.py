@@ -30,26 +30,18 @@ class MLP(nn.Module):
         self.bias2 = uniform((classes,), hidden, generator)
 
     def first(self, inputs: Inputs, structure: None) -> Tensor:
-        """Return the hidden layer before its activation.
+        """Return the hidden layer before its activation [n, hidden].
 
         Args:
-            inputs: the features as an operator [n, d].
-            structure: None: no edge is read.
-
-        Returns:
-            [n, hidden].
+            inputs: the features as an operator [n, d]; structure: None: no edge is read.
         """
         return inputs.linear(self.weight1) + self.bias1
 
     def rest(self, first: Tensor, structure: None) -> Tensor:
-        """Return the logits.
+        """Return the logits [n, classes].
 
         Args:
-            first: [n, hidden], what `first` gave.
-            structure: None: no edge is read.
-
-        Returns:
-            [n, classes].
+            first: [n, hidden], what `first` gave; structure: None: no edge is read.
         """
         h = dropout(functional.selu(first), self.dropout, self.training)
         return h @ self.weight2 + self.bias2

@@ -71,14 +71,11 @@ def asks_for(module: nn.Module) -> tuple[str, ...]:
 
 
 def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
-    """Return features as a dense matrix [n, d], propagated, shifted and scaled.
+    """Return features as a dense matrix [n, d], propagated, shifted and scaled. Raises InputError: they would be more.
 
     Args:
         inputs: the features; dense ones are there already, however many.
         most: numbers that sparse ones may become.
-
-    Raises:
-        InputError: they would be more.
     """
     if not isinstance(inputs.matrix, Tensor) and inputs.num_nodes * inputs.dimension > most:
         raise InputError(
@@ -92,17 +89,15 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
 
 
 def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:
-    """Refuse a module that does not give one score for each class, by public zeros; looks at no data.
+    """Refuse a module that does not give one score for each class, by public zeros; looks at no data. Raises
+    InputError: it asks for edges where there are none, has no weights to train, fails on rows of that width, or gives
+    other scores.
 
     Args:
         module: a user's own; it is copied and left as it is.
         dimension: d, columns of the rows that it will read.
         classes: c.
         edges: whether there are edges that it may ask for.
-
-    Raises:
-        InputError: it asks for edges where there are none, has no weights to train, fails on rows of that width, or
-            gives other scores.
     """
     if asks_for(module) and not edges:
         raise InputError(
@@ -125,10 +120,8 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
 
 
 def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Refuse stored weights that are not those of a module.
-
-    Raises:
-        InputError: naming the first tensor that is missing, left over, of another shape or type, or not finite.
+    """Refuse stored weights that are not those of a module. Raises InputError: naming the first tensor that is missing,
+    left over, of another shape or type, or not finite.
     """
     expected = {name: (tuple(value.shape), value.dtype) for name, value in module.state_dict().items()}
     stored = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}

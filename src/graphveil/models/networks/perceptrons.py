@@ -128,14 +128,10 @@ class Base(nn.Module):
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:
-    """Return a linear layer's output for dense or sparse rows.
+    """Return a linear layer's output for dense or sparse rows [n, k].
 
     Args:
-        layer: d to k columns.
-        x: [n, d].
-
-    Returns:
-        [n, k].
+        layer: d to k columns; x: [n, d].
     """
     if isinstance(x, Tensor):
         return cast(Tensor, layer(x))

@@ -30,27 +30,19 @@ class GraphSAGE(nn.Module):
         self.bias2 = uniform((classes,), hidden, generator)
 
     def first(self, inputs: Inputs, mean: SparseMatrix) -> Tensor:
-        """Return the first layer before its activation: all that depends on the features.
+        """Return the first layer before its activation [n, hidden]: all that depends on the features.
 
         Args:
-            inputs: the features as an operator [n, d].
-            mean: the mean over neighbours [n, n].
-
-        Returns:
-            [n, hidden].
+            inputs: the features as an operator [n, d]; mean: the mean over neighbours [n, n].
         """
         near, own = torch.split(inputs.linear(self.weight1), self.hidden, dim=1)
         return mean @ near + own + self.bias1
 
     def rest(self, first: Tensor, mean: SparseMatrix) -> Tensor:
-        """Return the logits.
+        """Return the logits [n, classes].
 
         Args:
-            first: [n, hidden], what `first` gave.
-            mean: the mean over neighbours [n, n].
-
-        Returns:
-            [n, classes].
+            first: [n, hidden], what `first` gave; mean: the mean over neighbours [n, n].
         """
         h = dropout(functional.selu(first), self.dropout, self.training)
         near, own = torch.split(h @ self.weight2, self.classes, dim=1)
