@@ -25,7 +25,7 @@ from graphveil.methods.links.collection import (
     randomize_lists,
     reported_edges,
 )
-from graphveil.methods.links.names import LIST_MECHANISMS
+from graphveil.methods.links.entries import LIST_MECHANISMS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness

@@ -296,6 +296,6 @@ def test_controls_read_again_only_what_is_not_what_it_was(monkeypatch: pytest.Mo
         read.clear()
         shared[name] = controls[name]()
         assert read == parts, name
-    monkeypatch.setattr(link_controls, "_parts_read", lambda method, names: {})
+    monkeypatch.setattr(link_controls, "_parts", lambda method, names: {})
     for name, right in shared.items():
         assert np.array_equal(controls[name](), right), name

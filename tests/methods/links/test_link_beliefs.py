@@ -18,9 +18,8 @@ from graphveil.methods import LinkBeliefs, load_method
 from graphveil.methods.base.network.features import labels_of
 from graphveil.methods.base.network.network import Labels
 from graphveil.methods.links.collection import pairs_of
-from graphveil.methods.links.list_counts import two_steps
-from graphveil.methods.links.list_network import beside, inputs_of, train_beside
-from graphveil.methods.links.names import READINGS
+from graphveil.methods.links.entries import READINGS
+from graphveil.methods.links.opinions import beside, inputs_of, train_beside, two_steps, with_labels
 from graphveil.methods.links.readings import (
     LINKS_UNUSED,
     LINKS_USED,
@@ -29,7 +28,6 @@ from graphveil.methods.links.readings import (
     read_lists,
     worth_pooling,
 )
-from graphveil.methods.links.regression import with_labels
 from graphveil.models import NamedPairs
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel

@@ -14,7 +14,7 @@ from graphveil.methods import Solitude
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import LinkReports, randomize_graph
 from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
-from graphveil.methods.links.names import DENOISERS
+from graphveil.methods.links.entries import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made

@@ -493,7 +493,8 @@ def class_of(model: Estimator) -> type[Estimator]:
         fixed = [used.get(name) == value for name, value in kind.entry.fixed.items()]
         return len(fixed) if all(fixed) else -1, sum(used.get(name) is not None for name in kind.entry.options)
 
-    kinds = [each for each in (base, *base.__subclasses__()) if "entry" in vars(each) and each.kind == base.kind]
+    below = [*base.__subclasses__(), *(leaf for each in base.__subclasses__() for leaf in each.__subclasses__())]
+    kinds = [each for each in (base, *below) if "entry" in vars(each) and each.kind == base.kind]
     return max(kinds, key=fit)
 
 

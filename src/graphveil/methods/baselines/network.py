@@ -73,56 +73,35 @@ class PlainNetwork(LPGNN):
         return cls(backbone=backbone, **{**facts["settings"], "device": "cpu"})
 
 
-class GCN(PlainNetwork):
-    """A graph convolutional network on raw data: the non-private baseline.
+class _NamedNetwork(PlainNetwork):
+    """A plain network whose backbone its class names."""
 
-    Raises:
-        InputError: for unknown settings, or settings outside their range.
-    """
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
+        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
+
+
+class GCN(_NamedNetwork):
+    """A graph convolutional network on raw data: the non-private baseline."""
 
     entry = entry_of("gcn", BASELINE_METHODS)
 
-    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
-        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
 
-
-class SAGE(PlainNetwork):
-    """GraphSAGE on raw data: the non-private baseline.
-
-    Raises:
-        InputError: for unknown settings, or settings outside their range.
-    """
+class SAGE(_NamedNetwork):
+    """GraphSAGE on raw data: the non-private baseline."""
 
     entry = entry_of("sage", BASELINE_METHODS)
 
-    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
-        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
 
-
-class GAT(PlainNetwork):
-    """A graph attention network on raw data: the non-private baseline.
-
-    Raises:
-        InputError: for unknown settings, or settings outside their range.
-    """
+class GAT(_NamedNetwork):
+    """A graph attention network on raw data: the non-private baseline."""
 
     entry = entry_of("gat", BASELINE_METHODS)
 
-    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
-        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
 
-
-class MLP(PlainNetwork):
-    """A perceptron on raw features, without edges: the non-private baseline.
-
-    Raises:
-        InputError: for unknown settings, or settings outside their range.
-    """
+class MLP(_NamedNetwork):
+    """A perceptron on raw features, without edges: the non-private baseline."""
 
     entry = entry_of("mlp", BASELINE_METHODS)
-
-    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
-        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
 
 
 _NETWORKS: Mapping[str, type[PlainNetwork]] = {"gcn": GCN, "sage": SAGE, "gat": GAT, "mlp": MLP}

@@ -1,7 +1,7 @@
-"""A collection of everything: features, labels and neighbour lists, and what the server holds of them.
+"""A collection of features, labels and neighbour lists, and the estimators that ask everybody once.
 
-Raw neighbour lists are read in one place, :func:`randomize_lists`; raw features and labels in
-`released.randomize_people`.  Everything after is post-processing.
+Raw neighbour lists are read in :func:`randomize_lists` alone, raw features and labels in `released.randomize_people`;
+everything after is post-processing.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import scipy.sparse as sp
 
@@ -19,16 +20,19 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
+from graphveil.methods.base.fitted import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.people.account import Account, digest_of
 from graphveil.methods.base.people.epochs import Paid
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.people.released import LocalReports, randomize_people
-from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,10 +46,7 @@ class LinkReports:
         people: features, labels, masks and the public schema.
         lists: the reports by mechanism part, see `LinkPrivacy.parts`; empty where links are public.
         public_links: [2, E] where links are declared public, else None.
-        links: the budgets and mechanisms the lists were made with.
-        people_key: who took part, see :func:`people_key`.
-        heard: mask [n] of who sent a list, where not everybody did; the lists of all others are empty, and say
-            nothing.
+        heard: mask [n] of who sent a list; None: everybody. The lists of all others are empty, and say nothing.
     """
 
     people: LocalReports
@@ -57,7 +58,6 @@ class LinkReports:
 
     @property
     def nodes(self) -> int:
-        """n."""
         return len(self.people.labels)
 
     @property
@@ -70,12 +70,10 @@ class LinkReports:
 
     @property
     def void(self) -> str | None:
-        """Why the guarantee does not hold, or None."""
         return self.people.void
 
     @property
     def paid(self) -> Paid | None:
-        """What devices have paid for these reports, or None."""
         return self.people.paid
 
 
@@ -83,7 +81,7 @@ def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> L
     """Return an empty ledger with the budgets of features, labels and one relationship.
 
     Args:
-        queries: how many times a prediction may ask everybody again.
+        people, links: what is collected. queries: how many times a prediction may ask everybody again.
     """
     return links.declare(people.open_ledger(queries), queries)
 
@@ -118,11 +116,7 @@ def randomize_graph(
     randomness: Randomness,
     engine: Engine = LOCAL,
 ) -> LinkReports:
-    """Return everybody's reports; whoever calls this has paid for them.
-
-    Raises:
-        InputError: for data outside the declared range or classes, or a mode that does not fit the graph.
-    """
+    """Return everybody's reports; whoever calls this has paid for them."""
     # Lists first, as always: a seed must go on giving the same reports.
     lists = randomize_lists(graph, links, randomness=randomness, engine=engine)
     released = randomize_people(graph, split, people, randomness=randomness, engine=engine)
@@ -137,10 +131,8 @@ def randomize_new_people(
     """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
 
     Args:
+        graph: theirs. people, links: budgets and mechanisms. randomness: the source of noise.
         engine: where blocks of people and of pairs are worked on; no report depends on it.
-
-    Raises:
-        InputError: as `randomize_graph`.
     """
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
     # Nobody is asked for a label here, so there is none to randomize and none to pay for.
@@ -150,10 +142,7 @@ def randomize_new_people(
 
 
 def among(graph: Graph, chosen: Tensor) -> Any:
-    """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other.
-
-    Links between them and the others are left out: nobody is asked for them.
-    """
+    """Return the part of a graph that the `chosen` people (mask [n]) are, with their links to each other alone."""
     if bool(chosen.all()):
         return graph
     # Before anything is cut out: a fault in the whole must not become a valid part.
@@ -177,11 +166,7 @@ def people_key(graph: Graph) -> str:
 
 
 def require_matching_graph(released: LinkReports, people: LocalPrivacy, links: LinkPrivacy) -> None:
-    """Refuse reports that were made under other budgets.
-
-    Raises:
-        InputError: naming what differs.
-    """
+    """Refuse reports that were made under other budgets."""
     for actual, expected in ((released.people.privacy, people), (released.links, links)):
         if actual != expected:
             raise InputError(
@@ -207,11 +192,7 @@ def graph_guarantee(
 
 
 def named_pairs(released: LinkReports) -> NamedPairs:
-    """Return what the lists say about every pair.
-
-    Raises:
-        InputError: where degrees were preserved: those lists are thinned and say something else about each pair.
-    """
+    """Return what the lists say about every pair; refuses thinned lists, which say something else about each pair."""
     schema = released.people.schema
     lists = released.links.parts(schema, released.nodes)["lists"]
     # Thinning depends on the whole list at once, so no likelihood of a single pair exists.
@@ -224,9 +205,7 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
     """Return what lists behind randomized response say about every pair.
 
     Args:
-        lists: the mechanism.
-        sent: everybody's lists.
-        heard: mask [n] of those who sent theirs; None: everybody.
+        lists: the mechanism. sent: everybody's lists. heard: mask [n] of who sent theirs; None: everybody.
     """
     if heard is not None and not bool(heard.all()):
         return pairs_of_some(lists, sent, heard)
@@ -246,8 +225,7 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
 def reported_edges(released: LinkReports) -> Tensor:
     """Return the graph as reported, [2, E]: in mode "lower" both directions of what the lower id says; else as is.
 
-    In mode "both" each end's own list stands as its own directed entry, as Solitude takes it: users receive from those
-    whom their own list names, or who name them if they sent no list.
+    In mode "both" users receive from those whom their own list names (Solitude), or who name them if they sent no list.
     """
     if released.public_links is not None:
         return released.public_links
@@ -264,3 +242,79 @@ def reported_edges(released: LinkReports) -> Tensor:
     # Of a pair whose one end sent nothing the other end's list is all that is known, and stands for both.
     alone = edges[:, :0] if released.heard is None else edges[:, ~released.heard[edges[1]]]
     return torch.cat([edges.flip(0), alone], dim=1)
+
+
+class ListsEstimator(FittedEstimator[F], ABC):
+    """The devices' half of a core on private lists, and the step from one half to the other."""
+
+    fits = "fit_reports"
+    by_blocks = True
+    privacy: LocalPrivacy
+    links: LinkPrivacy
+    account: Account
+
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LinkReports:
+        """Return every person's reports; the only place that reads raw features, labels and links.
+
+        Args:
+            graph: with the truth at hand. split: who trains, validates and tests. randomness: the source of the noise.
+            engine: where blocks of people and of pairs are worked on; no report depends on it.
+
+        Raises:
+            BudgetError: when this collection has already been made (one report per person), before data is read.
+            DataError, InputError: for values outside what was declared; what was paid stays paid.
+        """
+        return self.account.collect(
+            spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes)),
+            lambda: randomize_graph(graph, split, self.privacy, self.links, randomness=randomness, engine=engine),
+            check=lambda: self.require_served(graph),
+        )
+
+    @abstractmethod
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph that the method cannot serve, from public facts alone and before anything is paid."""
+
+    @abstractmethod
+    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> Self:
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
+
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> LinkReports:
+        return self.randomize(graph, split=split, randomness=randomness, engine=engine)
+
+    def train(
+        self,
+        collected: LinkReports,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.fit_reports(collected, progress=progress)
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What the most asked relationship has cost, once at least, by all reports of it; inf: links are public."""
+        ledger = self.account.ledger
+        modes = {self.links.mode, *(spend.parameters.get("mode") for spend in ledger.spends if spend.unit == UNIT)}
+        # Of friends each names the other, also where a list holds what begins at its person: two directed links.
+        ends = 2 if "directed" in modes else 1
+        return times_paid(ledger, UNIT) * ends * self.links.relationship_epsilon
+
+    def recognised(self, released: LinkReports) -> GraphSchema:
+        """Return the public facts of reports that may be trained on, once they are paid for.
+
+        Raises:
+            InputError: when reports and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
+        """
+        require_matching_graph(released, self.privacy, self.links)
+        schema = released.people.schema
+        self.account.book(released, spends_of(self.privacy, self.links, schema, released.nodes))
+        return schema

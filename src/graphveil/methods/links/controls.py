@@ -1,42 +1,37 @@
-"""Controls and rivals of methods that collect neighbour lists.
+"""Controls and rivals of methods that collect neighbour lists: each returns 1 for right and 0 for wrong by test node.
 
 Controls cost no privacy beyond what the method spent:
 
-    no-edges           released features and labels alone, as the method reads them where it leaves the lists out; as
-                       `links` does beside networks
+    no-edges           released features and labels alone, as the method reads them; as `links` does beside networks
     random-features    the same method on the same lists and labels, random numbers in place of features
-    random-graph       the same method; strangers in the lists: as many links as are expected, at random, same noise
+    random-graph       the same method; strangers in the lists: as many links as are expected, same noise
     label-propagation  released labels spread over the lists as reported
     majority           the class that most released labels name, where labels are private
     public-only        what needs no private data: the most frequent public label, or an even guess
 
 Rivals read the same reports, so that each spent the same.  `links` is held against what it pools, from parts that it
-has read already; what only pools a part would have to read all others for its rivals, and has none:
+has read already (what only pools a part has none: it would have to read all others):
 
     link-beliefs       every report weighed by its likelihood
     list-sums          unbiased counts of each class in each list
 
-A method that trains a network is also held against other networks of its hops, with the settings that the panel chose
-(`RIVAL_NETWORK`).  Validation labels choose their epoch, and then they are trained for as many epochs on them as well,
-as the parts of `links` are:
+A network is held against other networks of its hops, with the settings that the panel chose (`RIVAL_NETWORK`), then
+trained for as many epochs on validation labels as well, as the parts of `links` are:
 
     base               the lists as they are, nothing smoothed (if anything is by lpgnn)
     lpgnn              features smoothed over the lists, weights as they are
     solitude           the same with calibrated weights
 
-Networks are no rivals of a reading: they take several times as long, and with fixed hops less than they have to give;
-nor are readings rivals of a network.  `compare` trains both by their own defaults (`family.comparison_of`), and so a
-whole run takes at most three times its fit.
-
-Each returns, for every test node, 1 for right and 0 for wrong.
+Readings and networks are no rivals of each other here, so that a run takes at most three times its fit: `compare`
+trains both by their own defaults (`family.comparison_of`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -48,8 +43,7 @@ from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
 from graphveil.methods.links.link_beliefs import LinkBeliefs
-from graphveil.methods.links.list_network import FEWEST_EPOCHS
-from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.opinions import FEWEST_EPOCHS
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.controls import hits, majority_of
@@ -75,33 +69,7 @@ RIVAL_NETWORK: Mapping[str, Any] = {"model": "gcn", "hidden": 64, "dropout": 0.5
 _WITHOUT_LISTS, _WITHOUT_FEATURES = ("regression", "network"), ("counts",)
 
 
-class _People(TypedDict):
-    """The budgets of features and labels, as a method takes them."""
-
-    sampled: int | None
-    epsilon_x: float | None
-    epsilon_y: float
-    mechanism: str
-    delta: float
-
-
-class _Lists(TypedDict):
-    """The budget of neighbour lists, and who reports."""
-
-    epsilon_a: float
-    mode: str | None
-
-
-class _Denoising(TypedDict, total=False):
-    """What a rival makes of the lists, where it differs from the method."""
-
-    denoiser: str
-    steps_x: int
-    steps_y: int
-
-
 def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
-    """Return the controls of a fitted method, each to be run by calling it."""
     released = method.released
     if released is None:
         return {}
@@ -132,7 +100,7 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Co
         return _networks(method, released, graph, split)
     if method.reading != "all":  # what the other readings take would be read for them alone
         return {}
-    parts = _parts_of(method)
+    parts = _parts(method)
     return {
         name: _read_from_same_reports(method, released, reading, parts, graph, split)
         for name, reading in WITHOUT_GRAPH.items()
@@ -140,18 +108,19 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Co
 
 
 def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
-    """Return other networks on the same reports."""
-    same: dict[str, _Denoising] = {
+    rivals: dict[str, dict[str, Any]] = {
         "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
         "lpgnn": {"denoiser": "none"},
         "solitude": {"denoiser": "calibration"},
     }
     if not method.settings.steps_x and not method.settings.steps_y:
-        del same["base"]  # which is then what lpgnn is
+        del rivals["base"]  # which is then what lpgnn is
     # The method itself is no rival of its own.
     own = {"calibration": "solitude", "none": "lpgnn"}.get(method.denoiser, "")
     return {
-        name: _on_same_reports(method, released, options, graph, split) for name, options in same.items() if name != own
+        name: _on_same_reports(method, released, options, graph, split)
+        for name, options in rivals.items()
+        if name != own
     }
 
 
@@ -163,36 +132,28 @@ def settings_of(method: LinkMethod) -> NetworkSettings:
     return NetworkSettings(steps_x=0, steps_y=0, seed=method.seed, device=method.device, **RIVAL_NETWORK)
 
 
-def _people(method: LinkMethod) -> _People:
-    """Return the budgets of features and labels as keywords."""
-    privacy = method.privacy
-    return {
-        "epsilon_x": privacy.epsilon_x,
-        "epsilon_y": privacy.epsilon_y,
-        "mechanism": privacy.mechanism,
-        "delta": privacy.delta,
-        "sampled": privacy.sampled,
-    }
+def _budgets(method: LinkMethod) -> dict[str, Any]:
+    """Return the budgets and mechanisms of all reports as keywords."""
+    return {**asdict(method.privacy), "epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
 
 
-def _solitude(method: LinkMethod, links: _Lists, options: _Denoising, **network: Any) -> Solitude:
-    """Return a rival with a network, untrained; `network`: its settings where they are not the panel's."""
+def _on_same_reports(
+    method: LinkMethod, released: LinkReports, options: Mapping[str, Any], graph: Graph, split: Split
+) -> Control:
     settings = settings_of(method)
     shared = {key: getattr(settings, key) for key in ("learning_rate", "epochs", "seed", "device", "steps_x")}
-    plain: dict[str, Any] = {**shared, **RIVAL_NETWORK, **options, **network}
-    return Solitude(**_people(method), **links, **plain)
+    plain = {**_budgets(method), **shared, **RIVAL_NETWORK, **options}
 
+    def run() -> np.ndarray:
+        rival = Solitude(**plain).fit_reports(released)
+        # Once more with what validation labels say, for as many epochs as they chose; that spends nothing more.
+        if bool(released.people.val.any()):
+            epochs = max(rival.result.network.epoch, FEWEST_EPOCHS)
+            again = Solitude(**{**plain, "epochs": epochs})
+            rival = again.fit_reports(replace(released, people=everybody(released.people)))
+        return hits(rival.predict_proba(), graph, split)
 
-def _final(method: LinkMethod, chosen: LinkMethod, links: _Lists, options: _Denoising) -> Tensor:
-    """Return what a fitted rival says once it has learned from validation labels as well; it spends nothing more."""
-    released: LinkReports = chosen.released
-    if not bool(released.people.val.any()):
-        alone: Tensor = chosen.predict_proba()
-        return alone
-    epochs = max(chosen.result.network.epoch, FEWEST_EPOCHS)
-    again = _solitude(method, links, options, epochs=epochs)
-    final: Tensor = again.fit_reports(replace(released, people=everybody(released.people))).predict_proba()
-    return final
+    return run
 
 
 def everybody(people: LocalReports) -> LocalReports:
@@ -200,25 +161,14 @@ def everybody(people: LocalReports) -> LocalReports:
     return replace(people, train=people.train | people.val, val=torch.zeros_like(people.val))
 
 
-def _on_same_reports(
-    method: LinkMethod, released: LinkReports, options: _Denoising, graph: Graph, split: Split
-) -> Control:
-    links: _Lists = {"epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
-
-    def run() -> np.ndarray:
-        rival = _solitude(method, links, options).fit_reports(released)
-        return hits(_final(method, rival, links, options), graph, split)
-
-    return run
-
-
-def _parts_of(method: LinkMethod) -> dict[str, tuple[Opinion, ...]]:
-    """Return the opinions that a method has made of the reports already, as a rival with its defaults would."""
+def _parts(method: LinkMethod, names: tuple[str, ...] | None = None) -> dict[str, tuple[Opinion, ...]]:
+    """Return those parts of these names that a method has read already; by default what its rivals would read too."""
     if method.trains_network:
         return {}
-    usual = (method.rounds, method.blocks) == (BELIEF_ROUNDS, "full")
-    # Fields alone depend on these settings.
-    return {name: opinions for name, opinions in method.parts.items() if usual or name != "fields"}
+    if names is None:  # fields alone depend on these settings
+        usual = (method.rounds, method.blocks) == (BELIEF_ROUNDS, "full")
+        return {name: opinions for name, opinions in method.parts.items() if usual or name != "fields"}
+    return {name: opinions for name, opinions in method.parts.items() if name in names}
 
 
 def _read_from_same_reports(
@@ -229,9 +179,8 @@ def _read_from_same_reports(
     graph: Graph,
     split: Split,
 ) -> Control:
-    """Return a rival that pools parts of the same reports; each part is read once, and `parts` to those that follow."""
-    links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
-    rival = LinkBeliefs(**_people(method), **links, reading=reading, seed=method.seed, device=method.device)
+    """Return a rival that pools parts of the same reports; each is read once, and left in `parts` for the next."""
+    rival = LinkBeliefs(**_budgets(method), reading=reading, seed=method.seed, device=method.device)
 
     def run() -> np.ndarray:
         rival.fit_reports(released, earlier=parts)
@@ -253,16 +202,9 @@ def _spread(released: LinkReports) -> Tensor:
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
     """Return what the method says without lists, and in the place of a network on them `links`; no list is read."""
     settings, reading = settings_of(method), "all" if method.trains_network else method.reading
-    earlier = _parts_read(method, _WITHOUT_LISTS)
+    earlier = _parts(method, _WITHOUT_LISTS)
     how: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
     return read_lists(released, reading, **how, earlier=earlier, leave_lists=True).scores.cpu()
-
-
-def _parts_read(method: LinkMethod, names: tuple[str, ...]) -> dict[str, tuple[Opinion, ...]]:
-    """Return those parts of these names that a method has read already."""
-    if method.trains_network:
-        return {}
-    return {name: opinions for name, opinions in method.parts.items() if name in names}
 
 
 def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
@@ -287,36 +229,18 @@ def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
 
 
 def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, alike: bool = True) -> Tensor:
-    """Return what the method makes of a changed collection, in a copy that spends nothing of the method's.
+    """Return scores of the method on a changed collection, in a copy that spends nothing of the method's.
 
     Args:
-        method: the method.
-        released: the changed collection.
         same: the parts that are what they were, and are not read again.
         alike: whether features that are alike say anything of pairs.
     """
-    privacy = released.people.privacy
-    people: _People = {**_people(method), "epsilon_x": privacy.epsilon_x}
-    links: LinkPrivacy = method.links
-    shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
         plain: dict[str, Any] = {name: getattr(method, name) for name in ("rounds", "blocks", "seed", "device")}
-        return read_lists(
-            released, method.reading, **plain, earlier=_parts_read(method, same), alike=alike
-        ).scores.cpu()
-    calibration = method.calibration
-    network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
-    again = Solitude(
-        **people,
-        **shared,
-        denoiser=method.denoiser,
-        degree_share=links.degree_share,
-        lambda1=calibration.lambda1,
-        lambda2=calibration.lambda2,
-        learning_rate_a=calibration.learning_rate,
-        complement=calibration.complement,
-        **network,
-    )
+        return read_lists(released, method.reading, **plain, earlier=_parts(method, same), alike=alike).scores.cpu()
+    # Hops as they were chosen, and a network of the library's own.
+    options = {**method.parameters(), **asdict(method.settings), "backbone": None}
+    again = Solitude(**{**options, "epsilon_x": released.people.privacy.epsilon_x})
     return again.fit_reports(released).probabilities()
 
 

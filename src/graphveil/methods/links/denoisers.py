@@ -21,7 +21,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base.network.features import labels_of
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
-from graphveil.methods.links.names import DENOISERS
+from graphveil.methods.links.entries import DENOISERS
 from graphveil.methods.links.silent_lists import of_heard
 from graphveil.models.blocks.block_model import block_beliefs
 from graphveil.models.blocks.degree_prior import degree_prior
@@ -46,20 +46,14 @@ class SoftTopology:
     num_nodes: int
 
     def propagation(self) -> Any:
-        """Return P over all pairs, for products alone."""
         return self.links.normalised("gcn")
 
     def structure(self, model: str, device: str = "cpu") -> Any:
-        """Return what a backbone reads of the links."""
         return self.links.structure(model, device)
 
 
 def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftTopology:
-    """Return the graph that `denoiser` makes of the reports.
-
-    Raises:
-        InputError: where the lists were collected by a mechanism that the denoiser cannot read.
-    """
+    """Return the graph that `denoiser` makes of the reports; refuses lists of a mechanism that it cannot read."""
     nodes = released.nodes
     if released.public_links is not None:
         return Topology(released.public_links, nodes)

@@ -1,4 +1,4 @@
-"""The methods that collect neighbour lists privately."""
+"""The methods that collect neighbour lists privately, and the names of how lists are collected and read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PUBLISHED_RIVAL, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
-from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
+
+LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")
+#: Who reports a relationship.
+MODES = ("lower", "both", "directed")
+#: Denoiser -> the list mechanism whose reports it reads.
+DENOISERS = {
+    "calibration": "lists",
+    "none": "lists",
+    "beliefs": "lists",
+    "degree-preserving": "degree-preserving",
+    "blink-hard": "degree-and-lists",
+    "blink-hybrid": "degree-and-lists",
+    "blink-soft": "degree-and-lists",
+}
+#: What is made of lists without a graph, see `methods.links.readings`.
+READINGS = ("beliefs", "sums", "all")
+#: Settings of the calibration alone.
+CALIBRATION = ("lambda1", "lambda2", "learning_rate_a", "complement")
 
 _ROOM = "graphveil.methods.links"
 _FAMILY = f"{_ROOM}.family:LINKS"
@@ -49,11 +66,7 @@ _CALIBRATION = {
 
 
 def refuse_idle(given: Mapping[str, Any]) -> None:
-    """Refuse settings that public links, or the chosen denoiser, would not look at.
-
-    Raises:
-        InputError: naming the setting and what it belongs to.
-    """
+    """Refuse settings that public links would not look at."""
     if given.get("epsilon_a") == INFINITE:
         for name in ("degree_share", *CALIBRATION):
             if name in given:
@@ -64,11 +77,7 @@ def refuse_idle(given: Mapping[str, Any]) -> None:
 
 
 def refuse_idle_by_denoiser(given: Mapping[str, Any]) -> None:
-    """Refuse as `refuse_idle`, and settings that the chosen denoiser would not look at.
-
-    Raises:
-        InputError: naming the setting and what it belongs to.
-    """
+    """Refuse as `refuse_idle`, and settings that the chosen denoiser would not look at."""
     refuse_idle({key: value for key, value in given.items() if key != "delta"})
     denoiser = given.get("denoiser") or "calibration"
     if "degree_share" in given and DENOISERS.get(denoiser) == "lists":

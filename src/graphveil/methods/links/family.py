@@ -39,10 +39,7 @@ BELIEF_SECONDS = 3e-9
 
 
 class LinkFamily:
-    """See `base.family.Family`.
-
-    What trains networks to compare with is imported where it is called: a plan trains none.
-    """
+    """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
 
     serves_releases = False
 

@@ -6,9 +6,8 @@
               reading "all"      both, pooled
               each only where it predicts held-out validation labels better than features alone; else without lists
 
-No denoised graph: at the epsilons where neighbour lists are private, most reported links are false, and a hard or soft
-choice of edges throws away what a thousand weak reports say together.  Likelihoods are exact where the model of links
-holds, sums are unbiased whatever holds; released validation labels weigh them, and so it costs nothing.
+No denoised graph: where neighbour lists are private, most reported links are false, and any choice of edges throws away
+what a thousand weak reports say together.  Released validation labels weigh the readings, which costs nothing.
 Ours; parts: `methods.links.readings`, `models.blocks.labelled_blocks`, `models.blocks.list_sums`, `models.labels.pool`.
 """
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -31,13 +30,12 @@ from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
+    ListsEstimator,
     graph_guarantee,
     open_ledger,
     people_key,
 )
-from graphveil.methods.links.entries import LINK_METHODS
-from graphveil.methods.links.lists import ListsEstimator
-from graphveil.methods.links.names import READINGS
+from graphveil.methods.links.entries import LINK_METHODS, READINGS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
@@ -65,16 +63,12 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
     """Noisy neighbour lists, read without a graph: `fit` is `randomize` (the devices), then `fit_reports` (server).
 
     Args:
-        epsilon_x, epsilon_y, mechanism, delta: as `Solitude`.
-        epsilon_a, mode: as `Solitude`; epsilon_a is finite.
+        epsilon_x, epsilon_y, mechanism, delta, mode: as `Solitude`; epsilon_a too, and finite.
         reading: "beliefs", "sums" or "all", see above.
         rounds: of belief propagation.
         blocks: "full", or "planted": fewer densities of links, which hold forged labels off; of the beliefs alone, see
             `models.blocks.block_densities`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
-        device: "cpu" or "cuda".
-
-    After fitting: `guarantee`, `ledger`, `released`, `variant` (whether the lists were used).
 
     Raises:
         InputError: for budgets and settings outside their range.
@@ -129,7 +123,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         self.parts: Mapping[str, tuple[Opinion, ...]] = {}
 
     def require_served(self, graph: Graph) -> None:
-        """Refuse a graph whose nodes have several labels."""
         require_one_label(graph)
 
     def fit_reports(
@@ -142,9 +135,8 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         """Weigh the reports; costs nothing and may be repeated.
 
         Args:
-            released: everybody's reports.
-            progress: told how far it is.
-            known: `parts` of another reading of the same reports with the same settings.
+            released: everybody's reports. progress: told how far it is.
+            earlier: `parts` of another reading of the same reports with the same settings.
 
         Raises:
             InputError: when reports and budgets do not belong together, or no training node carries a label.
@@ -159,11 +151,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the people who reported.
-
-        Raises:
-            InputError: for other people: beliefs travel between those who reported together.
-        """
+        """Return class probabilities [n, c] of the people who reported; beliefs travel between them alone."""
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
@@ -178,15 +166,10 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         return {**self._options(), "device": self.device}
 
     def _options(self) -> dict[str, Any]:
-        """Return all settings but the device."""
         return {
-            "epsilon_x": self.privacy.epsilon_x,
+            **asdict(self.privacy),
             "epsilon_a": self.links.epsilon_a,
-            "epsilon_y": self.privacy.epsilon_y,
             "mode": self.links.mode,
-            "mechanism": self.privacy.mechanism,
-            "delta": self.privacy.delta,
-            "sampled": self.privacy.sampled,
             "reading": self.reading,
             "rounds": self.rounds,
             "blocks": self.blocks,
@@ -221,11 +204,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own people.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own people."""
         facts = stored.facts
         options = dict(facts["options"])
         for name in ("epsilon_x", "epsilon_y"):
@@ -258,19 +237,7 @@ class PooledListOptions(ListOptions, total=False):
 
 
 class ListSums(LinkBeliefs):
-    """Unbiased counts of each class in each noisy neighbour list, beside the features of a network.
-
-    Raises:
-        InputError: for budgets and settings outside their range.
-
-    Example:
-        >>> from graphveil.graphs import social_graph
-        >>> from graphveil.methods import ListSums
-        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
-        >>> model = ListSums(epsilon_a=4.0).fit(graph)
-        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
-        (4.0, (200, 3))
-    """
+    """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`."""
 
     entry = entry_of("list-sums", LINK_METHODS)
 
@@ -281,19 +248,7 @@ class ListSums(LinkBeliefs):
 
 
 class Links(LinkBeliefs):
-    """Link beliefs and list sums, pooled by released labels.
-
-    Raises:
-        InputError: for budgets and settings outside their range.
-
-    Example:
-        >>> from graphveil.graphs import social_graph
-        >>> from graphveil.methods import Links
-        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
-        >>> model = Links(epsilon_a=4.0, rounds=2).fit(graph)
-        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
-        (4.0, (200, 3))
-    """
+    """Link beliefs and list sums, pooled by released labels; see `LinkBeliefs`."""
 
     entry = entry_of("links", LINK_METHODS)
 

@@ -30,13 +30,9 @@ class LinkPlan:
         epsilon_bit, epsilon_relationship: the price of one bit, and of one relationship (or directed link).
         epsilon_both_ends: of all reports that may tell whether two people are linked: two where both ends report, also
             in mode "directed", where friends name each other.
-        mode: who reports.
-        mechanism: one of `LIST_MECHANISMS`.
-        false_entries: expected in all lists; per_person: of one; of "degree-preserving" lists before they are thinned,
-            which drops true and false entries alike.
+        false_entries: expected in all lists; per_person: of one; of "degree-preserving" lists before they are thinned.
         precision: share of true entries among those reported, for people with so many relationships (assumed).
-        report_bytes: of one list without its true entries (thinned: without any), which take 4 more each, and of its
-            noisy degree.
+        report_bytes: of one list without its true entries (thinned: without any), and of its noisy degree.
         swamped_below, clean_above: epsilon of a relationship where the regimes of this module begin.
         warning: what the mechanism says of its size, or None.
     """
@@ -56,7 +52,6 @@ class LinkPlan:
     section = "links"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON types."""
         return asdict(self)
 
     @property
@@ -85,11 +80,7 @@ class LinkPlan:
 
 
 def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan | None:
-    """Return the figures for `nodes` people, or None where links are public.
-
-    Raises:
-        InputError: for a mode that does not fit the graph, or an epsilon the mechanism refuses.
-    """
+    """Return the figures for `nodes` people, or None where links are public."""
     if links.public:
         return None
     mode = links.mode_for(schema)

@@ -5,8 +5,7 @@
     degree-and-lists   a noisy degree beside the noisy list                                   (Blink)
 
 An undirected relationship stands in two lists.  "lower": only the lower id reports it, which costs epsilon_a; "both":
-each end reports, which costs 2 epsilon_a; "directed": one link, one list, epsilon_a.  The unit is said wherever a
-number is shown.
+each end reports, which costs 2 epsilon_a; "directed": one link, one list, epsilon_a.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.methods.base.people.epochs import repeat_assumptions
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people.people import times_paid
-from graphveil.methods.links.names import LIST_MECHANISMS, MODES
+from graphveil.methods.links.entries import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 
@@ -62,7 +61,6 @@ class LinkPrivacy:
 
     @property
     def public(self) -> bool:
-        """Whether links are declared public."""
         return math.isinf(self.epsilon_a)
 
     @property
@@ -71,11 +69,7 @@ class LinkPrivacy:
         return self.epsilon_a * (1.0 if self.mechanism == "lists" else 1 - self.degree_share)
 
     def mode_for(self, schema: GraphSchema) -> str:
-        """Return who reports what in a graph of this kind.
-
-        Raises:
-            InputError: for a mode that does not fit a directed or an undirected graph.
-        """
+        """Return who reports what in a graph of this kind; refuses a mode that does not fit its direction."""
         # "lower" by default: one report at the whole price tells more than two at half of it each.
         mode = self.mode or ("directed" if schema.directed else "lower")
         if (mode == "directed") != schema.directed:
@@ -90,16 +84,11 @@ class LinkPrivacy:
 
     @property
     def relationship_epsilon(self) -> float:
-        """What one relationship (or directed link) costs."""
         # Two independent reports of one bit: whoever has both divides by e^epsilon_a twice.
         return self.epsilon_a * (2 if self.mode == "both" else 1)
 
     def parts(self, schema: GraphSchema, nodes: int) -> dict[str, Any]:
-        """Return the mechanisms of one list by name; nothing where links are public.
-
-        Raises:
-            InputError: for a budget that a mechanism refuses.
-        """
+        """Return the mechanisms of one list by name; nothing where links are public."""
         if self.public:
             return {}
         facts: dict[str, Any] = {"nodes": nodes, "mode": self.mode_for(schema)}
@@ -117,7 +106,7 @@ class LinkPrivacy:
         """Return the ledger with the budget of one relationship (or directed link) declared.
 
         Args:
-            queries: how many times a prediction may ask for everybody's list again.
+            ledger: of features and labels. queries: how many times a prediction may ask for everybody's list again.
         """
         return ledger.declare(UNIT, self.relationship_epsilon * (1 + queries))
 
@@ -136,7 +125,7 @@ class LinkPrivacy:
         """Return the guarantee of one person's features and label together with one of its relationships.
 
         Args:
-            people: of features and label; its epsilon is inf where both are public.
+            people: of features and label; its epsilon is inf where both are public. schema, nodes: of the graph.
             ledger: says how often the most asked relationship was reported; None: once.
         """
         many = times_paid(ledger, UNIT)

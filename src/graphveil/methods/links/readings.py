@@ -4,15 +4,14 @@
     network     features alone                                  a perceptron, epoch by validation labels
     fields      every report weighed by its exact likelihood    `models.blocks.labelled_blocks`: with and without
                                                                 degrees and the likeness of public features
-    sums        unbiased counts of each class in each list      `methods.links.list_network`
-    counts      such counts one and two steps away, alone       `methods.links.list_counts`
+    sums        unbiased counts of each class in each list      `methods.links.opinions`
+    counts      such counts one and two steps away, alone       `methods.links.opinions`
 
     beliefs    regression | fields          sums    regression, network | sums          all    all of them
 
 Left of the bar is what no list is needed for; its network joins the regression only where held-out validation labels
-are likelier for it.  Both sides together are pooled (`models.labels.pool`); where held-out validation labels are not
-likelier under both than under the left one, by two standard errors or more, lists are left out.  Only released labels
-judge.
+are likelier for it.  Both sides are pooled (`models.labels.pool`); where held-out validation labels are not likelier
+under both than under the left one, by two standard errors or more, lists are left out.
 Shapes: scores [n, c], in logarithms.
 """
 
@@ -32,9 +31,15 @@ from graphveil.methods.base.network.features import features_of, labels_of, unit
 from graphveil.methods.base.network.network import Labels, as_matrix
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.links.collection import LinkReports, named_pairs
-from graphveil.methods.links.list_counts import STRENGTHS, two_steps
-from graphveil.methods.links.list_network import beside, inputs_of, train_beside
-from graphveil.methods.links.regression import regress, with_labels
+from graphveil.methods.links.opinions import (
+    COUNT_STRENGTHS,
+    beside,
+    inputs_of,
+    regress,
+    train_beside,
+    two_steps,
+    with_labels,
+)
 from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields
 from graphveil.models.blocks.list_sums import unbiased_labels
@@ -93,19 +98,14 @@ def read_lists(
     leave_lists: bool = False,
     alike: bool = True,
 ) -> Reading:
-    """Return what a reading makes of the reports.
-
-    Without validation nodes a third of the training nodes judges instead.
+    """Return what a reading makes of the reports; without validation nodes a third of the training nodes judges.
 
     Args:
-        released: everybody's reports.
-        reading: one of PARTS.
-        rounds: of belief propagation.
+        released: everybody's reports. reading: one of PARTS. rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
-        blocks: of the fields, see `models.blocks.block_densities`.
-        device: "cpu" or "cuda".
+        blocks: of the fields, see `models.blocks.block_densities`. device: "cpu" or "cuda".
         progress: hears of every round and network.
-        known: opinions of parts that another reading of the same reports and settings has made already.
+        earlier: opinions of parts that another reading of the same reports and settings has made already.
         leave_lists: leave lists out whatever they say, for a control.
         alike: whether pairs may be told apart by how alike their features are.
 
@@ -134,8 +134,7 @@ def judged_labels(labels: Labels, device: str) -> Labels:
     """Return the labels on a device, with some of those that train set aside where nobody else judges.
 
     Args:
-        labels: as released.
-        device: "cpu" or "cuda".
+        labels: as released. device: "cpu" or "cuda".
     """
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
@@ -160,13 +159,11 @@ def _held_out(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Te
 def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tuple[list[Opinion], Tensor]:
     """Return all of them, or the first one alone where the others do not make held-out labels likelier; and how likely.
 
-    A network on a hundred noisy columns may fit the training labels by heart; a few dozen validation labels would still
-    give it some weight.
+    A network on a hundred noisy columns may fit the training labels by heart, and get some weight all the same.
 
     Args:
-        free: opinions that need no list.
-        labels: as released; those that validate judge.
-        said: [m, c] log-probability of each validation label given each class.
+        free: opinions that need no list. labels: as released; those that validate judge.
+        likelihood: [m, c] log-probability of each validation label given each class.
     """
     total = sum(opinion.first for opinion in free)
     shared = [replace(opinion, first=opinion.first / total) for opinion in free]
@@ -179,7 +176,6 @@ def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tu
 
 
 def _pooled(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tensor:
-    """Return the opinions' pool; one alone is taken as it is."""
     if len(opinions) == 1:
         return opinions[0].final
     judged, first = _stacked(opinions, labels)
@@ -190,8 +186,6 @@ def _pooled(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tens
 
 
 class _Steps:
-    """Counts what is done."""
-
     def __init__(
         self, alone: tuple[str, ...], lists: tuple[str, ...], rounds: int, progress: ProgressCallback | None
     ) -> None:
@@ -227,14 +221,13 @@ class _Server:
     alike: bool
 
     def opinions(self, part: str) -> Iterator[Opinion]:
-        """Return the opinions of a part."""
         if part == "regression":
             yield Opinion(*self._regressions, FIRST[part])
         elif part == "fields":
             yield from self._fields()
         elif part == "counts":
             z = two_steps(self._pairs, self._shares)
-            yield Opinion(*regress(z, self.labels, self.heard, STRENGTHS), FIRST[part])
+            yield Opinion(*regress(z, self.labels, self.heard, COUNT_STRENGTHS), FIRST[part])
         else:
             z = beside(self._pairs, self._shares) if part == "sums" else self._shares[:, :0]
             trained = train_beside(self._inputs, z, self.labels, seed=self.seed)

@@ -27,16 +27,12 @@ MOST_UNHEARD: Final = 20_000_000
 
 
 def usual_ratio(flip: float) -> float:
-    """Return E[L | link] of one report.
-
-    Args:
-        flip: p, the probability of a wrong bit.
-    """
+    """Return E[L | link] of one report whose bits are wrong with probability `flip`."""
     return (1 - flip) ** 2 / flip + flip**2 / (1 - flip)
 
 
 def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
-    """Return lists, those of who sent none empty.
+    """Return n lists, those of who sent none (outside the mask [n]) empty.
 
     Args:
         sent: n lists. heard: mask [n].
@@ -48,13 +44,10 @@ def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
 
 
 def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> NamedPairs:
-    """Return what the lists of some say about every pair.
+    """Return what the lists of some say about every pair; refuses more pairs without a report than MOST_UNHEARD.
 
     Args:
         lists: the mechanism. sent: n lists. heard: mask [n] of those who sent theirs.
-
-    Raises:
-        InputError: more pairs lack a report than may be named one by one.
     """
     most, who = 2 if lists.mode == "both" else 1, heard.numpy()
     evidence = lists.evidence(of_heard(sent, heard))
@@ -105,7 +98,6 @@ def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _information(lists: AdjacencyRR, who: np.ndarray) -> float:
-    """Return chi^2: the mean of E[L | link] - 1 over all pairs."""
     nodes, ratio = lists.nodes, usual_ratio(lists.flip)
     if lists.mode == "both":
         senders = int(who.sum())

@@ -6,9 +6,8 @@
               minimise over theta, A:   CE(g(A, X'; theta), Y') + lambda1 |A - N|_F^2 + lambda2 |A|_1        (eq. 14)
 
 A lives on the collected edges (`training.calibration` derives when that is exact).  `denoiser` puts a rival in the
-place of the last line; see `methods.links.denoisers`.  What epsilon_a buys depends on who reports a relationship: see
-`methods.links.privacy`.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized Graphs With Local
-Differential Privacy", IEEE TIFS 17, 2022.
+place of the last line, see `methods.links.denoisers`; what epsilon_a buys: see `methods.links.privacy`.  Source: Lin,
+Li, Wang, "Towards Private Learning on Decentralized Graphs With Local Differential Privacy", IEEE TIFS 17, 2022.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
 from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
+    ListsEstimator,
     among,
     graph_guarantee,
     open_ledger,
@@ -56,9 +56,7 @@ from graphveil.methods.links.collection import (
     spends_of,
 )
 from graphveil.methods.links.denoisers import SoftTopology, denoise
-from graphveil.methods.links.entries import LINK_METHODS
-from graphveil.methods.links.lists import ListsEstimator
-from graphveil.methods.links.names import DENOISERS
+from graphveil.methods.links.entries import DENOISERS, LINK_METHODS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
 from graphveil.privacy.statement.old_texts import assumption_of
@@ -90,7 +88,6 @@ class FittedGraph:
     """What a fitted method keeps of its collection: public facts and the trained network.
 
     Attributes:
-        void: why the guarantee does not hold, or None.
         people: who took part, see `people_key`; None where only reports were seen.
         notes: the facts that predictions for other people lean on.
     """
@@ -110,7 +107,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         epsilon_a: budget of one bit of one neighbour list; inf for public links.
         epsilon_y: budget of one label report; inf for public labels (the paper's setting).
         mode: who reports a relationship: "lower", "both" or "directed"; None chooses, see `LinkPrivacy`.
-        denoiser: one of `methods.links.denoisers.DENOISERS`.
+        denoiser: one of `methods.links.entries.DENOISERS`.
         degree_share: the part of epsilon_a for a noisy degree, for denoisers that need one.
         mechanism, delta: of the features, see `LPGNN`.
         queries: how many times a prediction may ask everybody again, at the price of the first report.
@@ -211,9 +208,8 @@ class Solitude(ListsEstimator[FittedGraph]):
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Args:
-            released: the reports.
+            released: the reports. progress: told how far it is.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-            progress: told how far it is.
 
         Raises:
             InputError: when reports and budgets do not belong together.
@@ -265,14 +261,12 @@ class Solitude(ListsEstimator[FittedGraph]):
         """Return class probabilities [n, c].
 
         For the people of the collection (or no graph) they were computed while fitting and nothing private is read.
-        People are known by public facts: all of them by `people_key`, each by its id.  Who has reported is answered
-        from that; new ids send features at epsilon_x and a list among themselves at epsilon_a, in rows of the ledger of
-        their own.  Where no ids tell, everybody is taken to be asked again, which is charged to those who have
-        reported; see `methods.base.people.people`.  Where features and links are public, they are read every time.
+        People are known by public facts: all of them by `people_key`, each by its id, see `methods.base.people.people`.
+        New ids send features at epsilon_x and a list among themselves at epsilon_a, in rows of the ledger of their own.
         Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
 
         Args:
-            randomness: the source of noise of those who have to be asked.
+            graph: theirs. randomness: the source of noise of those who have to be asked.
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
             engine: where blocks of people and of pairs are worked on who have to be read; no answer depends on it.
@@ -310,17 +304,12 @@ class Solitude(ListsEstimator[FittedGraph]):
         return {**self._options(), "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     def _options(self) -> dict[str, Any]:
-        """Return all settings but those of the network and the network itself."""
         return {
-            "epsilon_x": self.privacy.epsilon_x,
+            **asdict(self.privacy),
             "epsilon_a": self.links.epsilon_a,
-            "epsilon_y": self.privacy.epsilon_y,
             "mode": self.links.mode,
             "denoiser": self.denoiser,
             "degree_share": self.links.degree_share,
-            "mechanism": self.privacy.mechanism,
-            "delta": self.privacy.delta,
-            "sampled": self.privacy.sampled,
             "queries": self.queries,
             "lambda1": self.calibration.lambda1,
             "lambda2": self.calibration.lambda2,
@@ -329,7 +318,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         }
 
     def _built(self, schema: GraphSchema) -> dict[str, Any]:
-        """Return what the network is built with beside the settings."""
         return {"classes": len(schema.classes), "backbone": self.backbone}
 
     @property
@@ -379,11 +367,7 @@ class Solitude(ListsEstimator[FittedGraph]):
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Args:
-            stored: the facts and tensors of a file.
-            backbone: the module that was trained, where it was a user's own; its weights come from the file.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
+            stored: of a file. backbone: the user's own module that was trained, if any; its weights come from the file.
         """
         facts, tensors = stored.facts, stored.tensors
         options = dict(facts["options"])
@@ -443,7 +427,6 @@ class Solitude(ListsEstimator[FittedGraph]):
         return everybody["answers"]
 
     def _answers(self, released: LinkReports, engine: Engine) -> Tensor:
-        """Return the probabilities of people who are only predicted, from what they sent."""
         fitted = self.result
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
@@ -452,49 +435,33 @@ class Solitude(ListsEstimator[FittedGraph]):
         return torch.softmax(logits, dim=1)
 
     def _note(self, fact: Assumption | None, void: str | None = None) -> None:
-        """Keep what the guarantee leans on from now on."""
         fitted = self.result
         notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
 
 
-class Blink(Solitude):
-    """Private neighbour lists and degrees, denoised by their posterior: the hybrid of the paper.
+class _Denoised(Solitude):
+    """Solitude with a denoiser of its own; both ends of a relationship report."""
 
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-    """
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        epsilon_x: float | None = math.inf,
+        mode: str | None = "both",
+        **settings: Unpack[DenoisedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"mode": mode, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **options)
+
+
+class Blink(_Denoised):
+    """Private neighbour lists and degrees, denoised by their posterior: the hybrid of the paper."""
 
     entry = entry_of("blink", LINK_METHODS)
 
-    def __init__(
-        self,
-        *,
-        epsilon_a: float,
-        epsilon_x: float | None = math.inf,
-        mode: str | None = "both",
-        **settings: Unpack[DenoisedOptions],
-    ) -> None:
-        options: dict[str, Any] = {"mode": mode, **settings, **self.entry.fixed}
-        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **options)
 
-
-class DPRR(Solitude):
-    """Private neighbour lists, thinned on the device to a noisy degree.
-
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-    """
+class DPRR(_Denoised):
+    """Private neighbour lists, thinned on the device to a noisy degree."""
 
     entry = entry_of("dprr", LINK_METHODS)
-
-    def __init__(
-        self,
-        *,
-        epsilon_a: float,
-        epsilon_x: float | None = math.inf,
-        mode: str | None = "both",
-        **settings: Unpack[DenoisedOptions],
-    ) -> None:
-        options: dict[str, Any] = {"mode": mode, **settings, **self.entry.fixed}
-        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **options)

@@ -1,19 +1,25 @@
-"""A network on features and, beside them, what noisy neighbour lists say of each class; post-processing of reports.
+"""What each part of a reading says of everyone: regressions, and a network on features beside counts from noisy lists.
 
     m_u = corner of a regular simplex for u's reported class, set right by the label's channel; 0 without a report
     H   = unbiased sums of M over everyone's noisy list, and over the lists that name them where links have a direction
-    z   = [ asinh(H / max(noise, 1)) | H / |H| ] standardised
-    p(y | v) = softmax( selu( x_v W + z_v V + b ) W' )
+    S   = what others say of those whom one knows, `models.blocks.list_sums.shared_sums`
 
-The network of class sums (`models.networks.fusion`) on sums that people's own noise protects in place of a curator's.
-It is
-trained twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on
-both.  Shapes: x [n, d], H [n, c], z [n, 2 c], or [n, 4 c] where links have a direction.
+    network     z = [ asinh(H / max(noise, 1)) | H / |H| ] standardised
+                p(y | v) = softmax( selu( x_v W + z_v V + b ) W' )
+    counts      z = the same of H and of S side by side,    p(y | v) = softmax( z_v W + b )
+    regression  p(y | v) = softmax( x_v W + b ) behind the label's channel
+
+The network is that of class sums (`models.networks.fusion`) on sums that people's own noise protects.  It is trained
+twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on both.
+The few columns of counts cannot learn training labels by heart, as features and counts together may.
+Shapes: x [n, d]; H, S [n, c]; z [n, 2 c], of counts [n, 4 c]; twice as many where links have a direction.
+Post-processing of reports alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +32,8 @@ from graphveil.methods.base.network.features import features_of
 from graphveil.methods.base.network.network import Labels, as_matrix
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.models.blocks.block_model import NamedPairs
-from graphveil.models.blocks.list_sums import list_sums, named_by_sums, noise_scale
+from graphveil.models.blocks.list_sums import list_sums, named_by_sums, neighbour_means, noise_scale, shared_sums
+from graphveil.models.labels.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
 from graphveil.runtime.late import torch
 from graphveil.training import Schedule, train
 
@@ -47,11 +54,10 @@ class Trained:
 
 
 def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
-    """Return z.
+    """Return z of the network.
 
     Args:
-        pairs: what the lists say.
-        shares: M [n, c] what labels say, unbiased, see `models.blocks.list_sums.unbiased_labels`.
+        pairs: what the lists say. shares: M [n, c], unbiased, see `models.blocks.list_sums.unbiased_labels`.
     """
     messages = messages_of(shares)
     sums = [list_sums(pairs, messages), *([named_by_sums(pairs, messages)] if pairs.directed else [])]
@@ -59,11 +65,7 @@ def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
 
 
 def messages_of(shares: Tensor) -> Tensor:
-    """Return M [n, c], what everyone sends: a corner of the regular simplex on average.
-
-    Args:
-        shares: [n, c] what labels say, unbiased.
-    """
+    """Return M [n, c], a corner of the regular simplex on average, from unbiased shares [n, c]."""
     classes = shares.shape[1]
     return (shares - shares.mean(dim=1, keepdim=True)) * math.sqrt(classes / max(classes - 1, 1))
 
@@ -72,8 +74,7 @@ def inputs_of(people: LocalReports, device: str) -> Inputs:
     """Return the released features as an operator; one column of zeros where none were collected.
 
     Args:
-        people: the reports.
-        device: where the operator lies.
+        people: the reports. device: where the operator lies.
     """
     if not people.privacy.collects_features:
         return build_inputs(sp.csr_matrix((len(people.labels), 1)), None, 0, width=HIDDEN, device=device)
@@ -89,10 +90,8 @@ def train_beside(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> Tra
     """Train on features and z [n, k]; k = 0 leaves the lists out.
 
     Args:
-        inputs: features [n, d].
-        z: what stands beside them.
+        inputs: features [n, d]. z: what stands beside them. seed: fixes initial weights and dropout.
         labels: as released; those that validate choose the epoch.
-        seed: fixes initial weights and dropout.
     """
     judged, epoch = _train(inputs, z, labels, EPOCHS, seed)
     everybody = replace(labels, train=labels.train | labels.val, val=torch.zeros_like(labels.val))
@@ -112,3 +111,46 @@ def _train(inputs: Inputs, z: Tensor, labels: Labels, epochs: int, seed: int) ->
     schedule = Schedule(epochs, LEARNING_RATE, WEIGHT_DECAY, selection)
     trained = train(model, inputs, z, objective, schedule, seed=seed)
     return torch.log_softmax(trained.logits, dim=1), trained.epoch
+
+
+#: Columns are of deviation 1, where entries of a feature vector of norm 1 are small: penalties begin far stronger.
+COUNT_STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+
+def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
+    """Return z of the counts.
+
+    Args:
+        pairs, shares: as of `beside`.
+    """
+    messages = messages_of(shares)
+    ways = [pairs, *([pairs.turned] if pairs.directed else [])]
+    return torch.cat([beside(pairs, shares), *(_second(way, messages) for way in ways)], dim=1)
+
+
+def _second(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    noise = noise_scale(pairs, neighbour_means(pairs, messages))
+    return models.beside([shared_sums(pairs, messages)], float(noise.mean()))
+
+
+def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
+    """Return log-scores [n, c] with what everyone's own label report says of its class.
+
+    Args:
+        scores: [n, c]. labels: as released. heard: log T [c, c].
+    """
+    own = heard[:, labels.values.clamp_min(0)].T
+    return scores + torch.where((labels.train | labels.val)[:, None], own, torch.zeros(()).to(own))
+
+
+def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float] = STRENGTHS) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities [n, c] of the regression on the training nodes, and of that on all who sent a label.
+
+    Args:
+        rows: [n, d]. labels: as released; those that validate choose the strength. heard: log T [c, c].
+        strengths: to choose from, weakest first.
+    """
+    train, val, labelled = (part.nonzero().squeeze(1) for part in (labels.train, labels.val, labels.train | labels.val))
+    fitted, strength = choose_logistic(rows, labels.values, train, val, heard, strengths)
+    final = fit_logistic(rows, labels.values, labelled, heard, strength)
+    return fitted.log_probabilities(rows), final.log_probabilities(rows)
