@@ -33,10 +33,9 @@ from torch.nn.functional import cross_entropy
 from graphveil.aggregation import build_inputs, normalised
 from graphveil.graphs import load_graph, random_split
 from graphveil.mechanisms import AdjacencyRR, NoisyDegree
-from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.models import build_backbone, structure_for
-from graphveil.models.blocks.degree_prior import degree_prior
-from graphveil.models.blocks.link_posterior import link_posterior
+from graphveil.models.blocks.link_posterior import degree_prior, link_posterior
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Schedule, Trained, train
 from timing import processor, ratio

@@ -26,7 +26,7 @@ from torch import Tensor
 from graphveil.aggregation import Inputs, Support, build_inputs, normalised, standardise
 from graphveil.graphs import load_graph, random_split
 from graphveil.mechanisms import AdjacencyRR, MultiBit
-from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.models import build_backbone, first_width
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Calibration, Schedule, train_calibrated

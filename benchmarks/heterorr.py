@@ -33,8 +33,8 @@ from torch import Tensor
 from digit_images import digit_embeddings
 from graphveil.graphs import Split, load_graph, make_graph, normalise_edges, random_split
 from graphveil.mechanisms import FeatureRR
-from graphveil.methods.base.network.many_labels import micro_f1
 from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.network.objectives import micro_f1
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings

@@ -27,7 +27,7 @@ import torch
 from scipy import stats
 
 from graphveil.graphs import Graph, random_split
-from graphveil.methods.base.scores import true_score
+from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.proposals import candidates
 from graphveil.methods.runs.tuning import tunable, tune

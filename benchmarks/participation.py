@@ -27,8 +27,8 @@ from scipy import stats
 
 from graphveil.aggregation import build_inputs, propagate, standardise
 from graphveil.graphs import Graph, load_graph, random_split
-from graphveil.methods.base.network.drop import drop_objective
 from graphveil.methods.base.network.features import centred_of, labels_of, reported_of
+from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.people.released import Answers, LocalReports, randomize_people, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_propagation import LabelPropagation

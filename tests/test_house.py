@@ -214,7 +214,7 @@ def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
     "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
-    "methods/advise/worlds.py:_made": "who has a label, and features and labels that are declared public",
+    "methods/advise/worlds.py:_similar": "who has a label, and features and labels that are declared public",
     "methods/base/people/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/people/released.py:randomize_people": "the collection itself",
     "methods/base/people/released.py:_features": "the collection itself",
@@ -222,7 +222,7 @@ RAW_READERS = {
     "methods/local/lpgnn.py:LPGNN.probabilities": "features declared public, of a new graph",
     "methods/base/people/asking.py:randomize_features": "the feature reports of people to predict, after they paid",
     "methods/links/collection.py:among": "the part of a graph that reports, after it paid",
-    "methods/base/scores.py:true_score": "true labels, to measure accuracy in a simulation",
+    "methods/base/network/objectives.py:true_score": "true labels, to measure accuracy in a simulation",
     "methods/curator/stages/training.py:read_people": "features and labels, which the curator knows",
     "methods/curator/stages/training.py:read_features": "features, which the curator knows",
     "methods/runs/paid_tuning.py:score_of": "validation labels: public, or counted behind noise that is paid for",
@@ -236,8 +236,8 @@ RAW_READERS = {
     "collection/simulation/played.py:_require_fit": "the number of dimensions of the labels",
     "collection/simulation/played.py:values_of": "what simulated devices answer with",
     "federation/party.py:holding_of": "a holder's own features and labels, in its own process",
-    "federation/vertical.py:vertical_partition": "features, dealt out to simulated holders",
-    "federation/vertical.py:partition_graph": "labels, given to the simulated label holder",
+    "federation/simulation.py:vertical_partition": "features, dealt out to simulated holders",
+    "federation/simulation.py:partition_graph": "labels, given to the simulated label holder",
     "methods/base/cost.py:network_cost": "the number of stored features",
     "methods/base/cost.py:_reported": "the number of stored features",
     "attacks/attribute_inference.py:_truth": "true features, to measure an attack in a simulation",

@@ -22,7 +22,7 @@ from graphveil.device.reports.features import STEPS, Features
 from graphveil.device.reports.label import Label
 from graphveil.errors import BudgetError
 from graphveil.graphs import Split
-from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.account import Paid
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.result import Result

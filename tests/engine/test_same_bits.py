@@ -29,7 +29,7 @@ from graphveil.aggregation import (
     standardise,
 )
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
-from graphveil.engine.blocks import VALUES
+from graphveil.engine.contract import VALUES
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, load_parts, make_graph, normalise_edges
 from graphveil.graphs.value.features import compact_dense, features_tensor
@@ -48,7 +48,7 @@ from graphveil.mechanisms import (
 from graphveil.mechanisms.by_blocks import PEOPLE, randomize_by_blocks
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.methods import GAP, LPGNN, ClassSums, HeteroRR
-from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 

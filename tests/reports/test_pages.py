@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.methods.base.network.many_labels import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.scripts import VENDOR
 from graphveil.reports.runs import page

@@ -13,7 +13,7 @@ from graphveil.cli.train.configured import DATA, METHOD, OF_SEARCH, OPTIONS, SET
 from graphveil.files.serial import json_safe
 from graphveil.methods.base.method import Method as Entry
 from graphveil.methods.base.method import Option
-from graphveil.methods.base.ranges import NAMES, NUMBERS, OPEN_WORDS, Bounds
+from graphveil.methods.base.options import NAMES, NUMBERS, OPEN_WORDS, Bounds
 from graphveil.methods.registry import METHODS
 
 # The JSON Schema of files that describe a run, from the methods' entries and the commands' options.

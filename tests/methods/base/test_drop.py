@@ -23,11 +23,9 @@ from graphveil.graphs import make_graph, random_split, social_graph
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.methods import LPGNN
 from graphveil.methods.base.cost import propagation_of
-from graphveil.methods.base.network.drop import Drop, drop_objective, label_matrix
-from graphveil.methods.base.network.hops import Pair, choose_hops, search_hops
+from graphveil.methods.base.network.hops import Pair, choose_hops, public_hops, search_hops
 from graphveil.methods.base.network.network import Labels, train_network
-from graphveil.methods.base.network.reach import public_hops
-from graphveil.methods.base.network.smooth_labels import smooth_labels
+from graphveil.methods.base.network.objectives import Drop, drop_objective, label_matrix, smooth_labels
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.solitude import Solitude

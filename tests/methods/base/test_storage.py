@@ -21,7 +21,7 @@ from graphveil.methods.base.storage import FORMAT, KEY, number, read_method, sav
 from graphveil.methods.curator import sum_clues
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
-from graphveil.models.networks.class_reader import ClassReader
+from graphveil.models.networks.perceptrons import ClassReader
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.methods.conformance import secrets

@@ -17,8 +17,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split, social_graph
 from graphveil.methods import LPGNN, METHODS
 from graphveil.methods.base.method import BASELINE
-from graphveil.methods.base.network.many_labels import f1_by_label, f1_shares, many_labels, micro_f1
-from graphveil.methods.base.network.stand_ins import STAND_INS, stand_in_features
+from graphveil.methods.base.network.features import STAND_INS, stand_in_features
+from graphveil.methods.base.network.objectives import f1_by_label, f1_shares, many_labels, micro_f1
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.baselines.family import BASELINES
 from graphveil.methods.baselines.network import baseline

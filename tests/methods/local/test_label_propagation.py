@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import normalised
-from graphveil.methods.base.network.drop import label_matrix
+from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.local import label_pool
 from graphveil.methods.local.label_pool import FOLDS, TRACE, Pool, pool_labels
@@ -26,7 +26,7 @@ from graphveil.methods.local.label_propagation import (
     variants,
 )
 from graphveil.models.labels.label_prior import channel, class_shares
-from graphveil.models.labels.report_pool import (
+from graphveil.models.labels.pool import (
     CENTRE_B,
     DOUBT,
     HEED,

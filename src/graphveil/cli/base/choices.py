@@ -10,7 +10,7 @@ from graphveil.cli.base.console import complain
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.methods.base.ranges import OPEN_WORDS
+from graphveil.methods.base.options import OPEN_WORDS
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -358,6 +358,6 @@ def settle_threads(threads: int | None, graph: Graph) -> None:
         graph: propagation over it is timed.
     """
     if threads is None:
-        from graphveil.methods.base.threads import settle_threads as measure
+        from graphveil.methods.base.cost import settle_threads as measure
 
         measure(graph)

@@ -20,7 +20,7 @@ from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
 
 if TYPE_CHECKING:
-    from graphveil.methods.base.plan import Plan
+    from graphveil.methods.base.family import Plan
     from graphveil.methods.curator.plan import CuratorPlan
     from graphveil.methods.links.plan import LinkPlan
     from graphveil.methods.local.plan import LocalPlan

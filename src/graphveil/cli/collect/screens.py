@@ -14,7 +14,7 @@ from graphveil.device.reports.bits import sized
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
-    from graphveil.methods.base.plan import Plan
+    from graphveil.methods.base.family import Plan
 
 
 def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:

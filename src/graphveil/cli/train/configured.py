@@ -21,7 +21,7 @@ from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_sett
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
-from graphveil.methods.base.ranges import OPEN_WORDS
+from graphveil.methods.base.options import OPEN_WORDS
 
 if TYPE_CHECKING:
     from graphveil.methods.base.method import Method

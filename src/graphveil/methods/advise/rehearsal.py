@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.methods.advise.worlds import World
-from graphveil.methods.base.threads import settle_threads
+from graphveil.methods.base.cost import settle_threads
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import advised, build_method
 from graphveil.methods.runs.experiment import split_of

@@ -26,10 +26,17 @@ from graphveil.graphs.value.protocol import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.blocks import collecting, predicting, training
 from graphveil.methods.base.method import Method
-from graphveil.methods.base.parameters import admitting, documented, parameters_of, require_parameters
+from graphveil.methods.base.network.objectives import true_score
+from graphveil.methods.base.parameters import (
+    admitting,
+    documented,
+    labels_apart,
+    not_fitted,
+    parameters_of,
+    require_parameters,
+    would_ask_again,
+)
 from graphveil.methods.base.people.account import Account
-from graphveil.methods.base.refusals import labels_apart, not_fitted, would_ask_again
-from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import Stored, read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import ProgressCallback

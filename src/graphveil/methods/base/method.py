@@ -22,7 +22,7 @@ class Option:
     Attributes:
         default, type, help: the last one line.
         file: it may name a file.
-        within: the names that it takes, where they are not those that `base.ranges` has for a setting of its name.
+        within: the names that it takes, where they are not those that `base.options` has for a setting of its name.
     """
 
     default: Any

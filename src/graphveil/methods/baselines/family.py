@@ -11,9 +11,8 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Plan
 from graphveil.methods.base.people.released import LocalReports, topology_of
-from graphveil.methods.base.plan import Plan
 from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness

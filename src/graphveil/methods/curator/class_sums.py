@@ -27,15 +27,15 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.network.drop import drop_objective
-from graphveil.methods.base.network.network import Network
-from graphveil.methods.base.network.start import Reader, read_start, start_name
-from graphveil.methods.base.network.storage import (
+from graphveil.methods.base.network.network import (
+    Network,
     backbone_facts,
     network_facts,
     network_tensors,
     restored_network,
 )
+from graphveil.methods.base.network.objectives import drop_objective
+from graphveil.methods.base.network.start import Reader, read_start, start_name
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.entries import CURATOR_METHODS

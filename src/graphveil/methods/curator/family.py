@@ -11,9 +11,8 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
-from graphveil.methods.base.family import Control, collection_repeats
+from graphveil.methods.base.family import Control, Plan, collection_repeats
 from graphveil.methods.base.network.start import start_notes
-from graphveil.methods.base.plan import Plan
 from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.curator.plan import curator_plan
 from graphveil.privacy import Randomness

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from graphveil.errors import InputError, NoiseError
-from graphveil.methods.base.ranges import NUMBERS, Bounds
+from graphveil.methods.base.options import NUMBERS, Bounds
 
 Curator = TypeVar("Curator")
 Priced = TypeVar("Priced")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphveil.graphs import GraphSchema
-from graphveil.methods.base.plan import spelled
+from graphveil.methods.base.family import spelled
 from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings

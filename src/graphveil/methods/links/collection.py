@@ -22,8 +22,7 @@ from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.fitted import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
-from graphveil.methods.base.people.account import Account, digest_of
-from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.people.released import LocalReports, randomize_people

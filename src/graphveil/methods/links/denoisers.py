@@ -24,9 +24,8 @@ from graphveil.methods.links.collection import LinkReports, named_pairs, reporte
 from graphveil.methods.links.entries import DENOISERS
 from graphveil.methods.links.silent_lists import of_heard
 from graphveil.models.blocks.block_model import block_beliefs
-from graphveil.models.blocks.degree_prior import degree_prior
 from graphveil.models.blocks.group_background import SoftLinks
-from graphveil.models.blocks.link_posterior import LinkPosterior, link_posterior
+from graphveil.models.blocks.link_posterior import LinkPosterior, degree_prior, link_posterior
 from graphveil.models.labels.label_prior import class_shares, log_channel
 from graphveil.runtime.late import torch
 

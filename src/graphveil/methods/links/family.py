@@ -20,8 +20,7 @@ from graphveil.methods.base.cost import (
     report_bytes,
     spreading_cost,
 )
-from graphveil.methods.base.family import Control, collection_repeats
-from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.family import Control, Plan, collection_repeats
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.privacy import Randomness

@@ -67,7 +67,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
         reading: "beliefs", "sums" or "all", see above.
         rounds: of belief propagation.
         blocks: "full", or "planted": fewer densities of links, which hold forged labels off; of the beliefs alone, see
-            `models.blocks.block_densities`.
+            `models.blocks.labelled_blocks`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
 
     Raises:

@@ -27,9 +27,9 @@ import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import Inputs, build_inputs, standardise
-from graphveil.methods.base.network.drop import drop_objective
 from graphveil.methods.base.network.features import features_of
 from graphveil.methods.base.network.network import Labels, as_matrix
+from graphveil.methods.base.network.objectives import drop_objective
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums, neighbour_means, noise_scale, shared_sums

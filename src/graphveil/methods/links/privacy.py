@@ -18,7 +18,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import ONCE
-from graphveil.methods.base.people.epochs import repeat_assumptions
+from graphveil.methods.base.people.account import repeat_assumptions
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.entries import LIST_MECHANISMS, MODES

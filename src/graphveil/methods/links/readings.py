@@ -41,9 +41,8 @@ from graphveil.methods.links.opinions import (
     with_labels,
 )
 from graphveil.models.blocks.block_model import NamedPairs
-from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.blocks.labelled_blocks import LabelledPeople, Likeness, block_fields, likeness
 from graphveil.models.blocks.list_sums import unbiased_labels
-from graphveil.models.blocks.pair_likeness import Likeness, likeness
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
 from graphveil.runtime.late import torch
@@ -103,7 +102,7 @@ def read_lists(
     Args:
         released: everybody's reports. reading: one of PARTS. rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
-        blocks: of the fields, see `models.blocks.block_densities`. device: "cpu" or "cuda".
+        blocks: of the fields, see `models.blocks.labelled_blocks`. device: "cpu" or "cuda".
         progress: hears of every round and network.
         earlier: opinions of parts that another reading of the same reports and settings has made already.
         leave_lists: leave lists out whatever they say, for a control.

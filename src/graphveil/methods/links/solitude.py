@@ -25,12 +25,15 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import features_of, labels_of, reported_of
 from graphveil.methods.base.network.hops import Hops, choose_hops
-from graphveil.methods.base.network.network import Network, apply_network, require_shapes, train_network
-from graphveil.methods.base.network.storage import (
+from graphveil.methods.base.network.network import (
+    Network,
+    apply_network,
     backbone_facts,
     network_facts,
     network_tensors,
+    require_shapes,
     restored_network,
+    train_network,
 )
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import (

@@ -25,8 +25,8 @@ from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.network.features import features_of, labels_of, random_features
-from graphveil.methods.base.network.many_labels import f1_shares
 from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.network.objectives import f1_shares
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.baselines.network import baseline

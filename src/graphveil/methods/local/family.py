@@ -14,11 +14,10 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
-from graphveil.methods.base.family import Control
-from graphveil.methods.base.network.reach import public_hops
+from graphveil.methods.base.family import Control, Plan
+from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
-from graphveil.methods.base.plan import Plan
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology

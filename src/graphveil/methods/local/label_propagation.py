@@ -22,7 +22,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.fitted import ForgetsPeople, stored_probabilities
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.network.drop import label_matrix
+from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy

@@ -25,18 +25,27 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
 from graphveil.mechanisms import Public
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.network.features import centred_of, features_of, labels_of, reported_of
+from graphveil.methods.base.network.features import (
+    STAND_INS,
+    centred_of,
+    features_of,
+    labels_of,
+    reported_of,
+    stand_in_features,
+)
 from graphveil.methods.base.network.hops import Hops, choose_hops
 from graphveil.methods.base.network.network import (
     FeatureMatrix,
     apply_network,
     as_matrix,
+    backbone_facts,
+    network_facts,
+    network_tensors,
     require_reached,
     require_shapes,
+    restored_network,
     train_network,
 )
-from graphveil.methods.base.network.stand_ins import STAND_INS, stand_in_features
-from graphveil.methods.base.network.storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.asking import (
     ask,
@@ -91,7 +100,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         sampled: features that a report tells ("multi-bit"); None: as many as are best.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         denoising: "hops" (above), or "upgnet", see `aggregation.high_order`.
-        stand_in: what the network reads where epsilon_x is None, see `methods.base.network.stand_ins`.
+        stand_in: what the network reads where epsilon_x is None, see `methods.base.network.features`.
         trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
         pooling: "labels": the network is pooled with what labels say alone, see `methods.local.pooled`; "none".
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,

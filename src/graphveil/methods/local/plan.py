@@ -19,10 +19,9 @@ from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
 from graphveil.methods.base.cost import Propagation, drawn, report_bytes
-from graphveil.methods.base.family import collection_repeats
+from graphveil.methods.base.family import Plan, collection_repeats, spelled
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports
-from graphveil.methods.base.plan import Plan, spelled
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.asked_privacy import AskedPrivacy

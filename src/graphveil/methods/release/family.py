@@ -11,9 +11,8 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.plan import Plan
 from graphveil.methods.local.family import pool_cost
 from graphveil.methods.release.controls import (
     noisy_label_notes,

@@ -11,7 +11,7 @@ from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
-from graphveil.methods.base.plan import spelled
+from graphveil.methods.base.family import spelled
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import STEPS_A_NODE, Chains, warning_of
 from graphveil.methods.release.heterorr import HeteroRR

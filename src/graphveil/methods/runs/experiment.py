@@ -21,7 +21,7 @@ from graphveil.graphs import Graph, Split, published_split, random_split, shares
 from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily
-from graphveil.methods.base.network.many_labels import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
@@ -139,7 +139,7 @@ def run(
 def _load_training() -> None:
     """Have torch load what comes with the first optimiser: a second or more that is no part of the first fit.
 
-    Private descent alone takes torch's own; what trains on released values does without (`training.adam`).
+    Private descent alone takes torch's own; what trains on released values does without (`training.loop`).
     """
     import torch
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphveil.graphs import Graph
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.family import Plan
 from graphveil.methods.registry import build_method, find_method, require_trainable
 
 __all__ = ["Plan", "plan"]

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from graphveil.aggregation import from_scipy
 from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, as_matrix
-from graphveil.methods.base.people.released import Answers, LocalReports
+from graphveil.methods.base.people.released import Answers, LocalReports, Topology
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -78,3 +78,28 @@ def unit_rows(features: FeatureMatrix, device: str) -> Any:
         rows.data /= lengths.repeat(rows.indptr[1:] - rows.indptr[:-1])
         return from_scipy(rows).to(device)
     return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)
+
+
+STAND_INS = ("normal", "uniform", "ones", "degree")
+
+
+def stand_in_features(kind: str, topology: Topology, dimension: int, seed: int) -> tuple[FeatureMatrix, float]:
+    """Return (C, o): C + o [n, d] stands in for the features.
+
+    Args:
+        kind: one of STAND_INS.
+        topology: public; its n nodes get rows.
+        dimension: d, as declared.
+        seed: of the two kinds that are drawn.
+    """
+    nodes = topology.num_nodes
+    if kind == "ones":
+        return sp.csr_matrix((nodes, dimension), dtype=np.float32), 1.0
+    if kind == "degree":
+        # Of neighbours that a node hears: in a directed graph who hears is at the end of an edge.
+        degrees = np.bincount(topology.edge_index[1].cpu().numpy(), minlength=nodes).clip(max=dimension - 1)
+        return sp.csr_matrix((np.ones(nodes, np.float32), (np.arange(nodes), degrees)), shape=(nodes, dimension)), 0.0
+    if kind == "uniform":
+        # A stream of its own: the same numbers must not also be somebody's initial weights.
+        return np.random.default_rng([seed, 0x0A1]).random((nodes, dimension), dtype=np.float32), 0.0
+    return random_features(nodes, dimension, seed), 0.0

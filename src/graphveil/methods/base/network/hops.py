@@ -18,9 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import numpy as np
+import scipy.sparse as sp
+
 from graphveil.aggregation import propagate
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network, train_network
-from graphveil.methods.base.network.reach import FEATURE_HOPS, public_hops
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.training.selection import Epoch, smoothed
@@ -171,3 +173,28 @@ def _estimate(history: tuple[Epoch, ...]) -> float:
         best = max(best, judged[0])
     # More than everything is the luck of noisy reports: it says no more than that all were met.
     return min(1.0, best)
+
+
+#: Hops of features, from those that smooth most, and the hops of labels that go with them.
+FEATURE_HOPS: Final = (8, 4, 2, 1)
+_LABEL_HOPS: Final = {8: 4, 4: 1, 2: 0, 1: 0}
+ROOM: Final = 2.0
+_PROBES: Final = 16
+
+
+def public_hops(p: sp.csr_matrix, classes: int) -> dict[str, int]:
+    """Return hops of features and of labels by the name of their setting.
+
+    Args:
+        p: the propagation [n, n].
+        classes: c, as declared.
+    """
+    n = p.shape[0]
+    signs = np.random.RandomState(0).randint(0, 2, size=(n, _PROBES)).astype(np.float32) * 2 - 1
+    columns, reached = np.concatenate([np.ones((n, 1), np.float32), signs], axis=1), {}
+    for hops in range(1, FEATURE_HOPS[0] + 1):
+        columns = p @ columns
+        squares = (columns[:, 1:] ** 2).mean(axis=1)
+        reached[hops] = float(np.median(columns[:, 0] ** 2 / np.maximum(squares, 1e-30)))
+    steps = next((hops for hops in FEATURE_HOPS if reached[hops] * ROOM * classes <= n), FEATURE_HOPS[-1])
+    return {"steps_x": steps, "steps_y": _LABEL_HOPS[steps]}

@@ -5,7 +5,8 @@ Everything here is post-processing of released values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -15,23 +16,22 @@ from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.methods.base.network.drop import drop_objective
-from graphveil.methods.base.network.many_labels import many_labels
-from graphveil.methods.base.network.smooth_labels import smooth_labels
+from graphveil.methods.base.network.objectives import drop_objective, many_labels, smooth_labels
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.base.storage import require_numbers
 from graphveil.models import Backbone, build_backbone, first_width
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
 
-#: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
-FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
-
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from graphveil.graphs import Split
+
+#: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
+FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
 
 
 class Structured(Protocol):
@@ -111,7 +111,7 @@ def train_network(
 
     Args:
         calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
-        label_smoothing: steps_y smooths public labels alone (see `methods.base.network.smooth_labels`) in place of
+        label_smoothing: steps_y smooths public labels alone (see `methods.base.network.objectives`) in place of
             Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
             weights of edges are learned.
@@ -346,3 +346,51 @@ def as_matrix(features: FeatureMatrix) -> FeatureMatrix:
         parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())
         return sp.csr_matrix(parts, shape=tuple(features.shape))
     return features
+
+
+_WEIGHTS = "weights."
+
+
+def network_facts(network: Network) -> dict[str, Any]:
+    """Return all of a network that is no tensor."""
+    return {
+        "scale": network.scale,
+        "epoch": network.epoch,
+        "history": [asdict(epoch) for epoch in network.history],
+    }
+
+
+def backbone_facts(backbone: nn.Module | None) -> dict[str, str]:
+    """Return the class of a user's own module, by which a file says that it is needed to load; else nothing."""
+    return {} if backbone is None else {"backbone": type(backbone).__name__}
+
+
+def network_tensors(network: Network) -> dict[str, Tensor]:
+    """Return the tensors of a network by name."""
+    tensors = {f"{_WEIGHTS}{name}": value for name, value in network.weights.items()}
+    tensors["logits"] = network.logits
+    if network.mean is not None:
+        tensors["mean"] = network.mean
+    return tensors
+
+
+def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
+    """Return the network saved with the two functions above; its shapes are still to be checked.
+
+    Args:
+        facts: with "backbone" where the weights are those of a user's own module, whose numbers are still to be checked
+            as well.
+        tensors: by name.
+    """
+    for name, tensor in tensors.items():
+        own = name.startswith(_WEIGHTS) and "backbone" in facts  # its module says which types it has
+        if not own and (name in ("logits", "mean") or name.startswith(_WEIGHTS)):
+            require_numbers(name, tensor)
+    return Network(
+        {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)},
+        tensors.get("mean"),
+        float(facts["scale"]),
+        int(facts["epoch"]),
+        tensors["logits"],
+        tuple(Epoch(**row) for row in facts["history"]),
+    )

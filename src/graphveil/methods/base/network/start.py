@@ -18,7 +18,7 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.models.networks.class_reader import ClassReader
+    from graphveil.models.networks.perceptrons import ClassReader
 
 #: What takes the shipped reader, and where all of those lie.
 PUBLIC: Final = "public"
@@ -120,7 +120,7 @@ def _kind(task: str) -> str:
 
 def _network(own: int, common: int, tensors: Mapping[str, Tensor]) -> ClassReader:
     """Return the network of some weights; refuses those of other shapes with InputError."""
-    from graphveil.models.networks.class_reader import ClassReader
+    from graphveil.models.networks.perceptrons import ClassReader
 
     # The width is read off the file: users may train wider readers, but none that reads other clues.
     hidden = len(tensors["head"])

@@ -17,7 +17,7 @@ from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedR
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
-from graphveil.methods.base.people.epochs import repeat_assumptions
+from graphveil.methods.base.people.account import repeat_assumptions
 from graphveil.methods.base.people.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL

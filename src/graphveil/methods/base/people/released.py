@@ -20,8 +20,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import NotCollected
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.mechanisms.question import Question
-from graphveil.methods.base.people.account import digest_of
-from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.account import Paid, digest_of
 from graphveil.methods.base.people.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness

@@ -19,9 +19,8 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import assumed_propagation, network_cost
-from graphveil.methods.base.family import Control
+from graphveil.methods.base.family import Control, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.controls import RIVAL_EDGES, release_rivals_left_out, rival_name

@@ -17,8 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.engine import LOCAL, Engine
+from graphveil.graphs import Graph
+from graphveil.graphs.value.splits import known_labels
 from graphveil.models.labels.shares import class_softmax
 from graphveil.runtime.late import torch
 
@@ -138,3 +142,125 @@ def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
 
 def _share(logits: Tensor, labels: Tensor) -> Tensor:
     return (logits.argmax(dim=1) == labels).float().mean() if labels.numel() else logits.new_zeros(())
+
+
+SEVERAL = "several labels a node: every figure is micro-averaged F1, not a share of nodes"
+
+
+@dataclass(frozen=True)
+class ManyLabels:
+    """The objective for `training.train`; build it with :func:`many_labels`.  Accuracies are micro-averaged F1."""
+
+    nodes: Tensor
+    labels: Tensor
+    val_nodes: Tensor
+    val_labels: Tensor
+    ideal: float = 1.0
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the mean logistic loss over training nodes and labels."""
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits[self.nodes], self.labels)
+
+    def train_accuracy(self, logits: Tensor) -> float:
+        """Return the training nodes' F1."""
+        return micro_f1(logits[self.nodes] > 0, self.labels)
+
+    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+        """Return (loss, F1, F1) on the validation nodes."""
+        if self.val_nodes.numel() == 0:
+            return 0.0, 0.0, 0.0
+        here = logits[self.val_nodes]
+        f1 = micro_f1(here > 0, self.val_labels)
+        return float(torch.nn.functional.binary_cross_entropy_with_logits(here, self.val_labels)), f1, f1
+
+
+def many_labels(labels: Tensor, train: Tensor, val: Tensor) -> ManyLabels:
+    """Return the objective for public `labels` [n, c] on masks `train` and `val` [n]."""
+    nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
+    return ManyLabels(nodes, labels[nodes].float(), val_nodes, labels[val_nodes].float())
+
+
+def micro_f1(predicted: Tensor, labels: Tensor) -> float:
+    """Return the micro-averaged F1 of found labels (bool [m, c]); 0 where nothing is found and nothing was there."""
+    return float(f1_shares(predicted, labels).mean()) if len(labels) else 0.0
+
+
+def f1_shares(predicted: Tensor, labels: Tensor) -> np.ndarray:
+    """Return one number a node [m] with the micro-averaged F1 as mean: 2 TP_v / mean over nodes of (2 TP + FP + FN)."""
+    there = labels > 0
+    hit = (predicted & there).sum(dim=1).double()
+    both = (predicted.sum(dim=1) + there.sum(dim=1)).double()
+    # Shares with this denominator average to the micro F1, so its interval follows from the nodes as for accuracy.
+    total = float(both.mean())
+    shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).cpu().numpy()
+    return shares
+
+
+def f1_by_label(predicted: Tensor, labels: Tensor) -> np.ndarray:
+    """Return the F1 of every label [c]; 0 for a label that is neither found nor there."""
+    there = labels > 0
+    hit = (predicted & there).sum(dim=0).double()
+    both = (predicted.sum(dim=0) + there.sum(dim=0)).double()
+    each: np.ndarray = torch.where(both > 0, 2 * hit / both.clamp_min(1), 0.0).numpy()
+    return each
+
+
+@dataclass(frozen=True)
+class SmoothLabels:
+    """The objective for `training.train`; build it with :func:`smooth_labels`."""
+
+    nodes: Tensor
+    targets: Tensor
+    labels: Tensor
+    val_nodes: Tensor
+    val_labels: Tensor
+    ideal: float = 1.0
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the mean cross entropy against the smoothed labels."""
+        return -(self.targets * torch.nn.functional.log_softmax(logits[self.nodes], dim=1)).sum() / len(self.nodes)
+
+    def train_accuracy(self, logits: Tensor) -> Tensor:
+        """Return the share of training nodes whose most likely class is their own label."""
+        return (logits[self.nodes].argmax(dim=1) == self.labels).float().mean()
+
+    def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return (loss, accuracy, accuracy) on the validation nodes' own labels."""
+        if self.val_nodes.numel() == 0:
+            none = logits.new_zeros(())
+            return none, none, none
+        here = logits[self.val_nodes]
+        share = (here.argmax(dim=1) == self.val_labels).float().mean()
+        loss = torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=1), self.val_labels)
+        return loss, share, share
+
+
+def smooth_labels(
+    labels: Tensor, train: Tensor, val: Tensor, p: SparseMatrix | None, hops: int, *, classes: int
+) -> SmoothLabels:
+    """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P.
+
+    Args:
+        p: the propagation matrix [n, n]; None where hops is 0.
+        hops: l.
+    """
+    nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
+    own = label_matrix(labels, train, classes)
+    spread = (own if p is None else propagate(p, own, hops))[nodes]
+    total = spread.sum(dim=1, keepdim=True)
+    # Equation 12 divides by a sum that is 0 where no label is in reach.
+    targets = torch.where(total > 0, spread / total.clamp_min(1e-30), own[nodes])
+    return SmoothLabels(nodes, targets, labels[nodes], val_nodes, labels[val_nodes])
+
+
+def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> float:
+    """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
+
+    Args:
+        predicted: classes [n], or 0/1 [n, c].
+        graph: has the true labels `y`.
+        mask: bool [n], the nodes that count; those without a label never do.
+    """
+    labelled = known_labels(graph) if mask is None else mask & known_labels(graph)
+    labels, true = predicted[labelled], graph.y[labelled]
+    return micro_f1(labels > 0, true) if labels.dim() == 2 else float((labels == true).float().mean())
