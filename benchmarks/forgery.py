@@ -9,7 +9,7 @@ test nodes that are honest. Noise, forgers and splits are those of a split's num
     label-pool, label-propagation
                   no defence; the pool takes class shares apart from what tells people from one another
     link-beliefs  defence: lists that no device draws are read as missing (`graphveil.collection.export.suspects`), and
-                  blocks=planted (`graphveil.models.blocks.block_densities`); with an attack of its own, "everybody":
+                  blocks=planted (`graphveil.models.blocks.labelled_blocks`); with an attack of its own, "everybody":
                   forgers name everybody
 
 Points lost are against the same method on the same split without forgers, with 95% intervals (Student's t); "of plain"

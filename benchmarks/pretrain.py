@@ -40,7 +40,7 @@ from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
-from graphveil.models.networks.class_reader import ClassReader
+from graphveil.models.networks.perceptrons import ClassReader
 from graphveil.privacy import SeededRandomness
 
 GRAPHS = ("cora", "citeseer", "cora-ml", "facebook100-reed98-gender", "facebook100-reed98-2005-2009")

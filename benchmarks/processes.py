@@ -22,8 +22,8 @@ import torch.multiprocessing as mp
 
 from graphveil.engine import Mapped, create
 from graphveil.models import HopClassifier
-from graphveil.training.adam import Adam
 from graphveil.training.head_loss import head_loss
+from graphveil.training.loop import Adam
 from timing import processor
 
 WIDTHS, HIDDEN, CLASSES = (64, 64, 64), 64, 10

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise
-from graphveil.aggregation.device_sums import noisy_sums
+from graphveil.aggregation.perturbed import noisy_sums
 from graphveil.engine import Blocks
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockNoise, SeededRandomness

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import ReceiverRows, adjacency, normalised, propagate
-from graphveil.aggregation.entries import Entries
-from graphveil.aggregation.propagation import Adjacency, Normalisation
+from graphveil.aggregation.propagation import Adjacency, Entries, Normalisation
 from graphveil.errors import InputError
 from tests.aggregation.formulas import dense_normalised
 

@@ -16,11 +16,22 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.models.blocks.pair_messages import DAMPING, PIECE, PairMessages
-from graphveil.models.labels import label_process
+from graphveil.models.labels import belief
 from graphveil.models.labels.answers import answer_shares, fit_answers, with_answers
-from graphveil.models.labels.belief import DISCOUNT, TEMPER, Edges, edges_of, heard_of_friends, propagate_beliefs
+from graphveil.models.labels.belief import (
+    DEPTH,
+    DISCOUNT,
+    SCALE,
+    TEMPER,
+    Edges,
+    diffuse,
+    edges_of,
+    fit_process,
+    gradient,
+    heard_of_friends,
+    propagate_beliefs,
+)
 from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, channel, class_shares, homophily
-from graphveil.models.labels.label_process import DEPTH, SCALE, diffuse, fit_process, gradient
 from graphveil.models.labels.shares import class_softmax
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
@@ -392,8 +403,8 @@ def test_the_objective_falls_to_its_minimum(monkeypatch: pytest.MonkeyPatch) -> 
     q = matrix("mean")
     b = operator(q, SETTINGS["alpha"], DEPTH)
     values = []
-    for steps in (0, 2, 10, label_process.STEPS):
-        monkeypatch.setattr(label_process, "STEPS", steps)
+    for steps in (0, 2, 10, belief.STEPS):
+        monkeypatch.setattr(belief, "STEPS", steps)
         scores = fit_process(q, LIKELIHOOD, USED, LOG_PRIOR, **SETTINGS)
         a = torch.einsum("uv,vbc->ubc", torch.linalg.inv(b), scores.double() / SCALE)
         values.append(float(objective(a, b, USED)))

@@ -16,11 +16,17 @@ from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.mechanisms import AdjacencyRR, NoisyCounts
 from graphveil.methods.links.collection import pairs_of
-from graphveil.models.blocks.block_densities import block_densities
 from graphveil.models.blocks.block_model import NamedPairs, block_beliefs
-from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.blocks.labelled_blocks import (
+    QUANTILES,
+    LabelledPeople,
+    block_densities,
+    block_fields,
+    cosines,
+    likeness,
+    weighted_rows,
+)
 from graphveil.models.blocks.list_sums import unbiased_labels
-from graphveil.models.blocks.pair_likeness import QUANTILES, cosines, likeness, weighted_rows
 from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.models.blocks.degree_prior import degree_prior
 from graphveil.models.blocks.group_background import SoftLinks, soft_links
-from graphveil.models.blocks.link_posterior import LinkPosterior, link_posterior
-from graphveil.models.blocks.pair_cells import pair_cells
+from graphveil.models.blocks.link_posterior import LinkPosterior, degree_prior, link_posterior, pair_cells
 from tests.sizes import LargestTensor
 
 N = 40

@@ -16,7 +16,7 @@ from torch.nn import functional
 from graphveil.aggregation import Inputs, build_inputs, from_scipy, normalised, standardise
 from graphveil.errors import InputError
 from graphveil.models import BACKBONES, build_backbone, first_width, structure_for
-from graphveil.models.networks.dropout import dropout
+from graphveil.models.networks.layers import dropout
 from graphveil.models.networks.own import Links, OwnBackbone, as_rows, asks_for, require_scores, require_weights
 from graphveil.models.networks.perceptrons import selu, unit
 from tests.training.dense import layer

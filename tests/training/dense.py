@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, selu
 
-from graphveil.models.networks.dropout import dropout
+from graphveil.models.networks.layers import dropout
 from graphveil.training import Calibration, Schedule
 
 

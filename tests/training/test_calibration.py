@@ -17,8 +17,7 @@ from graphveil.errors import InputError
 from graphveil.models import build_backbone
 from graphveil.runtime.progress import Progress
 from graphveil.training import Calibrated, Calibration, Schedule, train_calibrated
-from graphveil.training.calibration import complement_of
-from graphveil.training.edge_weights import EdgeWeights
+from graphveil.training.calibration import EdgeWeights, complement_of
 from tests.training.dense import dense_calibrated, forward
 
 N, D, HIDDEN, CLASSES = 30, 6, 5, 3

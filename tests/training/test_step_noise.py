@@ -12,8 +12,8 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockNoise, SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, train_privately
+from graphveil.training.dp_sgd import Streamed
 from graphveil.training.noisy_updates import StepNoise
-from graphveil.training.streamed import Streamed
 from tests.pretended import pretended_gpu
 from tests.training.test_dp_sgd import SCHEDULE, Fixed, flat, perceptron, samples
 

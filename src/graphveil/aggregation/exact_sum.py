@@ -49,20 +49,15 @@ class _Sums(NamedTuple):
 class ReceiverRows:
     """Who sends to whom: receiver u sums over senders `senders[starts[u]:starts[u + 1]]`, each of them once. Build one
     with :meth:`of`.
-
-    Attributes:
-        starts: int32 [n + 1], int64 from 2^31 entries on; senders: int32 [E].
-        weights: whole multiples of 2^-weight_bits, given in these steps, float32 [E]; None where all are 1.
-        largest: the largest weight allowed, in steps (1 without weights).
-        weight_bits: 0 without weights.
-        sent: the most receivers of any sender and how that is known, or None where nothing bounds it.
     """
 
-    starts: Tensor
-    senders: Tensor
+    starts: Tensor  # int32 [n + 1], int64 from 2^31 entries on
+    senders: Tensor  # int32 [E]
+    #: whole multiples of 2^-weight_bits, given in these steps, float32 [E]; None where all are 1.
     weights: Tensor | None = None
-    largest: int = 1
-    weight_bits: int = 0
+    largest: int = 1  # the largest weight allowed, in steps (1 without weights)
+    weight_bits: int = 0  # 0 without weights
+    #: the most receivers of any sender and how that is known, or None where nothing bounds it.
     sent: BoundedEdges | None = None
 
     @staticmethod

@@ -40,16 +40,11 @@ _LONGEST: Final = 1e30
 
 @dataclass(frozen=True)
 class GridRows:
-    """Rows of whole numbers of steps.
+    """Rows of whole numbers of steps."""
 
-    Attributes:
-        values: float32 or int16 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2.
-        cap: the longest row, in the unit of the input; bits: a row of length cap is 2^bits steps long.
-    """
-
-    values: Tensor
-    cap: float
-    bits: int
+    values: Tensor  # float32 or int16 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2
+    cap: float  # the longest row, in the unit of the input
+    bits: int  # a row of length cap is 2^bits steps long
 
     @property
     def step(self) -> float:

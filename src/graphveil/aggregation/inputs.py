@@ -48,23 +48,16 @@ _FEWEST_PROBES = 32
 
 @dataclass(frozen=True)
 class Inputs:
-    """Features as an operator: `inputs.linear(weight)` is X' W for a weight [d, h].
+    """Features as an operator: `inputs.linear(weight)` is X' W for a weight [d, h]."""
 
-    Attributes:
-        matrix: C, sparse or dense [n, d]; already propagated when `hops` is 0.
-        p: the propagation matrix [n, n], or None where nothing is left to propagate.
-        hops: K; row_sums: P^K 1 [n, 1].
-        offset: o [1, d]; mean: m [1, d]; scale: one number.
-        answered: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
-    """
-
-    matrix: SparseMatrix | Tensor
-    p: SparseMatrix | None
-    hops: int
-    row_sums: Tensor
-    offset: Tensor | None = None
-    mean: Tensor | None = None
-    scale: float = 1.0
+    matrix: SparseMatrix | Tensor  # C, sparse or dense [n, d]; already propagated when `hops` is 0
+    p: SparseMatrix | None  # the propagation matrix [n, n], or None where nothing is left to propagate
+    hops: int  # K
+    row_sums: Tensor  # P^K 1 [n, 1]
+    offset: Tensor | None = None  # o [1, d]
+    mean: Tensor | None = None  # m [1, d]
+    scale: float = 1.0  # one number
+    #: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
     answered: Tensor | None = None
 
     @property

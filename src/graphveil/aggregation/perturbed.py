@@ -25,11 +25,11 @@ one entry, and the sampler behind sqrt(D) is not stable.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
-from graphveil.aggregation.device_sums import noisy_sums
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
 from graphveil.aggregation.grid import FEW, GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
@@ -37,13 +37,14 @@ from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
+from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     import numpy as np
     from dp_accounting import DpEvent
     from torch import Tensor
-
 
 # Noise of more steps needs too large a table, of fewer is not tabulated to twelve digits.
 _MOST_STEPS: Final = 1 << 17
@@ -361,3 +362,40 @@ def propagate_privately(
         sums = perturbed.perturb(rows, layers[-1], hop, randomness, engine=engine, out=place)
         layers.append(unit_rows(sums, out=sums.numpy() if sums.is_cpu else None) if normalise else sums)
     return layers
+
+
+#: Blocks at once: with 2^18 values each, the cipher's bytes of all of them take about 150 MB.
+_AT_ONCE: Final = 16
+
+
+def noisy_sums(
+    rows: ReceiverRows, grid: GridRows, noise: RoundedNormal | None, blocks: Blocks, keys: Iterable[BlockKey]
+) -> Tensor:
+    """Return sums with their noise in whole steps, float32 [n, c] on the device of the grid.
+
+    Args:
+        rows: the edges; moved to the device, if they lie elsewhere.
+        grid: what every node sends, float32 [n, c].
+        noise: of every entry; None for none.
+        blocks: of receivers; keys: one for each block, in their order.
+    """
+    device, columns = grid.values.device, grid.values.shape[1]
+    there, source = rows.to(device), iter(keys)
+    tables = None if noise is None else NormalTensors.of(noise, device)
+    noisy = torch.empty(grid.values.shape, device=device)
+    for group in _groups(blocks):
+        receivers = slice(group[0].start, group[-1].stop)
+        sums = there.sums(grid, receivers)
+        if tables is not None:
+            size = (group[0].stop - group[0].start) * columns
+            # Every entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            sums.values.add_(tables.draw(size, list(islice(source, len(group)))).view(-1, columns))
+        noisy[receivers] = sums.whole()
+    return noisy
+
+
+def _groups(blocks: Blocks) -> Iterator[list[Block]]:
+    """Blocks of one length that follow each other, a few at a time: only the last of all can be shorter."""
+    for _, alike in groupby(blocks, key=lambda block: block.stop - block.start):
+        while group := list(islice(alike, _AT_ONCE)):
+            yield group

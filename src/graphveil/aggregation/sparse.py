@@ -23,8 +23,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.shared import as_tensor, room, widened
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
-from graphveil.engine.blocks import VALUES
-from graphveil.engine.contract import Shared
+from graphveil.engine.contract import VALUES, Shared
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 

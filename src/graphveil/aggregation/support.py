@@ -32,23 +32,17 @@ class Support:
     `source[e]` to `target[e]` (it stands in row target, column source); entries are sorted by target, then source.
     Build one with :meth:`of`.
 
-    Attributes:
-        starts: first entry of each row [n + 1]; source, target: [E].
-        back_starts, back_target: the transpose's rows, [n + 1] and [E].
-        turned: the entry that each entry of the transpose is [E]; where `symmetric`, also each entry's opposite.
-        symmetric: every entry's opposite is there too.
-        pattern: the support as a torch CSR matrix (its values are not used); None on another device than the CPU.
-
     All indices are int32.
     """
 
-    starts: Tensor
-    source: Tensor
-    target: Tensor
-    back_starts: Tensor
-    back_target: Tensor
-    turned: Tensor
-    symmetric: bool
+    starts: Tensor  # first entry of each row [n + 1]
+    source: Tensor  # [E]
+    target: Tensor  # [E]
+    back_starts: Tensor  # the transpose's rows, [n + 1] and [E]
+    back_target: Tensor  # the transpose's rows, [n + 1] and [E]
+    turned: Tensor  # the entry that each entry of the transpose is [E]; where `symmetric`, also each entry's opposite
+    symmetric: bool  # every entry's opposite is there too
+    #: the support as a torch CSR matrix (its values are not used); None on another device than the CPU.
     pattern: Tensor | None
 
     @staticmethod

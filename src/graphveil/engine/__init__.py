@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.engine.blocks import Block as Block
-    from graphveil.engine.blocks import Blocks as Blocks
+    from graphveil.engine.contract import Block as Block
+    from graphveil.engine.contract import Blocks as Blocks
     from graphveil.engine.contract import Engine as Engine
     from graphveil.engine.local import LOCAL as LOCAL
     from graphveil.engine.local import LocalEngine as LocalEngine
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "LOCAL": "local",
-    "Block": "blocks",
-    "Blocks": "blocks",
+    "Block": "contract",
+    "Blocks": "contract",
     "Engine": "contract",
     "LocalEngine": "local",
     "Mapped": "mapped",

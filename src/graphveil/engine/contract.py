@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
-from graphveil.engine.blocks import Blocks
 from graphveil.engine.mapped import Mapped
 
 #: What every block may read: an array, one on disk, or None where there is none.
@@ -44,3 +44,47 @@ class Engine(Protocol):
     def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Write each block's result [rows of the block, ...] into its rows of `out` and return it."""
         ...
+
+
+#: Values of a block: a megabyte in float32, which stays in a core's cache from the sums until their noise is added.
+VALUES: Final = 1 << 18
+#: The least rows of a block: with fewer, handing over would cost more than the work.
+_FEWEST: Final = 64
+
+
+class Block(NamedTuple):
+    """Rows start..stop-1, which are block number `number`."""
+
+    number: int
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> slice:
+        """The block's rows of an array."""
+        return slice(self.start, self.stop)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows 0..rows-1 in blocks of `size`, the last of which may be shorter.
+
+    >>> from graphveil.engine import Blocks
+    >>> [tuple(block) for block in Blocks(5, 2)]
+    [(0, 0, 2), (1, 2, 4), (2, 4, 5)]
+    """
+
+    rows: int
+    size: int
+
+    @staticmethod
+    def of(rows: int, columns: int) -> Blocks:
+        """Return the blocks of an array [rows, columns]: about `VALUES` values each."""
+        return Blocks(rows, max(_FEWEST, VALUES // max(1, columns)))
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.size)
+
+    def __iter__(self) -> Iterator[Block]:
+        for number, start in enumerate(range(0, self.rows, self.size)):
+            yield Block(number, start, min(start + self.size, self.rows))

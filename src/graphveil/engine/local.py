@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy.typing as npt
 
-from graphveil.engine.blocks import Block, Blocks
-from graphveil.engine.contract import Shared
+from graphveil.engine.contract import Block, Blocks, Shared
 from graphveil.engine.mapped import opened
 from graphveil.errors import InputError
 

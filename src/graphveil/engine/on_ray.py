@@ -17,8 +17,7 @@ from typing import Any, Final, TypeVar
 
 import numpy.typing as npt
 
-from graphveil.engine.blocks import Blocks
-from graphveil.engine.contract import Shared
+from graphveil.engine.contract import Blocks, Shared
 from graphveil.engine.local import arguments, gathered
 from graphveil.engine.mapped import Mapped, opened
 from graphveil.errors import InputError, MissingExtraError

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from graphveil.models.networks.perceptrons import Encoder as Encoder
     from graphveil.models.networks.perceptrons import HopClassifier as HopClassifier
     from graphveil.models.networks.perceptrons import Stage as Stage
-    from graphveil.models.networks.vote_head import VoteHead as VoteHead
+    from graphveil.models.networks.perceptrons import VoteHead as VoteHead
 
 _HOMES = {
     "BACKBONES": "names",
@@ -44,7 +44,7 @@ _HOMES = {
     "OwnBackbone": "networks.own",
     "PairAttention": "networks.attention",
     "Stage": "networks.perceptrons",
-    "VoteHead": "networks.vote_head",
+    "VoteHead": "networks.perceptrons",
     "as_rows": "networks.own",
     "beside": "networks.fusion",
     "block_beliefs": "blocks.block_model",

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, get_args
 
 BackboneName = Literal["sage", "gcn", "gat", "mlp"]
 BACKBONES: tuple[str, ...] = get_args(BackboneName)
 #: Heads of the first layer of "gat".
 HEADS = 4
-#: How many densities of links there are between classes, see `models.blocks.block_densities`.
+#: How many densities of links there are between classes, see `models.blocks.labelled_blocks`.
 BLOCKS = ("full", "planted")
 #: Rounds of belief propagation over named pairs.
 BELIEF_ROUNDS = 25
+
+
+def encoder_size(dimension: int, hidden: int, classes: int) -> int:
+    """Return the numbers of an `Encoder` of these widths."""
+    return sum(_layer(inputs, outputs) for inputs, outputs in pairwise((dimension, hidden, hidden, classes)))
+
+
+def hop_classifier_size(widths: Sequence[int], hidden: int, classes: int) -> int:
+    """Return the numbers of a `HopClassifier` over parts of these widths."""
+    return sum(_layer(width, hidden) for width in widths) + _layer(hidden * len(widths), classes)
+
+
+def stage_size(widths: Sequence[int], hidden: int, classes: int) -> int:
+    """Return the numbers of a `Stage` over features, then sums, of these widths."""
+    deeper = (len(widths) - 1) * _layer(hidden, hidden)
+    return hop_classifier_size(widths, hidden, classes) + deeper
+
+
+def pair_attention_size(columns: int, classes: int) -> int:
+    """Return the numbers of a `PairAttention`: target, sender without a bias, score and head."""
+    return _layer(columns, columns) + columns**2 + _layer(columns, 1) + _layer(columns, classes)
+
+
+def vote_head_size(classes: int) -> int:
+    """Return the numbers of a `VoteHead`."""
+    return _layer(2 * classes, classes)
+
+
+def _layer(inputs: int, outputs: int) -> int:
+    return (inputs + 1) * outputs

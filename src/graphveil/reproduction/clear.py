@@ -30,7 +30,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.linear import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import glorot
 
 #: Modes whose embeddings stay shared: no holder publishes a row, so none is cut to a length.
 UNPUBLISHED = ("shared-linear",)

@@ -26,15 +26,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.errors import InputError
+from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.networks import Combination, OutputLayer, Propagation, holder_structure
-from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto.products import transpose
 from graphveil.federation.crypto.ring import FRACTION_BITS, RingMatrix, decode, encode, matmul
 from graphveil.federation.crypto.truncation import Scale
 from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import ring_matrix
 from graphveil.graphs import Split
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import glorot
 from graphveil.reproduction.clear import Outcome, Part, Plan
 
 #: Of slopes: a node's share of the loss is far below 2^-18, and the room above is not needed.

@@ -8,11 +8,11 @@ from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.training.calibration import Calibrated as Calibrated
+    from graphveil.training.calibration import Calibration as Calibration
     from graphveil.training.calibration import train_calibrated as train_calibrated
     from graphveil.training.dp_sgd import PrivateDescent as PrivateDescent
     from graphveil.training.dp_sgd import poisson_batch as poisson_batch
     from graphveil.training.dp_sgd import train_privately as train_privately
-    from graphveil.training.edge_weights import Calibration as Calibration
     from graphveil.training.loop import Objective as Objective
     from graphveil.training.loop import Schedule as Schedule
     from graphveil.training.loop import Trained as Trained
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "SELECTIONS": "selection",
     "Calibrated": "calibration",
-    "Calibration": "edge_weights",
+    "Calibration": "calibration",
     "Epoch": "selection",
     "Objective": "loop",
     "PrivateDescent": "dp_sgd",

@@ -27,6 +27,7 @@ its step on A, so A is the one before that step.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,9 +39,7 @@ from graphveil.models import Backbone, learned_structure
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.runtime.sorted_arrays import contains
-from graphveil.training.adam import Adam
-from graphveil.training.edge_weights import Calibration, EdgeWeights
-from graphveil.training.loop import Objective, Schedule, Trained, judge, require_number
+from graphveil.training.loop import Adam, Objective, Schedule, Trained, judge, require_number
 from graphveil.training.selection import Epoch, selection_rule
 
 if TYPE_CHECKING:
@@ -49,20 +48,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The record of the training and the kept weights.
+    """The record of the training and the kept weights."""
 
-    Attributes:
-        trained: as `train` returns it; losses are cross entropies without the two penalties.
-        edge_index: int64 [2, E + C], the collected entries and those of the complement.
-        weights: of the kept epoch, float32 [E + C], in [0, 1].
-        collected: bool [E + C], false for entries of the complement.
-        violations: share of the complement's entries that broke the condition in any epoch; None without a complement.
-    """
-
-    trained: Trained
-    edge_index: Tensor
-    weights: Tensor
-    collected: Tensor
+    trained: Trained  # as `train` returns it; losses are cross entropies without the two penalties
+    edge_index: Tensor  # int64 [2, E + C], the collected entries and those of the complement
+    weights: Tensor  # of the kept epoch, float32 [E + C], in [0, 1]
+    collected: Tensor  # bool [E + C], false for entries of the complement
+    #: share of the complement's entries that broke the condition in any epoch; None without a complement.
     violations: float | None
 
 
@@ -240,3 +232,70 @@ def _listed(occupied: np.ndarray, n: int, count: int, symmetric: bool, generator
     outside = codes[~contains(occupied, codes)]
     chosen: np.ndarray = outside[torch.randperm(outside.size, generator=generator).numpy()[:count]]
     return chosen
+
+
+#: Adam's constants (Kingma and Ba, ICLR 2015, Algorithm 1).
+DECAY = (0.9, 0.999)
+TINY = 1e-8
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How edge weights are trained. Raises InputError: for numbers that are negative or not finite, and a complement
+    that is no whole number.
+    """
+
+    lambda1: float = 1e-3  # price of the squared distance from the collected adjacency
+    lambda2: float = 1e-3  # price of the weights themselves
+    learning_rate: float = 0.01  # of the weights; the most that one moves in an epoch, roughly
+    complement: int = 0  # entries outside the collected ones to train along (pairs, where `symmetric`)
+    symmetric: bool = False  # both entries of a pair move as one, by the mean of their slopes
+
+    def __post_init__(self) -> None:
+        for name in ("lambda1", "lambda2", "learning_rate", "complement"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                # As users set it, beside the learning rate of the network.
+                setting = "learning_rate_a" if name == "learning_rate" else name
+                raise InputError(f"{setting} = {value}", allowed="a finite number of at least 0")
+        if int(self.complement) != self.complement:
+            raise InputError(f"complement = {self.complement}", allowed="a whole number")
+
+
+class EdgeWeights:
+    """The weights of a support's entries while they are trained.
+
+    Args:
+        collected: bool [E]; these entries start at 1 and are drawn back to it, the others start at 0.
+    """
+
+    def __init__(self, support: Support, collected: Tensor, calibration: Calibration) -> None:
+        self.start = collected.to(device=support.source.device, dtype=torch.float32)
+        self.values = self.start.clone().requires_grad_()
+        self.calibration = calibration
+        self.opposite = support.turned if calibration.symmetric else None
+        self.grown = torch.zeros_like(self.start, dtype=torch.bool)
+        self.mean, self.square, self.steps = torch.zeros_like(self.start), torch.zeros_like(self.start), 0
+
+    def step(self, loss: Tensor) -> None:
+        """Descend from the slopes of `loss` (the cross entropy at the present values)."""
+        slope = torch.autograd.grad(loss, self.values)[0]
+        if self.opposite is not None:
+            # One unknown in two entries: left apart, rounding would let them drift.
+            slope = (slope + slope.index_select(0, self.opposite)) / 2
+        chosen, values = self.calibration, self.values.detach()
+        # On [0, inf) the price |w| is w: its slope joins Adam's mean, where a constant stays what it is.
+        slope.add_(values - self.start, alpha=2 * chosen.lambda1).add_(chosen.lambda2)
+        self.steps += 1
+        self.mean.lerp_(slope, 1 - DECAY[0])
+        self.square.mul_(DECAY[1]).addcmul_(slope, slope, value=1 - DECAY[1])
+        rate = chosen.learning_rate / (1 - DECAY[0] ** self.steps)
+        scale = self.square.sqrt().mul_((1 - DECAY[1] ** self.steps) ** -0.5).add_(TINY)
+        values.addcdiv_(self.mean, scale, value=-rate).clamp_(0, 1)
+        self.grown |= values > self.start
+
+    @property
+    def violations(self) -> float | None:
+        """Share of the entries that started at 0 and have ever left it; None without such entries."""
+        outside = self.start == 0
+        return float(self.grown[outside].float().mean()) if bool(outside.any()) else None

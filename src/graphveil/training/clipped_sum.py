@@ -46,18 +46,12 @@ _ONE: Final = 1023
 
 @dataclass(frozen=True)
 class WholeRows:
-    """What a layer saw of a batch, on grids: [a | 1] = scale * whole, the 1 where it has a bias.
+    """What a layer saw of a batch, on grids: [a | 1] = scale * whole, the 1 where it has a bias."""
 
-    Attributes:
-        whole: float64 [b, in] or [b, in + 1]; zero in rows that are not sound.
-        scale, squares: float64 [b], of the grids and the squared lengths of `whole`.
-        sound: bool [b], whether a row is of finite length.
-    """
-
-    whole: Tensor
-    scale: Tensor
-    squares: Tensor
-    sound: Tensor
+    whole: Tensor  # float64 [b, in] or [b, in + 1]; zero in rows that are not sound
+    scale: Tensor  # float64 [b], of the grids and the squared lengths of `whole`
+    squares: Tensor  # float64 [b], of the grids and the squared lengths of `whole`
+    sound: Tensor  # bool [b], whether a row is of finite length
 
     @staticmethod
     def of(rows: Tensor, bias: bool) -> WholeRows:

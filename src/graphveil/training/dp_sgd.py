@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -25,12 +26,10 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
-from graphveil.training.streamed import Streamed, rows_of
 from graphveil.training.threads import one_thread
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
 
 Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 # Rows that are measured at a time, whatever their number.
@@ -249,3 +248,23 @@ def train_privately(
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """float32 rows [n, d], a few at a time."""
+
+    shape: tuple[int, int]  # n and d
+    #: the rows [m, d] of some places, int64 [m]; the same bits whichever others are asked for.
+    make: Callable[[Tensor], Tensor]
+
+
+def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
+    """Return some rows [m, d].
+
+    Args:
+        inputs: all of them [n, d]; places: int64 [m].
+    """
+    return (
+        inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places.to(inputs.device))
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.training.adam import Adam
+from graphveil.training.loop import Adam
 from graphveil.training.selection import Epoch
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ evaluation and for the next epoch's training pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -14,7 +15,6 @@ from graphveil.errors import InputError
 from graphveil.models import Backbone
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.training.adam import Adam
 from graphveil.training.selection import Epoch, selection_rule
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def train(
 
     >>> import torch
     >>> from graphveil.aggregation import build_inputs
-    >>> from graphveil.methods.base.network.drop import drop_objective
+    >>> from graphveil.methods.base.network.objectives import drop_objective
     >>> from graphveil.models import build_backbone
     >>> from graphveil.training import Schedule, train
     >>> labels, half = torch.arange(40) % 2, torch.arange(40) < 20
@@ -159,3 +159,49 @@ def require_number(loss: float, number: int) -> None:
             f"the training loss is not a number at epoch {number}",
             remedy="lower learning_rate or use scaling=standard",
         )
+
+
+class Adam:
+    """Moves parameters against their gradients.
+
+    Args:
+        parameters: what is moved in place; one without a gradient stays.
+        learning_rate: of a step.
+        weight_decay: how much of a parameter is added to its gradient.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], *, learning_rate: float, weight_decay: float = 0.0) -> None:
+        self.parameters = list(parameters)
+        self.learning_rate, self.weight_decay = learning_rate, weight_decay
+        self._means = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self._squares = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self._steps = [torch.zeros((), device=parameter.device) for parameter in self.parameters]
+
+    def clear(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def step(self) -> None:
+        """Take a step."""
+        from torch.optim.adam import adam
+
+        gradients = [parameter.grad for parameter in self.parameters]
+        moved = [place for place, gradient in enumerate(gradients) if gradient is not None]
+        with torch.no_grad():
+            adam(
+                [self.parameters[place] for place in moved],
+                [gradient for gradient in gradients if gradient is not None],
+                [self._means[place] for place in moved],
+                [self._squares[place] for place in moved],
+                [],
+                [self._steps[place] for place in moved],
+                fused=True,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self.learning_rate,
+                weight_decay=self.weight_decay,
+                eps=1e-8,
+                maximize=False,
+            )

@@ -24,21 +24,14 @@ SMOOTHING = 0.2
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch is judged by; every figure is computed from released labels.
+    """What one epoch is judged by; every figure is computed from released labels."""
 
-    Attributes:
-        epoch: number, from 1; loss: training loss.
-        val_loss: mean -log p(y' | x) over the validation nodes' noisy labels.
-        train_accuracy, val_accuracy: share of noisy labels that the model's most likely noisy label meets.
-        val_estimate: estimated share of true labels, (val_accuracy - q) / (p - q).
-    """
-
-    epoch: int
-    loss: float
-    val_loss: float
-    train_accuracy: float
-    val_accuracy: float
-    val_estimate: float
+    epoch: int  # number, from 1
+    loss: float  # training loss
+    val_loss: float  # mean -log p(y' | x) over the validation nodes' noisy labels
+    train_accuracy: float  # share of noisy labels that the model's most likely noisy label meets
+    val_accuracy: float  # share of noisy labels that the model's most likely noisy label meets
+    val_estimate: float  # estimated share of true labels, (val_accuracy - q) / (p - q)
 
 
 Rule = Callable[[Epoch], bool]

@@ -20,9 +20,8 @@ from torch.nn import functional
 
 from graphveil.errors import InputError
 from graphveil.models import structure_for
-from graphveil.models.networks.dropout import dropout
-from graphveil.models.networks.gat import attend
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import dropout, glorot
+from graphveil.models.networks.two_layers import attend
 
 AGGREGATORS = ("sage", "gcn", "gat")
 COMBINES = ("concat", "mean", "regression")

@@ -9,10 +9,8 @@
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent unchanged with
 probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.publication`).
-Nothing is shared, masked or combined elsewhere: the server sees nothing.  The label holder's own rows stay with it.
-
-With unit "person" a holder trains privately, reads at most noisy votes of its edges, and sends no guess of anybody who
-trains (see `core.person`).
+The server sees nothing.  With unit "person" a holder trains privately, reads at most noisy votes of its edges, and
+sends no guess of anybody who trains (see `core.person`).
 Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv 1610.05755, with randomized response (Kairouz et
 al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
 """
@@ -21,10 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from graphveil.aggregation import ReceiverRows
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
@@ -33,9 +34,19 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.guess_pool import evidence_of, pooled, pooled_alone
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
-from graphveil.federation.modes.private_network import private_guesses, private_votes
+from graphveil.federation.modes.local_network import (
+    LocalNetwork,
+    guess_loss,
+    label_loss,
+    label_losses,
+    operator_of,
+    row_lengths,
+    train_local,
+)
+from graphveil.federation.modes.propagation import Features
+from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import Randomness
+from graphveil.training.dp_sgd import Streamed, train_privately
 
 #: Weights of all guesses beside all training labels; the label holder takes the one that validates best.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
@@ -43,13 +54,89 @@ _LEAST = 1e-12
 _NOT_TRAINING = -1
 
 
+#: The initial weight of a vote.
+TRUST = 5.0
+
+
+#: The length of a vote beside features of length 1: longer ones would take the clipped gradient from the features.
+SCALE = 0.1
+
+
+def private_votes(
+    edge_index: Tensor, nodes: int, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
+) -> Tensor:
+    """Return the votes z of each node's neighbours who train, float32 [n, c]; [n, 0] where connections are not read.
+    The one place that reads a holder's connections.
+
+    Args:
+        edge_index: of this holder, int64 [2, E]; row 0 owns the edge. nodes: n.
+        rows: who train, int64 [m]. labels: theirs, as reported, int64 [m].
+        setting: the agreed run. randomness: of the noise.
+    """
+    sums = setting.of_person.votes
+    if sums is None:
+        return torch.zeros(nodes, 0)
+    lists = keep_lists(edge_index, nodes, setting.privacy.degree_bound)
+    label_rows = torch.zeros(nodes, setting.classes)
+    label_rows[rows, labels] = 1.0
+    noisy = sums.perturb(ReceiverRows.of(lists, nodes), label_rows, 1, randomness)
+    # Scaled by the noise and not by the data: standardising would use a statistic of private rows.
+    return SCALE * torch.asinh((noisy - noisy.mean(dim=1, keepdim=True)) / max(sums.sigmas[0], 1.0))
+
+
+def private_guesses(
+    features: Features, votes: Tensor, rows: Tensor, labels: Tensor, setting: Setting, *, randomness: Randomness
+) -> Tensor:
+    """Train on some rows, and return the guesses of all, int64 [n]: those of `rows` must not leave.
+
+    Args:
+        features: of all nodes, dense or scipy CSR [n, d]. votes: of all nodes, float32 [n, c] or [n, 0].
+        rows: who train, int64 [m]. labels: as reported, int64 [m]. setting: the agreed run.
+        randomness: of batches, dither and noise.
+    """
+    columns = int(features.shape[1])
+    network = nn.Linear(columns + votes.shape[1], setting.classes)
+    # From zero: initial weights are public, and a first step from anywhere else would only be longer.
+    nn.init.zeros_(network.weight)
+    nn.init.zeros_(network.bias)
+    with torch.no_grad():
+        network.weight[:, columns:] = TRUST * torch.eye(setting.classes)[:, : votes.shape[1]]
+    # Through the channel: otherwise randomized labels would be learnt as true ones.
+    channel = setting.label_channel
+    train_privately(
+        network,
+        _training_rows(features, votes, rows),
+        labels,
+        setting.of_person.schedule(len(rows)),
+        randomness=randomness,
+        loss=lambda logits, reported: label_losses(logits, reported, channel),
+    )
+    # Row by row: a person's guess reads no other row, and connections only through votes.
+    with torch.no_grad():
+        of_features, of_votes = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
+        logits: Tensor = (operator_of(features) @ of_features) / row_lengths(features) + network.bias + votes @ of_votes
+    return logits.argmax(dim=1)
+
+
+def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
+    """Return features of length 1 beside votes, float32 [m, d + c], made dense by batch; rows are independent."""
+    dense = isinstance(features, Tensor | np.ndarray)
+    own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
+    lengths, own_votes = row_lengths(own), votes[rows]
+
+    def make(places: Tensor) -> Tensor:
+        x = own[places] if dense else torch.from_numpy(own[places.numpy()].toarray())
+        return torch.cat([x.float() / lengths[places], own_votes[places]], dim=1)
+
+    return Streamed((len(rows), own.shape[1] + votes.shape[1]), make)
+
+
 class GuessPublisher:
     """A holder's randomized guesses: the one place where they leave.
 
     Attributes:
         reports: int64 [n], drawn once and saved before they leave, so that a round that runs again sends the same.
-        seen: one entry for each publication.
-        paid: whether a person's epsilon was charged, which private training requires.
+        seen: one entry for each publication. paid: whether a person's epsilon was charged.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -63,12 +150,12 @@ class GuessPublisher:
         self.paid = True
 
     def require_paid(self) -> None:
-        """Refuse to train before it is paid for. Raises BudgetError: nothing was charged."""
+        """Raise BudgetError for training that was not paid for."""
         if not self.paid:
             raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
-        """Draw the reports of guesses, int64 [n]. Raises BudgetError: they were drawn before.
+        """Draw the reports, int64 [n]; raises BudgetError if they were drawn before.
 
         Args:
             guesses: of all nodes that are guessed about, int64 [n]. randomness: of the response.
@@ -92,13 +179,12 @@ class GuessPublisher:
 
     @property
     def spent(self) -> float:
-        """The epsilon paid so far."""
         return self._setting.price.spent(len(self.seen) or int(self.paid))
 
 
 @dataclass(frozen=True)
 class GuessingHolder:
-    """One holder's part of a run, as its program returns it."""
+    """One holder's part of a run, as its program returns it; `head` at the label holder alone."""
 
     run: RunContext
     holding: Holding
@@ -107,11 +193,9 @@ class GuessingHolder:
 
     @property
     def head(self) -> LabelHead | None:
-        """The label holder's labels; None at the others."""
         return self.holding.head
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state for a checkpoint."""
         state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
         if self.run.setting.person:
             state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
@@ -120,7 +204,6 @@ class GuessingHolder:
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
-        """Set all of it from a checkpoint."""
         # The report itself is saved and not the guess: training again on other hardware could guess differently.
         self.publisher.reports = state.get("guesses/sent")
         # Earlier publications still count: a restart is no second budget.
@@ -141,7 +224,7 @@ class GuessingHolder:
 
 
 def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder]:
-    """The program of one holder in mode "guesses". Returns what it published, and at the label holder the predictions.
+    """The program of one holder in mode "guesses": return what it published, and at the label holder the predictions.
 
     Args:
         run: its run; the randomness is that of its guesses.
@@ -154,8 +237,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
         party.load(run.state)
     else:  # so that labels that are sent again are those that were randomized before
         if setting.person and holding.head is None:
-            # Charged here, on disk before training reads any person's data; training again after an interruption
-            # costs nothing more, since nothing of the first attempt has left.
+            # Charged on disk before training reads anybody; a second attempt costs no more, since nothing has left.
             party.publisher.pay()
         yield Checkpoint(0, party.state, party.publisher.spent)
     if holding.head is not None:
@@ -190,10 +272,8 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
 
 
 def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
-    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m].
-
-    Args:
-        rows: who train, int64 [m]. labels: theirs, as reported, int64 [m].
+    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m]; `rows`
+    train.
     """
     setting = party.run.setting
     if setting.person:
@@ -208,7 +288,6 @@ def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
 
 
 def _all_but(rows: Tensor, nodes: int) -> Tensor:
-    """Return the numbers of all nodes but `rows`, rising."""
     is_left = torch.ones(nodes, dtype=torch.bool)
     is_left[rows] = False
     return is_left.nonzero().squeeze(1)
@@ -242,11 +321,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
 
 
 def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequence[Tensor]) -> Tensor:
-    """Return logits of all nodes after training on labels and guesses and pooling, with the weight that validates best.
-
-    Args:
-        rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].
-    """
+    """Return logits of all nodes after training on labels and guesses, and pooling, with the best weight."""
     # Nodes that train hold 0, which is never read: no node trains and validates.
     of_all = torch.zeros(len(guesses), party.holding.nodes, dtype=torch.int64)
     of_all[:, rows] = torch.stack(list(guesses))

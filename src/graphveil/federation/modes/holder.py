@@ -1,12 +1,13 @@
-"""A data holder's part in modes "individual" and "paper", as a program.
+"""Modes "individual" and "paper", as programs of a data holder and of the server.
 
     set-up   keys from the server, masked features to the other holders (paper alone)
     round    h0 (own, or on shares and opened) -> K hops over own edges -> publish -> the server's steps
              -> gradient back -> own weights by Adam, the shared first layer by descent on shares
+    server   embeddings of all holders -> (shrink) -> apart -> combine -> steps with the label holder -> gradients
 
     backward of the shared layer, by pairs of holders:  dW_j = X_j^T sum_i G_i,  G_i = dL/dh0 along i's branch
 
-Momentum is kept on G_i in the clear at its holder: it is linear, and so no share is ever multiplied by a constant.
+The server deals masks and colludes with no holder; masked matrices pass between holders and never reach it.
 Protocol: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3, with owner-private products (see `sharing`).
 """
 
@@ -15,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse
@@ -55,15 +55,13 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import operator_of
 from graphveil.federation.modes.propagation import Features
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import glorot
 
 
 @dataclass(frozen=True)
 class Holding:
-    """One holder's data: features [n, d_i] float (dense or scipy CSR), edges [2, E], labels at the label holder.
-
-    Attributes:
-        bound: the declared largest absolute value of a feature.
+    """One holder's data: features [n, d_i] float (dense or scipy CSR), edges [2, E], labels at the label holder;
+    `bound` is the declared largest absolute value of a feature.
     """
 
     features: Features
@@ -82,14 +80,8 @@ def lefts_of(setting: Setting, nodes: int) -> tuple[LeftMatrix, ...]:
     if setting.protocol.mode != "paper":
         return ()
     return tuple(
-        LeftMatrix(
-            member.name,
-            member.name,
-            tuple(name for name in setting.names if name != member.name),
-            nodes,
-            member.columns,
-        )
-        for member in setting.members
+        LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, member.columns)
+        for name, member in zip(setting.names, setting.members, strict=True)
     )
 
 
@@ -104,28 +96,22 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
 
 @dataclass(frozen=True)
 class EmbeddingHolder:
-    """What a holder's program trains and returns.
-
-    Attributes:
-        propagation: K hops over its own edges. optimiser: of its own weights.
-        first: the first layer, its own or shared. publisher: where its rows leave.
-        head: the label holder's last layer; None at the others.
+    """What a holder's program trains and returns: K hops over its own edges, its own or the shared first layer, where
+    its rows leave, and the label holder's last layer.
     """
 
     propagation: Propagation
     optimiser: torch.optim.Optimizer
-    first: FirstLayer
+    first: _LocalLayer | _SharedLayer
     publisher: Publisher
     head: LabelHead | None
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint keeps."""
         state = module_state("propagation", self.propagation) | adam_state("adam", self.optimiser)
         state |= self.first.state() | publisher_state(self.publisher)
         return state | (self.head.state() if self.head is not None else {})
 
     def load(self, state: State) -> None:
-        """Set all of this from a checkpoint."""
         load_module("propagation", self.propagation, state)
         load_adam("adam", self.optimiser, state)
         self.first.load(state)
@@ -135,8 +121,8 @@ class EmbeddingHolder:
 
 
 def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
-    """The program of one holder in modes "individual" and "paper". Returns its trained networks, its publisher, and at
-    the label holder the predictions. Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
+    """The program of one holder in modes "individual" and "paper": return its trained networks, its publisher, and at
+    the label holder the predictions.
 
     Args:
         run: its run; the generator draws initial weights, the randomness shares and the noise's key.
@@ -155,8 +141,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     for round in run.rounds_left:
         h0 = yield from party.first.forward(round)
         h = party.propagation(h0, structure)
-        # What a retry repeats is the digest of these rows: everything before must be computed in the same order each
-        # time.
+        # A retry repeats the digest of these rows: everything before is computed in the same order each time.
         rows = party.publisher.publish(h, round)
         yield Send(setting.server, "embeddings", rows, party.publisher.latest)
         if head is not None:
@@ -172,43 +157,16 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
 
 
 def _initial(run: RunContext, holding: Holding) -> EmbeddingHolder:
-    """Return networks, publisher and optimiser before the first round."""
     setting, model = run.setting, run.setting.model
     propagation = Propagation(model.aggregator, model.width, model.hops, generator=run.generator)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
-    first = _SharedLayer(run, holding) if setting.protocol.mode == "paper" else _LocalLayer(run, holding)
+    first = (_SharedLayer if setting.protocol.mode == "paper" else _LocalLayer)(run, holding)
     optimiser = setting.training.optimiser([*propagation.parameters(), *first.parameters()])
     return EmbeddingHolder(propagation, optimiser, first, publisher, holding.head)
 
 
-class FirstLayer(Protocol):
-    """h0 = X W of one mode: local, or of all holders together."""
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Return what the holder's own optimiser trains."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint keeps."""
-
-    def load(self, state: State) -> None:
-        """Set it from a checkpoint."""
-
-    def prepare(self) -> Program[None]:
-        """Do what comes before all rounds."""
-
-    def forward(self, round: int) -> Program[Tensor]:
-        """Return h0 [n, h], a leaf or a function of `parameters`."""
-
-    def backward(self, h0: Tensor, round: int) -> Program[None]:
-        """Train on the gradient of h0 [n, h].
-
-        Args:
-            h0: what `forward` returned, with its gradient, float32 [n, h]. round: its number, from 1.
-        """
-
-
 class _LocalLayer:
-    """h0 = X_i W_i, all of it at the holder."""
+    """h0 = X_i W_i, all of it at the holder, trained by its own optimiser."""
 
     def __init__(self, run: RunContext, holding: Holding) -> None:
         self._inputs = operator_of(holding.features)
@@ -243,8 +201,7 @@ class _SharedLayer:
         setting = run.setting
         self._run, self._nodes = run, holding.nodes
         widest = max(member.columns for member in setting.members)
-        # 2^6 bounds |W|: at Glorot's scale and the agreed rates weights stay far below it. The range of X was
-        # declared.
+        # 2^6 bounds |W|, which stays far below it at Glorot's scale and the agreed rates. X's range was declared.
         ring.require_room(holding.bound, 2.0**6, widest * len(setting.members), setting.protocol.bits)
         self._lefts = lefts_of(setting, holding.nodes)
         self._matrix = ring_matrix(holding.features, setting.protocol.bits)
@@ -301,8 +258,7 @@ class _SharedLayer:
         # X_j^T G_j of its own is known to it in the clear, so an ordinary shift is exact; only cross terms are shared.
         self.shares[me] = self.shares[me] - (ring.matmul(self._transposed, step) >> setting.protocol.bits)
         for product, share in crossed.items():
-            # Pairwise, since local truncation is right for exactly two shares; steps are small, and so is the chance
-            # of error.
+            # Pairwise: local truncation is right for exactly two shares, and of small steps errors are rare.
             descent = truncate(share, setting.protocol.bits, first=product.left.owner == me)
             self.shares[product.left.name] = self.shares[product.left.name] - descent
 
@@ -313,8 +269,7 @@ class _SharedLayer:
 
 
 def ring_matrix(features: Features, bits: int) -> RingMatrix:
-    """Write features as ring elements. Returns int64 [n, d], scipy CSR where the features are. Raises InputError: a
-    value is not finite, or too large for the ring.
+    """Return features as ring elements, int64 [n, d], scipy CSR where the features are; errors as of `ring.encode`.
 
     Args:
         features: floats [n, d]. bits: f, the fraction bits.
@@ -328,11 +283,11 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
 
 
 def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
-    """The server's program in modes "individual" and "paper". Returns its network.
+    """The server's program in modes "individual" and "paper": return its network.
 
     Args:
         run: its run; the generator draws initial weights, the randomness keys of masks.
-        nodes: n, rows that all holders share. rows: how many nodes train; -1 where only the label holder knows.
+        nodes: n, rows that all holders share. rows: how many train; -1 where only the label holder knows.
     """
     setting = run.setting
     model = setting.model
@@ -365,7 +320,6 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
 
 
 def _as_combined(published: Tensor, setting: Setting) -> Tensor:
-    """Return a holder's published rows [n, h] as the server combines them: post-processing, and so free."""
     if setting.privacy.shrink:
         return apart(james_stein(published, setting.publication), LENGTH)
     return apart(published, LENGTH, setting.publication.noise)

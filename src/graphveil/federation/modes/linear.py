@@ -2,13 +2,14 @@
 
     P = S^K X on shares, once (see `propagation`)             W = sum of the holders' shares, trained by descent
     z + sum_k noise_k   -> server:   h = unit( tanh( z V ) ), hidden layers, the label holder
-                        each holder sends its share with its noise and a mask; all masks add up to zero (`zero_sum`)
-    dz                  shared out by the server (its rows in the clear would show the labels)
+                        each holder sends its share with its noise and a mask; all masks add up to zero (`masks`)
+    dz                  shared out by the server: rows in the clear would show the labels, of which equal ones cluster
     dW = P^T dz         on shares, truncated by all together
 
 Nothing is opened between holders.  The server deals the masks of what holders exchange; what it receives is masked by
 keys that it never sees, so it reads only the sum.  Each holder adds all the noise that its own guarantee needs, down
-to the lowest bit (`dither`), and rows of P and W stay within public bounds for any data (`bounds`).
+to the lowest bit, and rows of P and W stay within public bounds for any data (`dither`): where embeddings are noisy the
+server shortens each step,  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1.
 Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.
 Shapes: P [n, d], W [d, h], z [n, h].
 """
@@ -52,7 +53,7 @@ from graphveil.federation.modes.propagation import (
     scaled_rows,
     transition_matrix,
 )
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import glorot
 
 #: The least bound of products before truncation.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
@@ -68,11 +69,11 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of z = P W, or of dW = P^T dz, in the order in which all parties take them. They are those of
-    every share of P with every other holder's share.
+    """Return the products of every share of P with every other holder's share, in the order in which all parties take
+    them.
 
     Args:
-        nodes: n, rows that all holders share. transposed: those of dW in place of those of z.
+        nodes: n, rows that all holders share. transposed: those of dW = P^T dz in place of those of z = P W.
     """
     return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
 
@@ -93,8 +94,7 @@ class LinearHolder:
 
     Attributes:
         p: its share of P = S^K X, int64 [n, d]; never changes. w: its share of W, int64 [d, h].
-        commitment: to both. publisher: counts publications and draws noise.
-        head: the label holder's last layer; None at the others.
+        commitment: to both. publisher: counts publications and draws noise. head: the label holder's alone.
     """
 
     p: Tensor
@@ -104,13 +104,12 @@ class LinearHolder:
     head: LabelHead | None
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state for a checkpoint."""
         head_state = self.head.state() if self.head is not None else {}
         return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **head_state}
 
 
 def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
-    """The program of one holder in mode "shared-linear". Returns its shares, its publisher, and at the label holder the
+    """The program of one holder in mode "shared-linear": return its shares, its publisher, and the label holder's
     predictions.
 
     Args:
@@ -207,7 +206,6 @@ def _initial(
 
 
 def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> LinearHolder:
-    """Set publisher and head from a checkpoint."""
     load_publisher(publisher, state)
     if head is not None:
         head.load(state)
@@ -233,11 +231,11 @@ class LinearNetwork(nn.Module):
 
 
 def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
-    """The server's program in mode "shared-linear". Returns its network.
+    """The server's program in mode "shared-linear": return its network.
 
     Args:
         run: its run; the generator draws initial weights, the randomness keys of masks and shares of gradients.
-        nodes: n, rows that all holders share. rows: how many nodes train; -1 where only the label holder knows.
+        nodes: n, rows that all holders share. rows: how many train; -1 where only the label holder knows.
     """
     setting = run.setting
     # Every holder adds all of its own noise.
@@ -276,7 +274,6 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
 
 
 def _open(setting: Setting, nodes: int) -> Program[Tensor]:
-    """Return the noisy z of all nodes, as a leaf."""
     parts = []
     for name in setting.names:
         parts.append((yield Receive(name, "noisy-share", (nodes, setting.model.width))))
@@ -284,8 +281,8 @@ def _open(setting: Setting, nodes: int) -> Program[Tensor]:
 
 
 def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
-    """Return the step as ring elements, shortened so that |W| never passes C'; at full length if nothing is protected.
-    Rounded towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
+    """Return the step as ring elements, shortened so that |W| never passes C', where anything is protected; rounded
+    towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
     """
     if setting.publication.public:
         return ring.encode(step, setting.protocol.bits)

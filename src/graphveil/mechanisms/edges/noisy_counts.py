@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.engine.blocks import VALUES
+from graphveil.engine.contract import VALUES
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import require_pairs
-from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
+from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness, assume
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import PRIVATE_EDGE

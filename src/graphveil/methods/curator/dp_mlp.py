@@ -49,7 +49,7 @@ from graphveil.methods.curator.stages.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.models.networks.sizes import encoder_size
+from graphveil.models.names import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback

@@ -32,7 +32,7 @@ from graphveil.methods.curator.stages.encoder import encoded, encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
-from graphveil.models.networks.sizes import encoder_size, hop_classifier_size, pair_attention_size
+from graphveil.models.names import encoder_size, hop_classifier_size, pair_attention_size
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

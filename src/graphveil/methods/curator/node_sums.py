@@ -39,7 +39,7 @@ from graphveil.methods.curator.settings import (
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
-from graphveil.models.networks.sizes import encoder_size, vote_head_size
+from graphveil.models.names import encoder_size, vote_head_size
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback

@@ -26,7 +26,7 @@ from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, P
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
-from graphveil.models.networks.sizes import stage_size
+from graphveil.models.names import stage_size
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

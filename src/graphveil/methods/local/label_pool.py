@@ -2,7 +2,7 @@
 
     members   s_m(v) [c]: label propagation (8), labels so many hops away (5), Gaussian processes over the graph (5),
               belief propagation (3), each without what it says of everybody, and scaled to unit root-mean-square
-    pool      log p(y | v) = sum_m w_m s_m(v) + b log pi + const                     `models.labels.report_pool`
+    pool      log p(y | v) = sum_m w_m s_m(v) + b log pi + const                     `models.labels.pool`
     on scores of held-out reports: the reports are cut into FOLDS, a node's own fold never takes part in its score
     (but for the class shares pi and the homophily, which all reports estimate together)
 
@@ -25,10 +25,18 @@ from graphveil.aggregation import SparseMatrix
 from graphveil.engine import LOCAL, Engine
 from graphveil.methods.base.network.start import Reader
 from graphveil.methods.base.people.released import Topology
-from graphveil.models.labels.belief import ROUNDS, Edges, edges_of, propagate_beliefs
+from graphveil.models.labels.belief import (
+    DEPTH,
+    ROUNDS,
+    STEPS,
+    Edges,
+    diffuse,
+    edges_of,
+    fit_process,
+    propagate_beliefs,
+)
 from graphveil.models.labels.label_prior import MOST_KEPT, channel, class_shares, homophily
-from graphveil.models.labels.label_process import DEPTH, STEPS, diffuse, fit_process
-from graphveil.models.labels.report_pool import Weights, fit_weights
+from graphveil.models.labels.pool import Weights, fit_weights
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 

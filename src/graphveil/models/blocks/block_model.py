@@ -44,21 +44,15 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class NamedPairs:
-    """What reports say about pairs of n nodes.
+    """What reports say about pairs of n nodes."""
 
-    Attributes:
-        nodes: n; source, target: int64 [S], the pairs somebody named; directed: whether (i, j) and (j, i) are two.
-        log_ratio: log L of each, [S]; background: log L_0 of all others.
-        information: chi^2 = E[L | link] - 1 of one pair, from the mechanism's parameters.
-    """
-
-    nodes: int
-    source: Tensor
-    target: Tensor
-    log_ratio: Tensor
-    background: float
-    information: float
-    directed: bool
+    nodes: int  # n
+    source: Tensor  # int64 [S], the pairs somebody named
+    target: Tensor  # int64 [S], the pairs somebody named
+    log_ratio: Tensor  # log L of each, [S]
+    background: float  # log L_0 of all others
+    information: float  # chi^2 = E[L | link] - 1 of one pair, from the mechanism's parameters
+    directed: bool  # whether (i, j) and (j, i) are two
 
     def to(self, device: torch.device | str) -> NamedPairs:
         """Return the same pairs on another device."""

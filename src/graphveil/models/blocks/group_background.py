@@ -26,18 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupedMatrix:
-    """`matrix @ x` = L (S + Z B Z^T) R x, differentiable in x; float32.
+    """`matrix @ x` = L (S + Z B Z^T) R x, differentiable in x; float32."""
 
-    Attributes:
-        single: L S R [n, n] sparse, the diagonal included; background: B [G, G]; group: [n].
-        left, right: the diagonals of L and R [n, 1].
-    """
-
-    single: SparseMatrix
-    background: Tensor
-    group: Tensor
-    left: Tensor
-    right: Tensor
+    single: SparseMatrix  # L S R [n, n] sparse, the diagonal included
+    background: Tensor  # B [G, G]
+    group: Tensor  # [n]
+    left: Tensor  # the diagonals of L and R [n, 1]
+    right: Tensor  # the diagonals of L and R [n, 1]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,17 +53,12 @@ class GroupedMatrix:
 
 @dataclass(frozen=True)
 class SoftLinks:
-    """The weights before any normalisation, float64.
+    """The weights before any normalisation, float64."""
 
-    Attributes:
-        single: S less the diagonal of B [n, n]; background: B [G, G], receivers' groups first.
-        group: [n]; sizes: [G].
-    """
-
-    single: sp.csr_matrix
-    background: Tensor
-    group: Tensor
-    sizes: Tensor
+    single: sp.csr_matrix  # S less the diagonal of B [n, n]
+    background: Tensor  # B [G, G], receivers' groups first
+    group: Tensor  # [n]
+    sizes: Tensor  # [G]
 
     def degrees(self) -> tuple[Tensor, Tensor]:
         """Return how much weight everyone receives, and sends [n], float64."""

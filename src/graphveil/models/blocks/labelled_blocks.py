@@ -1,7 +1,7 @@
 """What noisy lists say about everyone's class, in a block model that is read off the labels.
 
     prior       Pr[u ~ v | classes a, b] = B_ab t_u t_v h_k         t: degrees, shrunk by their noise; k: likeness
-    B           unbiased pair estimates between people who sent a label, `models.blocks.block_densities`
+    B           unbiased pair estimates between people who sent a label, `models.blocks.labelled_blocks`
     h_k         links found among labelled pairs of likeness k, over those that B and t let expect
     pair        F_ab(e) = 1 - B t t h + B t t h L_e,               R(e) = F(e) / F(0)
     field       phi_v(a) = sum_u log F(0) + sum_{u named with v} log sum_b c_{u \\ v}(b) R_ab(e)
@@ -22,10 +22,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphveil.models.blocks.block_densities import FEWEST, block_densities
+import numpy as np
+import scipy.sparse as sp
+
 from graphveil.models.blocks.block_model import LARGEST_LOG, NamedPairs
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums
-from graphveil.models.blocks.pair_likeness import Likeness
 from graphveil.models.blocks.pair_messages import DAMPING, LEAST, PIECE, PairMessages
 from graphveil.models.labels.shares import shares_of
 from graphveil.runtime.late import torch
@@ -41,15 +42,10 @@ SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
 
 @dataclass(frozen=True)
 class LabelledPeople:
-    """What labels say.
+    """What labels say."""
 
-    Attributes:
-        shares: M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`.
-        public_labels: int64 [n], public classes, -1 for all others.
-    """
-
-    shares: Tensor
-    public_labels: Tensor
+    shares: Tensor  # M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`
+    public_labels: Tensor  # int64 [n], public classes, -1 for all others
 
 
 def block_fields(
@@ -71,7 +67,7 @@ def block_fields(
         people: what labels say.
         degrees: whether people differ in their number of links.
         alike: how alike pairs are; None: that does not matter; rounds: of belief propagation.
-        blocks: how many densities there are, see `models.blocks.block_densities`.
+        blocks: how many densities there are, see `models.blocks.labelled_blocks`.
         tell: is called after each round.
     """
     out, into = _levels(pairs, degrees=degrees)
@@ -149,22 +145,16 @@ def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _Model:
-    """The named pairs and what they are read by.
+    """The named pairs and what they are read by."""
 
-    Attributes:
-        source, target, cell: int64 [S]; table: log R [cells, c, c], the source's classes first.
-        out, into: everyone's groups; absent: log F(0) [G, G, c, c] by groups and classes of source and target.
-        directed: whether everyone is a source and a target of every other.
-    """
-
-    source: Tensor
-    target: Tensor
-    cell: Tensor
-    table: Tensor
-    out: _Levels
-    into: _Levels
-    absent: Tensor
-    directed: bool
+    source: Tensor  # int64 [S]
+    target: Tensor  # int64 [S]
+    cell: Tensor  # int64 [S]
+    table: Tensor  # log R [cells, c, c], the source's classes first
+    out: _Levels  # everyone's groups
+    into: _Levels  # everyone's groups
+    absent: Tensor  # log F(0) [G, G, c, c] by groups and classes of source and target
+    directed: bool  # whether everyone is a source and a target of every other
 
     @property
     def ways(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
@@ -256,3 +246,101 @@ def _absent(absent: Tensor, own: _Levels, opposite: _Levels, share: Tensor) -> T
         myself = torch.bmm(absent[group, opposite.group[here]], share[here, :, None].double())[:, :, 0]
         field[here] = (total[group] - myself).to(share)
     return field
+
+
+#: Links assumed per person where noise hides even their number.
+FEWEST = 0.1
+#: Densities stay above this share of their mean and below this probability.
+LEAST_DENSE, MOST_DENSE = 0.03, 0.8
+
+
+def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor, blocks: str) -> Tensor:
+    """Return B [c, c].
+
+    Args:
+        pairs: what the reports say.
+        shares: M [n, c], zero rows for those who sent no label.
+        out, into: t [n], of everyone as a source and as a target.
+        blocks: "full" or "planted".
+    """
+    shares = shares.double()
+    observed = shares.T @ list_sums(pairs, shares)
+    expected = _class_pairs(shares * out[:, None], shares * into[:, None])
+    usual = observed.sum().clamp_min(FEWEST * pairs.nodes) / expected.sum().clamp_min(1.0)
+    counted = _class_pairs(shares, shares)
+    if blocks == "planted":
+        observed, expected, counted = planted(observed), planted(expected), planted(counted)
+    raw = observed / expected.clamp_min(1.0)
+    noise = (counted.clamp_min(1.0) / pairs.information / expected.clamp_min(1.0).square()).mean()
+    trust = (1 - noise / (raw - usual).square().mean().clamp_min(1e-30)).clamp(0.05, 1.0)
+    density: Tensor = (usual + (raw - usual) * trust).clamp(float(LEAST_DENSE * usual), MOST_DENSE)
+    return density
+
+
+def planted(cells: Tensor) -> Tensor:
+    """Return the sum over all cells on the diagonal in each of these, and over all others in each other one [c, c].
+    `cells`: [c, c].
+    """
+    within = torch.eye(len(cells), dtype=torch.bool, device=cells.device)
+    return torch.where(within, cells.trace(), cells.sum() - cells.trace())
+
+
+def _class_pairs(first: Tensor, second: Tensor) -> Tensor:
+    """Return the sum over ordered pairs of two people of first_u second_v^T [c, c]."""
+    return first.sum(dim=0)[:, None] * second.sum(dim=0) - first.T @ second
+
+
+QUANTILES = (0.5, 0.75, 0.9, 0.97, 0.99, 0.997)
+DRAWN = 400_000
+CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The classes of some pairs."""
+
+    bins: int  # how many classes there are
+    named: Tensor  # int64 [S], of the named pairs
+    source: Tensor  # int64 [m], random pairs of different people
+    target: Tensor  # int64 [m], random pairs of different people
+    drawn: Tensor  # int64 [m], their classes
+
+
+def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likeness:
+    """Sort the named pairs, and random ones, by how alike their features are.
+
+    Args:
+        features: [n, d], public or released; pairs: the named pairs.
+    """
+    rows = weighted_rows(features)
+    generator = torch.Generator().manual_seed(seed)
+    source, target = torch.randint(pairs.nodes, (2, DRAWN), generator=generator)
+    source, target = source[source != target], target[source != target]
+    usual = cosines(rows, source, target)
+    cuts = np.unique(np.quantile(usual, QUANTILES))
+    named = cosines(rows, pairs.source.cpu(), pairs.target.cpu())
+    drawn_bins, named_bins = (torch.from_numpy(np.searchsorted(cuts, values)) for values in (usual, named))
+    return Likeness(len(cuts) + 1, named_bins, source, target, drawn_bins)
+
+
+def weighted_rows(features: sp.csr_matrix) -> sp.csr_matrix:
+    """Return rows of length 1 (or 0) after rare columns were given more weight. `features`: [n, d]."""
+    rows = features.astype(np.float32)
+    holders = np.bincount(rows.nonzero()[1], minlength=rows.shape[1])
+    weighted = rows @ sp.diags_array((1 + np.log((1 + rows.shape[0]) / (1 + holders))).astype(np.float32))
+    lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
+    return sp.csr_matrix(sp.diags_array(1 / np.maximum(lengths, 1e-12)) @ weighted)
+
+
+def cosines(rows: sp.csr_matrix, source: Tensor, target: Tensor) -> np.ndarray:
+    """Return the inner products [m] of some pairs of rows.
+
+    Args:
+        rows: [n, d]; source, target: int64 [m].
+    """
+    result = np.empty(len(source), dtype=np.float32)
+    for start in range(0, len(source), CHUNK):
+        here = slice(start, start + CHUNK)
+        products = rows[source[here].numpy()].multiply(rows[target[here].numpy()])
+        result[here] = np.asarray(products.sum(axis=1)).ravel()
+    return result

@@ -12,6 +12,7 @@ Shapes: source, target, log_ratio [S], each pair once (in either order, if undir
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,14 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.models.blocks.degree_prior import DegreePrior
 from graphveil.models.blocks.group_background import SoftLinks, soft_links
-from graphveil.models.blocks.pair_cells import PairCells, pair_cells
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 #: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
 ROUNDING = 1e-9
@@ -36,21 +34,15 @@ CHUNK = 2**15
 
 @dataclass(frozen=True)
 class LinkPosterior:
-    """The posterior of every pair.
+    """The posterior of every pair."""
 
-    Attributes:
-        source, target: [S] the pairs that reports name; logit: [S] theirs, float64.
-        background: [G, G] logits of all other pairs, by the groups of source and target.
-        prior: the degrees behind it; cells: a number for every pair; named: [S] those of the S pairs, ascending.
-    """
-
-    source: Tensor
-    target: Tensor
-    logit: Tensor
-    background: Tensor
-    prior: DegreePrior
-    cells: PairCells
-    named: Tensor
+    source: Tensor  # [S] the pairs that reports name
+    target: Tensor  # [S] the pairs that reports name
+    logit: Tensor  # [S] theirs, float64
+    background: Tensor  # [G, G] logits of all other pairs, by the groups of source and target
+    prior: DegreePrior  # the degrees behind it
+    cells: PairCells  # a number for every pair
+    named: Tensor  # [S] those of the S pairs, ascending
 
     @property
     def probability(self) -> Tensor:
@@ -209,3 +201,137 @@ def _ranges(starts: Tensor, counts: Tensor) -> Tensor:
     ends = torch.cumsum(counts, 0)
     total = int(ends[-1]) if len(ends) else 0
     return torch.arange(total) + torch.repeat_interleave(starts - (ends - counts), counts)
+
+
+@dataclass(frozen=True)
+class PairCells:
+    """The numbering."""
+
+    group: Tensor  # [n] each person's group
+    sizes: Tensor  # [G]
+    directed: bool  # whether pairs are ordered
+    members: Tensor  # [n] people by group
+    position: Tensor  # [n] each person's place inside the group
+    first: Tensor  # [G] where each starts
+    sender: Tensor  # [B] the two groups of each block, sender <= receiver where pairs are unordered
+    receiver: Tensor  # [B] the two groups of each block, sender <= receiver where pairs are unordered
+    starts: Tensor  # [B + 1] the number of each block's first pair
+
+    def block(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the block of each pair [p]."""
+        a, b, groups = self.group[source], self.group[target], len(self.sizes)
+        if self.directed:
+            return a * groups + b
+        low, high = torch.minimum(a, b), torch.maximum(a, b)
+        return low * groups - low * (low - 1) // 2 + high - low
+
+    def number(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the number of each pair [p] of different people."""
+        if not self.directed:
+            swap = self.group[source] > self.group[target]
+            source, target = torch.where(swap, target, source), torch.where(swap, source, target)
+        i, j, size = self.position[source], self.position[target], self.sizes[self.group[target]]
+        inner = i * (size - 1) + j - (j > i).long() if self.directed else _circle_number(i, j, size)
+        within = torch.where(self.group[source] == self.group[target], inner, i * size + j)
+        return self.starts[self.block(source, target)] + within
+
+    def pairs(self, number: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the (source, target) of each number."""
+        block = torch.searchsorted(self.starts, number, right=True) - 1
+        within, a, b = number - self.starts[block], self.sender[block], self.receiver[block]
+        size, inside = self.sizes[b], a == b
+        narrow = (size - 1).clamp_min(1)
+        if self.directed:
+            i, j = within // narrow, within % narrow
+            i, j = i, j + (j >= i).long()
+        else:
+            i, j = within % size, (within % size + within // size + 1) % size
+        i = torch.where(inside, i, within // size)
+        j = torch.where(inside, j, within % size)
+        return self.members[self.first[a] + i], self.members[self.first[b] + j]
+
+
+def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
+    """Number the pairs of people in groups.
+
+    Args:
+        group: int64 [n], the group of each; sizes: [G], people in each group, at least one.
+        directed: whether (u, v) and (v, u) are two pairs.
+    """
+    members = torch.argsort(group, stable=True)
+    first = torch.cumsum(sizes, 0) - sizes
+    position = torch.empty_like(group)
+    position[members] = torch.arange(len(group)) - first[group[members]]
+    groups = len(sizes)
+    if directed:
+        sender, receiver = torch.cartesian_prod(torch.arange(groups), torch.arange(groups)).view(-1, 2).T
+    else:
+        sender, receiver = torch.triu_indices(groups, groups)
+    inside = sizes[sender] * (sizes[sender] - 1) // (1 if directed else 2)
+    counts = torch.where(sender == receiver, inside, sizes[sender] * sizes[receiver])
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), torch.cumsum(counts, 0)])
+    return PairCells(group, sizes, directed, members, position, first, sender, receiver, starts)
+
+
+def _circle_number(i: Tensor, j: Tensor, size: Tensor) -> Tensor:
+    """Number the unordered pairs of a circle of people by the shorter step from one to the other, then by who takes it.
+    Half way round an even circle both steps are equal, and the first half of the people take it.
+    """
+    step = (j - i) % size
+    swap = (2 * step > size) | ((2 * step == size) & (i > j))
+    step, start = torch.where(swap, size - step, step), torch.where(swap, j, i)
+    return (step - 1) * size + start
+
+
+@dataclass(frozen=True)
+class DegreePrior:
+    """The prior's logit of a pair, out[group[i]] + into[group[j]], float64."""
+
+    degrees: Tensor  # [G] the distinct degrees after clamping, ascending
+    sizes: Tensor  # [G] how many people have each
+    group: Tensor  # [n] each person's position in `degrees`
+    out: Tensor  # [G]; both beta for an undirected graph, and logit(d / (n - 1)) and zeros for a directed one
+    into: Tensor  # [G]; both beta for an undirected graph, and logit(d / (n - 1)) and zeros for a directed one
+    directed: bool  # whether pairs are ordered
+
+    @property
+    def nodes(self) -> int:
+        """Number of people."""
+        return len(self.group)
+
+    def logits(self) -> Tensor:
+        """Return ln(Pr / (1 - Pr)) of a link from a person of one group to one of another [G, G]."""
+        return self.out[:, None] + self.into
+
+
+def degree_prior(noisy_degrees: Tensor, *, directed: bool = False, rounds: int = 200) -> DegreePrior:
+    """Return the prior of noisy degrees [n], clamped to [1, n - 2]: beyond, no finite beta meets them. Raises
+    InputError: for fewer than three people, or a degree that is not a finite number.
+
+    Args:
+        rounds: fewer are run where beta stops changing before.
+    """
+    n = noisy_degrees.numel()
+    if noisy_degrees.dim() != 1 or n < 3:
+        raise InputError(f"noisy degrees of shape {tuple(noisy_degrees.shape)}", allowed="one for each of 3 or more")
+    if noisy_degrees.is_floating_point() and not bool(noisy_degrees.isfinite().all()):
+        raise InputError("a noisy degree is not a finite number")
+    # Noise can leave a degree of 0 or n, for which the fixed point is at infinity.
+    clamped = noisy_degrees.cpu().clamp(1, n - 2)
+    degrees, group, sizes = torch.unique(clamped, return_inverse=True, return_counts=True)
+    d = degrees.double()
+    if directed:
+        return DegreePrior(degrees, sizes, group, torch.logit(d / (n - 1)), torch.zeros_like(d), True)
+    beta = _fixed_point(d, sizes.double(), rounds, 2 * math.log(n))
+    return DegreePrior(degrees, sizes, group, beta, beta, False)
+
+
+def _fixed_point(degrees: Tensor, sizes: Tensor, rounds: int, limit: float) -> Tensor:
+    beta, log_degrees = torch.zeros_like(degrees), degrees.log()
+    for _ in range(rounds):
+        terms = 1 / (beta.exp()[:, None] + (-beta).exp())
+        new = (log_degrees - (terms @ sizes - terms.diagonal()).log()).clamp(-limit, limit)
+        if torch.equal(new, beta):
+            break
+        beta = new
+    return beta

@@ -30,17 +30,12 @@ LEAST = 1e-30
 
 @dataclass(frozen=True)
 class PairMessages:
-    """Who tells whom.
+    """Who tells whom."""
 
-    Attributes:
-        source, target: int32 [S]; cell: int32 [S], which ratios hold for a pair.
-        compiled: whether the arrays lie where compiled loops reach them.
-    """
-
-    source: Tensor
-    target: Tensor
-    cell: Tensor
-    compiled: bool
+    source: Tensor  # int32 [S]
+    target: Tensor  # int32 [S]
+    cell: Tensor  # int32 [S], which ratios hold for a pair
+    compiled: bool  # whether the arrays lie where compiled loops reach them
 
     @staticmethod
     def between(source: Tensor, target: Tensor, cell: Tensor) -> PairMessages:

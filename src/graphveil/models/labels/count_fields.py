@@ -35,16 +35,11 @@ REACH = 6.0
 
 @dataclass(frozen=True)
 class CountedNeighbours:
-    """Rows that say how many neighbours of each group everybody has.
+    """Rows that say how many neighbours of each group everybody has."""
 
-    Attributes:
-        private: [n, c] whole numbers behind noise; public: [n, c] exact.
-        rate: of the noise, Pr[z] ~ e^(-rate |z|).
-    """
-
-    private: Tensor
-    public: Tensor
-    rate: float
+    private: Tensor  # [n, c] whole numbers behind noise
+    public: Tensor  # [n, c] exact
+    rate: float  # of the noise, Pr[z] ~ e^(-rate |z|)
 
     @property
     def variance(self) -> float:

@@ -13,14 +13,17 @@ Shapes: opinions [k, m, c] log-scores of the validation nodes, heard [m, c] = lo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from graphveil.models.labels.shares import log_shares_of
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 PULL = 0.02
 FOLDS = 5
@@ -102,3 +105,89 @@ def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
         likelihood: log Pr[y' | class] [m, c].
     """
     return torch.logsumexp(scores + likelihood, dim=1)
+
+
+#: Spread of a log-weight, and centre and spread of the weight of the class shares.
+SPREAD_U, CENTRE_B, SPREAD_B = 1.0, 0.7, 0.3
+#: Sizes of an expert's weights; how far from its start, in the logarithm, a weight may go.
+SIZES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+FARTHEST = 6.0
+#: Belief, before any report, that class shares alone say as much; and how much of the likelihood is heeded.
+DOUBT, HEED = 0.9, 0.5
+#: What an expert of one member leaves to all: a weight of 0 has no logarithm to move from.
+SHARED = 0.02
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of a pool."""
+
+    members: Tensor  # w [m]
+    prior: float  # b
+    doubt: float  # Pr[class shares alone say as much]
+
+
+def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weights:
+    """Return the weights of some members.
+
+    Args:
+        scores: [r, c, m] of nodes whose own report took no part in them.
+        likelihood: [r, c] of that report; log_prior: log pi [c].
+    """
+    from scipy.optimize import minimize  # slow to import, and nothing else needs it
+
+    held_out = _HeldOut(scores, likelihood, log_prior)
+    first, centre, doubt = _start(held_out)
+    members, reports = scores.shape[2], max(len(scores), 1)
+    start = first.log()
+
+    def value(at: np.ndarray) -> tuple[float, np.ndarray]:
+        z = torch.as_tensor(at, dtype=torch.float32).to(scores.device).requires_grad_()
+        u, common, b = z[:members], z[members], z[members + 1 :]
+        penalty = ((u / SPREAD_U).square().sum() + common**2 + ((b - centre) / SPREAD_B).square().sum()) / 2
+        total = (penalty - held_out.log_likelihood((start + u + common).exp(), b)) / reports
+        (slope,) = torch.autograd.grad(total, z)
+        return float(total.detach()), slope.cpu().double().numpy()
+
+    origin = np.append(np.zeros(members + 1), centre)
+    # A member that does not help has its weight go to 0, whose logarithm would run away.
+    box = [(-FARTHEST, FARTHEST)] * (members + 1) + [(centre - FARTHEST, centre + FARTHEST)]
+    best = minimize(value, origin, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 80, "ftol": 1e-9})
+    z = torch.as_tensor(best.x, dtype=torch.float32).to(scores.device)
+    return Weights((start + z[:members] + z[members]).exp(), float(z[members + 1]), doubt)
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """Scores, reports and class shares, as `fit_weights` takes them."""
+
+    scores: Tensor
+    likelihood: Tensor
+    log_prior: Tensor
+
+    def log_likelihood(self, weights: Tensor, b: Tensor | float) -> Tensor:
+        """Return L(w, b)."""
+        pooled = torch.softmax(self.scores @ weights + b * self.log_prior, dim=1)
+        return (pooled * self.likelihood).sum(dim=1).log().sum()
+
+
+def _start(held_out: _HeldOut) -> tuple[Tensor, float, float]:
+    """Return the experts' mean weights [m] and b, and the probability of the one that looks at class shares alone."""
+    weights = torch.stack(list(_experts(held_out.scores)))
+    gains = torch.stack([held_out.log_likelihood(expert, CENTRE_B) for expert in weights])
+    alone = held_out.log_likelihood(torch.zeros_like(weights[0]), 1.0)
+    odds = torch.log(weights.new_tensor((1 - DOUBT) / DOUBT / len(weights))) + HEED * (gains - alone)
+    shares = torch.softmax(torch.cat([odds, odds.new_zeros(1)]), dim=0)
+    doubt = float(shares[-1])
+    return (shares[:-1] @ weights).clamp_min(LEAST), doubt + (1 - doubt) * CENTRE_B, doubt
+
+
+def _experts(scores: Tensor) -> Iterator[Tensor]:
+    """Yield the weights [m] of every expert but the one without members."""
+    members = scores.shape[2]
+    even = torch.full((1, members), 1 / members, device=scores.device)
+    single = SHARED * even + (1 - SHARED) * torch.eye(members, device=scores.device)
+    for shape in torch.cat([even, single]):
+        for size in SIZES:
+            yield size * shape

@@ -40,10 +40,7 @@ def build_backbone(
         classes: c.
         dropout: the rate before the second layer, 0 to 1.
     """
-    from graphveil.models.networks.gat import GAT
-    from graphveil.models.networks.gcn import GCN
-    from graphveil.models.networks.mlp import MLP
-    from graphveil.models.networks.sage import GraphSAGE
+    from graphveil.models.networks.two_layers import GAT, GCN, MLP, GraphSAGE
 
     kinds: dict[str, Any] = {"sage": GraphSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
     if name not in kinds:
@@ -79,7 +76,7 @@ def structure_for(
     if name == "gcn":
         return normalised(edge_index, num_nodes, "gcn", self_loops=True, weights=weights).to(device)
     if name == "gat":
-        from graphveil.models.networks.gat import neighbourhoods
+        from graphveil.models.networks.two_layers import neighbourhoods
 
         return neighbourhoods(edge_index, num_nodes, weights=weights).to(device)
     return None
@@ -98,7 +95,7 @@ def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     if name == "gcn":
         return lambda weights: normalised_weights(support, weights, "gcn", self_loops=True)
     if name == "gat":
-        from graphveil.models.networks.gat import learned_neighbourhoods
+        from graphveil.models.networks.two_layers import learned_neighbourhoods
 
         return learned_neighbourhoods(support)
     raise InputError(f"model {name!r} reads no edges", allowed="sage, gcn, gat")

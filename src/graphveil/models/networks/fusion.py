@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.aggregation import Inputs
-from graphveil.models.networks.dropout import dropout
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import dropout, glorot
 
 #: Rows of a large hidden layer that are worked on at once.
 _ROWS: Final = 1 << 16

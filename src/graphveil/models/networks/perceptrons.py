@@ -19,9 +19,11 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.models.networks.dropout import dropout as dropped
+from graphveil.models.networks.layers import dropout as dropped
+from graphveil.models.networks.layers import glorot
 
 Columns = Tensor | SparseMatrix
 #: What a network reads: blocks of columns, the first of which may be sparse, or dense blocks side by side.
@@ -186,3 +188,55 @@ class _Selu(torch.autograd.Function):
         # Slices of a wider gradient take many times as long.
         slope: Tensor = torch.ops.aten.elu_backward(gradient.contiguous(), _ALPHA, _SCALE, 1, True, y)
         return slope
+
+
+class VoteHead(nn.Module):
+    """Reads both opinions side by side [n, 2 c]."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(2 * classes, classes)
+        with torch.no_grad():
+            self.head.weight.copy_(torch.eye(classes).repeat(1, 2))
+            self.head.bias.zero_()
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head reads: x itself."""
+        return x
+
+    def forward(self, x: Blocks) -> Tensor:
+        """Return logits [n, c]."""
+        return cast(Tensor, self.head(x))
+
+
+class ClassReader(nn.Module):
+    """Scores of every class from numbers about node and class, and about the node alone.
+
+    Args:
+        own: p, numbers about a node and a class; common: q, numbers about a node.
+        hidden: width of both layers; generator: of initial weights.
+    """
+
+    def __init__(self, own: int, common: int, hidden: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.own = glorot((own, hidden), generator)
+        self.common = glorot((common, hidden), generator)
+        self.bias1 = nn.Parameter(torch.zeros(hidden))
+        self.alone = glorot((hidden, hidden), generator)
+        self.together = glorot((hidden, hidden), generator)
+        self.bias2 = nn.Parameter(torch.zeros(hidden))
+        # At 0, so that training starts from the mean of what is read, which is right as far as the clues are.
+        self.head = nn.Parameter(torch.zeros(hidden))
+        self.direct = nn.Parameter(torch.full((own,), 1 / own))
+
+    def forward(self, own: Tensor, common: Tensor) -> Tensor:
+        """Return scores [..., c], however many nodes and blocks come first.
+
+        Args:
+            own: numbers [..., c, p] about a node and a class.
+            common: numbers [..., q] about a node.
+        """
+        h = functional.selu(own @ self.own + (common @ self.common + self.bias1).unsqueeze(-2))
+        together = (h.mean(dim=-2) @ self.together + self.bias2).unsqueeze(-2)
+        scores: Tensor = own @ self.direct + functional.selu(h @ self.alone + together) @ self.head
+        return scores

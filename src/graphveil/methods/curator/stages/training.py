@@ -29,10 +29,9 @@ from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.attention import train_attention
-from graphveil.training.dp_sgd import train_privately
+from graphveil.training.dp_sgd import Streamed, train_privately
 from graphveil.training.full_batch import Rows, train_full_batch
 from graphveil.training.noisy_updates import PrivateSchedule
-from graphveil.training.streamed import Streamed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

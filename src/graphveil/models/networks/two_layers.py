@@ -1,11 +1,18 @@
-"""Graph attention network, two layers (Velickovic et al., ICLR 2018, arXiv 1710.10903, equations 1 to 6).
+"""The four backbones, each of two layers with SELU and dropout between them.
 
-    e_uv = leaky_relu(a_s . W x_u + a_t . W x_v),   alpha_.v = softmax of e_.v over N(v) + {v}
-    h_v = sum_u alpha_uv W x_u + b
+    sage    h_v = selu( mean_{u in N(v)} x_u W_n + x_v W_r + b ),      z_v = mean_{u in N(v)} h_u W_n' + h_v W_r' + b'
+    gcn     h = selu( Q X W + b ),      z = Q h W' + b',      Q = D^{-1/2} (A + I) D^{-1/2}
+    mlp     h = selu( X W + b ),        z = h W' + b'
+    gat     e_uv = leaky_relu(a_s . W x_u + a_t . W x_v),   alpha_.v = softmax of e_.v over N(v) + {v}
+            h_v = sum_u alpha_uv W x_u + b,   `HEADS` heads side by side in the first layer, one in the second
 
-Edge weights w multiply: alpha_.v = w exp(e) / sum w exp(e), as if log w were added to the score; self-loops weigh 1.
-First layer: `HEADS` heads side by side, then SELU; second layer: one head.
-Shapes: x [n, d] as `Inputs`, edges [2, E] with self-loops and grouped by receiver, logits [n, classes].
+"gcn" of a directed graph, which its paper leaves open: Q = D_in^{-1/2} (A + I) D_out^{-1/2}, the receiver's in-degree
+and the sender's out-degree, each with the self-loop (see `aggregation.normalised`); PyG's `GCNConv` takes the in-degree
+at both ends.  "gat" multiplies by edge weights w: alpha_.v = w exp(e) / sum w exp(e), as if log w were added to the
+score; self-loops weigh 1.
+Sources: Hamilton, Ying, Leskovec, NeurIPS 2017, arXiv 1706.02216, Algorithm 1 (GraphSAGE); Kipf and Welling, ICLR 2017,
+arXiv 1609.02907, equation 9; Velickovic et al., ICLR 2018, arXiv 1710.10903, equations 1 to 6.
+Shapes: X [n, d] as `Inputs`, h [n, hidden], z [n, classes], edges [2, E] with self-loops and grouped by receiver.
 """
 
 from __future__ import annotations
@@ -19,10 +26,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphveil.aggregation import Inputs, Support, WeightedMatrix, adjacency
+from graphveil.aggregation import Inputs, SparseMatrix, Support, WeightedMatrix, adjacency
 from graphveil.models.names import HEADS
-from graphveil.models.networks.dropout import dropout
-from graphveil.models.networks.initial import glorot
+from graphveil.models.networks.layers import dropout, glorot, uniform
 
 LEAK = 0.2
 #: exp of this is a float32 with room for a sum; only an edge of weight below exp(-80) can come so far above the rest.
@@ -69,14 +75,85 @@ def learned_neighbourhoods(support: Support) -> Callable[[Tensor], Neighbourhood
     return lambda weights: Neighbourhoods(looped, unit.index_copy(0, entries, weights))
 
 
-class GAT(nn.Module):
+class TwoLayers(nn.Module):
+    """A `Backbone`: `first` gives the first layer before its activation, `rest` the logits [n, classes]."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+
+    def between(self, first: Tensor) -> Tensor:
+        """Return what the second layer reads, of the first layer before its activation."""
+        return dropout(functional.selu(first), self.dropout, self.training)
+
+
+class GraphSAGE(TwoLayers):
+    """Two GraphSAGE layers; neighbour and root weights of a layer are stored side by side [in, 2 out]."""
+
+    def __init__(
+        self, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
+    ) -> None:
+        super().__init__(dropout)
+        self.hidden, self.classes = hidden, classes
+        self.weight1 = uniform((dimension, 2 * hidden), dimension, generator)
+        self.bias1 = uniform((hidden,), dimension, generator)
+        self.weight2 = uniform((hidden, 2 * classes), hidden, generator)
+        self.bias2 = uniform((classes,), hidden, generator)
+
+    def first(self, inputs: Inputs, mean: SparseMatrix) -> Tensor:
+        near, own = torch.split(inputs.linear(self.weight1), self.hidden, dim=1)
+        return mean @ near + own + self.bias1
+
+    def rest(self, first: Tensor, mean: SparseMatrix) -> Tensor:
+        near, own = torch.split(self.between(first) @ self.weight2, self.classes, dim=1)
+        return mean @ near + own + self.bias2
+
+
+class GCN(TwoLayers):
+    """Two graph convolutions with symmetric normalisation and self-loops."""
+
+    def __init__(
+        self, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
+    ) -> None:
+        super().__init__(dropout)
+        self.weight1 = glorot((dimension, hidden), generator)
+        self.bias1 = nn.Parameter(torch.zeros(hidden))
+        self.weight2 = glorot((hidden, classes), generator)
+        self.bias2 = nn.Parameter(torch.zeros(classes))
+
+    def first(self, inputs: Inputs, q: SparseMatrix) -> Tensor:
+        return q @ inputs.linear(self.weight1) + self.bias1
+
+    def rest(self, first: Tensor, q: SparseMatrix) -> Tensor:
+        return q @ (self.between(first) @ self.weight2) + self.bias2
+
+
+class MLP(TwoLayers):
+    """Two linear layers: the backbone that sees no edges."""
+
+    def __init__(
+        self, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
+    ) -> None:
+        super().__init__(dropout)
+        self.weight1 = uniform((dimension, hidden), dimension, generator)
+        self.bias1 = uniform((hidden,), dimension, generator)
+        self.weight2 = uniform((hidden, classes), hidden, generator)
+        self.bias2 = uniform((classes,), hidden, generator)
+
+    def first(self, inputs: Inputs, structure: None) -> Tensor:
+        return inputs.linear(self.weight1) + self.bias1
+
+    def rest(self, first: Tensor, structure: None) -> Tensor:
+        return self.between(first) @ self.weight2 + self.bias2
+
+
+class GAT(TwoLayers):
     """Two attention layers."""
 
     def __init__(
         self, dimension: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
     ) -> None:
-        super().__init__()
-        self.hidden, self.dropout = hidden, dropout
+        super().__init__(dropout)
         self.weight1 = glorot((dimension, HEADS * hidden), generator)
         self.attention1 = glorot((2, HEADS, hidden), generator)
         self.bias1 = nn.Parameter(torch.zeros(HEADS * hidden))
@@ -85,21 +162,10 @@ class GAT(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(classes))
 
     def first(self, inputs: Inputs, edges: Neighbourhoods) -> Tensor:
-        """Return the first layer before its activation [n, heads * hidden].
-
-        Args:
-            inputs: the features as an operator [n, d]; edges: who looks at whom.
-        """
         return attend(inputs.linear(self.weight1), self.attention1, edges) + self.bias1
 
     def rest(self, first: Tensor, edges: Neighbourhoods) -> Tensor:
-        """Return the logits [n, classes].
-
-        Args:
-            first: [n, heads * hidden], what `first` gave; edges: who looks at whom.
-        """
-        h = dropout(functional.selu(first), self.dropout, self.training)
-        return attend(h @ self.weight2, self.attention2, edges) + self.bias2
+        return attend(self.between(first) @ self.weight2, self.attention2, edges) + self.bias2
 
 
 def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
