@@ -19,8 +19,7 @@ import torch
 from graphveil.mechanisms import EdgeRand, LapGraph, PairDomain
 from graphveil.mechanisms.edges.edge_sampling import bernoulli_places, false_places, survives
 from graphveil.mechanisms.edges.noisy_top_k import MARGIN, Cells, threshold_for, top_k
-from graphveil.mechanisms.samplers.two_sided import two_sided
-from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio
+from graphveil.mechanisms.samplers.geometric import geometric_by_ratio, two_sided
 from graphveil.privacy import Randomness, SecureRandomness
 from graphveil.runtime.sorted_arrays import contains
 from timing import in_turns, processor

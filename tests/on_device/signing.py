@@ -14,8 +14,7 @@ from graphveil.device.canonical import canonical
 from graphveil.device.task import OPENING, TASK, Opening, Task
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.mechanisms.samplers.two_sided import two_sided
-from graphveil.mechanisms.samplers.unbounded_geometric import Bernoulli, Geometric, geometric_by_ratio
+from graphveil.mechanisms.samplers.geometric import Bernoulli, Geometric, geometric_by_ratio, two_sided
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 MOODS = ("calm", "glad", "sad")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphveil.device import telling
-from graphveil.device.reports.learned import about_one_link
+from graphveil.device.telling import about_one_link
 from tests.collection.test_promised import ASKED, joint
 from tests.on_device.signing import degree, features, label, links, task_of
 

@@ -21,9 +21,9 @@ from graphveil.device.reports.features import STEPS, Features
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.base.reports import LabelReports, MultiBitReports
 from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.mechanisms.edges.reports import DegreeReports, EdgeReports
+from graphveil.mechanisms.edges.neighbour_lists import DegreeReports, EdgeReports
 from graphveil.mechanisms.samplers.bits import bit_law
-from graphveil.mechanisms.samplers.two_sided import two_sided
+from graphveil.mechanisms.samplers.geometric import two_sided
 from tests.on_device.signing import MOODS, at_most, degree, features, label, links, task_of
 
 SECRETS = [place.to_bytes(32, "big") for place in range(1, 21)]

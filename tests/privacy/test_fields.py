@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.privacy import Guarantee, assume
-from graphveil.privacy.statement.fields import privacy_fields
+from graphveil.privacy.statement.guarantee import privacy_fields
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import PRIVATE_EDGE, USER_LABEL
 from tests.reports import made

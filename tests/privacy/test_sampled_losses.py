@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
-from graphveil.privacy.accounting.sampled_losses import sampled_losses
+from graphveil.privacy.accounting.pipeline import sampled_losses
 
 GRID = 1e-3
 

@@ -22,7 +22,7 @@ from graphveil.mechanisms import CategoryMechanism, permanent_reports
 from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import PermanentRandomness, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.source.permanent import SECRET_BYTES
+from graphveil.privacy.source.derived import SECRET_BYTES
 
 Device = Callable[[Tensor, int], Any]
 
@@ -38,11 +38,11 @@ def averaging(
     seed: int = 0,
 ) -> AttackResult:
     """Return how well `rounds` reports of an unchanged value tell two values apart. The limit is that of *one* report,
-    which is what each person was promised; fresh noise goes beyond it. Raises InputError: for fewer than one round or
+    which is what each person was promised; fresh noise goes beyond it. Raises InputError for fewer than one round or
     two people, or a device beside permanent ones.
 
     Args:
-        mechanism: a local one, with `randomize` and `log_likelihood`. randomness: of the reports.
+        mechanism: a local one. randomness: of the reports.
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
         permanent: every person's device has a secret and sends permanent reports.
@@ -51,8 +51,7 @@ def averaging(
         raise InputError(f"{rounds} rounds of {people} people", where="averaging", allowed="1 and 2 or more")
     if permanent and device is not None:
         raise InputError("a device and permanent devices were both given", where="averaging", allowed="one of the two")
-    # The worst pair of inputs: at any other two the reports are harder to tell apart, and less would be found than
-    # there is.
+    # The worst pair of inputs: at any other two the reports are harder to tell apart.
     first, second = extremes(mechanism, people)
     if permanent:
         device = _permanent(mechanism, first, second, randomness)
@@ -62,8 +61,7 @@ def averaging(
     for number in range(1, rounds + 1):
         for side, values in enumerate((first, second)):
             reports = send(values, number)
-            # The sum of log likelihood ratios is the best test there is (Neyman and Pearson), so nothing stronger is
-            # left out.
+            # The sum of log likelihood ratios is the best test there is (Neyman and Pearson).
             ratio = mechanism.log_likelihood(reports, second) - mechanism.log_likelihood(reports, first)
             total[side] += ratio.numpy()
         # A few rounds only: each costs an AUC over all people.
@@ -99,8 +97,8 @@ def _permanent(mechanism: Reporter, first: Tensor, second: Tensor, randomness: R
 
 
 def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:
-    """Return the two values that are farthest apart, each held by everybody. Returns classes 0 and 1 [people], int64;
-    or rows of the lowest and the highest feature value [people, d].
+    """Return the two values that are farthest apart, each held by everybody: classes 0 and 1 [people], int64, or rows
+    of the lowest and the highest feature value [people, d].
 
     Args:
         mechanism: of labels or of features. people: how many hold each value.

@@ -13,9 +13,9 @@ from typing import Any
 
 from graphveil.device.canonical import LIMIT, canonical, parse
 from graphveil.device.errors import DeviceError
-from graphveil.device.people.assigned import assigned
 from graphveil.device.people.canonical_id import canonical_id
 from graphveil.device.people.people import ids_of
+from graphveil.device.people.person import assigned
 from graphveil.device.reports.answer import NANO, answer, answers, cost
 from graphveil.device.reports.exact import keeps
 from graphveil.device.task import Opening, Task

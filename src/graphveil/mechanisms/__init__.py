@@ -13,6 +13,7 @@ from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.mechanisms.base.category import CategoryMechanism as CategoryMechanism
+    from graphveil.mechanisms.base.category import Labels as Labels
     from graphveil.mechanisms.base.reports import LabelReports as LabelReports
     from graphveil.mechanisms.base.reports import LatticeReports as LatticeReports
     from graphveil.mechanisms.base.reports import MultiBitReports as MultiBitReports
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.edges.degrees import NoisyDegree as NoisyDegree
     from graphveil.mechanisms.edges.edge_rand import EdgeRand as EdgeRand
     from graphveil.mechanisms.edges.lap_graph import LapGraph as LapGraph
+    from graphveil.mechanisms.edges.neighbour_lists import DegreePreservingReports as DegreePreservingReports
+    from graphveil.mechanisms.edges.neighbour_lists import DegreeReports as DegreeReports
+    from graphveil.mechanisms.edges.neighbour_lists import EdgeReports as EdgeReports
     from graphveil.mechanisms.edges.noisy_counts import NoisyCounts as NoisyCounts
     from graphveil.mechanisms.edges.pair_domain import PairDomain as PairDomain
     from graphveil.mechanisms.edges.pair_domain import protected_pairs as protected_pairs
     from graphveil.mechanisms.edges.pairs import AdjacencyEstimate as AdjacencyEstimate
     from graphveil.mechanisms.edges.pairs import PairEstimate as PairEstimate
     from graphveil.mechanisms.edges.pairs import PairEvidence as PairEvidence
-    from graphveil.mechanisms.edges.reports import DegreePreservingReports as DegreePreservingReports
-    from graphveil.mechanisms.edges.reports import DegreeReports as DegreeReports
-    from graphveil.mechanisms.edges.reports import EdgeReports as EdgeReports
     from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
     from graphveil.mechanisms.features.duchi import Duchi as Duchi
     from graphveil.mechanisms.features.feature_rr import BinReports as BinReports
@@ -45,14 +46,13 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.features.multibit import MultiBit as MultiBit
     from graphveil.mechanisms.features.onebit import OneBit as OneBit
     from graphveil.mechanisms.features.piecewise import Piecewise as Piecewise
+    from graphveil.mechanisms.features.piecewise import SubOptimal as SubOptimal
     from graphveil.mechanisms.features.privunit import CodewordReports as CodewordReports
     from graphveil.mechanisms.features.privunit import PrivUnit as PrivUnit
     from graphveil.mechanisms.features.sampled import SampledReports as SampledReports
     from graphveil.mechanisms.features.sampled import SampledVectors as SampledVectors
-    from graphveil.mechanisms.features.suboptimal import SubOptimal as SubOptimal
     from graphveil.mechanisms.features.three_outputs import ThreeOutputs as ThreeOutputs
     from graphveil.mechanisms.labels.choice import best_category as best_category
-    from graphveil.mechanisms.labels.declared import Labels as Labels
     from graphveil.mechanisms.labels.randomized_response import RandomizedResponse as RandomizedResponse
     from graphveil.mechanisms.labels.subset_selection import SubsetSelection as SubsetSelection
     from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding as UnaryEncoding
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 #: Modules of this package and the names that they export here, beside those of the catalogue.
 _NAMES: Final = {
-    "base.category": ("CategoryMechanism",),
+    "base.category": ("CategoryMechanism", "Labels"),
     "base.values": ("Values",),
     "edges.degrees": ("Degrees",),
     "edges.pair_domain": (
@@ -81,7 +81,6 @@ _NAMES: Final = {
     "features.clipping": ("clip_to_range",),
     "features.sampled": ("SampledVectors",),
     "labels.choice": ("best_category",),
-    "labels.declared": ("Labels",),
     "public": ("NotCollected", "Public", "PublicLabels"),
     "permanent": (
         "permanent_guarantee",

@@ -15,16 +15,15 @@ import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.mechanisms.base.category import CategoryMechanism
+from graphveil.mechanisms.base.category import CategoryMechanism, Labels, open_labels
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.features.privunit import PrivUnit
-from graphveil.mechanisms.labels.declared import Labels, open_labels
 from graphveil.mechanisms.public import Public, PublicLabels
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
 from graphveil.runtime.late import torch
 
-Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism
+Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism[Any]
 Array: TypeAlias = npt.NDArray[Any]
 
 #: People of a block: enough to amortise its key and its calls, few enough to keep several workers busy.

@@ -220,7 +220,7 @@ _ENTRIES: Final = (
     ),
     MechanismInfo(
         name="sub-optimal",
-        path="features.suboptimal:SubOptimal",
+        path="features.piecewise:SubOptimal",
         reports="features.sampled:SampledReports",
         kind="features",
         source="Zhao et al., IEEE Internet of Things Journal 2021",
@@ -371,7 +371,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="adjacency-rr",
         path="edges.adjacency:AdjacencyRR",
-        reports="edges.reports:EdgeReports",
+        reports="edges.neighbour_lists:EdgeReports",
         kind="lists",
         source="Warner 1965; Qin et al., CCS 2017; Imola, Murakami and Chaudhuri, USENIX Security 2021",
         report="about degree + (n - 1) / (e^epsilon + 1) ids of 32 bits",
@@ -381,7 +381,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="degree-preserving-rr",
         path="edges.degree_preserving:DegreePreservingRR",
-        reports="edges.reports:DegreePreservingReports",
+        reports="edges.neighbour_lists:DegreePreservingReports",
         kind="lists",
         source="Hidano and Murakami, 2022",
         report="about degree ids of 32 bits and one integer",
@@ -391,7 +391,7 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="noisy-degree",
         path="edges.degrees:NoisyDegree",
-        reports="edges.reports:DegreeReports",
+        reports="edges.neighbour_lists:DegreeReports",
         kind="counts",
         source="Ghosh, Roughgarden and Sundararajan, STOC 2009",
         report="one integer of 32 bits",

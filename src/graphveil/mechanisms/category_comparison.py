@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.catalogue import catalogue
@@ -87,7 +88,7 @@ def _ranked(epsilon: float, answers: int) -> list[CategoryRow]:
     return sorted(rows, key=lambda row: (not row.best, row.total_variance))
 
 
-def _built(epsilon: float, answers: int) -> Iterator[tuple[str, CategoryMechanism]]:
+def _built(epsilon: float, answers: int) -> Iterator[tuple[str, CategoryMechanism[Any]]]:
     for info in catalogue():
         if info.kind == "labels":
             yield info.name, info.mechanism(epsilon=epsilon, classes=answers)

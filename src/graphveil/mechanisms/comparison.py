@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.mechanism import FeatureMechanism, Reports
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
@@ -25,7 +25,7 @@ _NUMBERS: Final = 5_000_000
 _TRIALS, _SECONDS = 5, 0.2
 
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Reports)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 #: What a device can report again and again, beside neighbour lists.
-Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism
+Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism[Any]
 Context = tuple[str | int | bytes, ...]
 
 #: A bit of a list has two values, so that no relationship ever costs more than twice.

@@ -87,7 +87,7 @@ class Question:
         return ("other", "|".join(self.values)) if self.values else self._names
 
     @property
-    def mechanism(self) -> CategoryMechanism:
+    def mechanism(self) -> CategoryMechanism[Any]:
         """What randomizes the number of the answer."""
         return best_category(self.epsilon, len(self.answers))
 

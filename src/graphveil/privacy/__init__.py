@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from graphveil.privacy.accounting.accountant import several as several
     from graphveil.privacy.accounting.accountant import share_out as share_out
     from graphveil.privacy.accounting.budget_split import CalibratedPipeline as CalibratedPipeline
+    from graphveil.privacy.accounting.budget_split import calibrate as calibrate
     from graphveil.privacy.accounting.budget_split import calibrate_pipeline as calibrate_pipeline
     from graphveil.privacy.accounting.budget_split import default_split as default_split
-    from graphveil.privacy.accounting.calibration import analytic_gaussian_sigma as analytic_gaussian_sigma
-    from graphveil.privacy.accounting.calibration import calibrate as calibrate
     from graphveil.privacy.accounting.changed_samples import ChangedSamples as ChangedSamples
+    from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
     from graphveil.privacy.accounting.gaussian import gaussian_delta as gaussian_delta
     from graphveil.privacy.accounting.gaussian import gaussian_epsilon as gaussian_epsilon
     from graphveil.privacy.accounting.limits import require_budget as require_budget
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from graphveil.privacy.ledger import Budget as Budget
     from graphveil.privacy.ledger import Ledger as Ledger
     from graphveil.privacy.ledger import Spend as Spend
-    from graphveil.privacy.source.block_noise import BlockKey as BlockKey
-    from graphveil.privacy.source.block_noise import BlockNoise as BlockNoise
-    from graphveil.privacy.source.permanent import PermanentRandomness as PermanentRandomness
+    from graphveil.privacy.source.derived import BlockKey as BlockKey
+    from graphveil.privacy.source.derived import BlockNoise as BlockNoise
+    from graphveil.privacy.source.derived import PermanentRandomness as PermanentRandomness
     from graphveil.privacy.source.randomness import Randomness as Randomness
     from graphveil.privacy.source.randomness import SecureRandomness as SecureRandomness
     from graphveil.privacy.source.randomness import SeededRandomness as SeededRandomness
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Account": "ledger",
     "Assumption": "statement.assumption",
-    "BlockKey": "source.block_noise",
-    "BlockNoise": "source.block_noise",
+    "BlockKey": "source.derived",
+    "BlockNoise": "source.derived",
     "Budget": "ledger",
     "CalibratedPipeline": "accounting.budget_split",
     "ChangedSamples": "accounting.changed_samples",
@@ -60,16 +60,16 @@ _HOMES = {
     "Hops": "accounting.pipeline",
     "Ledger": "ledger",
     "Observer": "statement.observer",
-    "PermanentRandomness": "source.permanent",
+    "PermanentRandomness": "source.derived",
     "ProtectedUnit": "statement.unit",
     "Randomness": "source.randomness",
     "RepeatAndSelect": "accounting.selection",
     "SecureRandomness": "source.randomness",
     "SeededRandomness": "source.randomness",
     "Spend": "ledger",
-    "analytic_gaussian_sigma": "accounting.calibration",
+    "analytic_gaussian_sigma": "accounting.gaussian",
     "assume": "statement.assumption",
-    "calibrate": "accounting.calibration",
+    "calibrate": "accounting.budget_split",
     "calibrate_pipeline": "accounting.budget_split",
     "compose": "accounting.accountant",
     "default_split": "accounting.budget_split",

@@ -11,7 +11,7 @@ from graphveil.mechanisms import Laplace
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice, Levels
 from graphveil.mechanisms.base.reports import LatticeReports
-from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.base.values import DenseRows, FloatArray
 from graphveil.privacy import Randomness, SeededRandomness
 
 
@@ -58,9 +58,9 @@ def test_coordinates_are_independent_given_the_vector() -> None:
 
 def test_reports_end_at_the_public_reach() -> None:
     values = np.array([[-1.0], [1.0], [3.0]])
-    assert grid(50).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [6, 6, 6]
-    assert grid(-50).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [-2, -2, -2]
-    assert grid(1).randomize(values, SeededRandomness(1)).levels.ravel().tolist() == [1, 3, 5]
+    assert grid(50).encode(DenseRows(values), SeededRandomness(1)).levels.ravel().tolist() == [6, 6, 6]
+    assert grid(-50).encode(DenseRows(values), SeededRandomness(1)).levels.ravel().tolist() == [-2, -2, -2]
+    assert grid(1).encode(DenseRows(values), SeededRandomness(1)).levels.ravel().tolist() == [1, 3, 5]
 
 
 def test_every_coordinate_of_every_row_has_noise_of_its_own() -> None:
@@ -72,5 +72,5 @@ def test_every_coordinate_of_every_row_has_noise_of_its_own() -> None:
             return np.arange(self.value - count, self.value)
 
     wide = Lattice(VectorDomain(3, 0.0, 1.0), Numbered(0), steps=1, reach=100)
-    sent = wide.randomize(np.zeros((4, 3)), SeededRandomness(1)).levels
+    sent = wide.encode(DenseRows(np.zeros((4, 3))), SeededRandomness(1)).levels
     assert sorted(sent.ravel().tolist()) == list(range(12))

@@ -11,7 +11,7 @@ import torch
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, ClassCounts, EdgeRand, LapGraph, NoisyCounts, PairDomain, catalogue
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.privacy.source.permanent import SECRET_BYTES
+from graphveil.privacy.source.derived import SECRET_BYTES
 from graphveil.privacy.statement.unit import PRIVATE_EDGE
 from tests.mechanisms import pair_cases
 from tests.mechanisms.made import Untouched

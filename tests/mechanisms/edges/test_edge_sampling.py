@@ -14,7 +14,7 @@ from graphveil.mechanisms.edges import edge_sampling
 from graphveil.mechanisms.edges.edge_sampling import false_places, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
-from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_success
+from graphveil.mechanisms.samplers.geometric import geometric_by_success
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import pair_cases, tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES

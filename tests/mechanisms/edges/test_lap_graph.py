@@ -16,9 +16,9 @@ from graphveil.engine import Blocks
 from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
-from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
+from graphveil.mechanisms.edges.lap_graph import log_probability_of_top_k
 from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, uniform_subset
-from graphveil.mechanisms.samplers.two_sided import two_sided
+from graphveil.mechanisms.samplers.geometric import two_sided
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import FALSE_ALARM

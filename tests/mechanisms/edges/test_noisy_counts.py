@@ -13,7 +13,7 @@ import torch
 from graphveil.audit import exact
 from graphveil.errors import InputError
 from graphveil.mechanisms import ClassCounts, NoisyCounts
-from graphveil.mechanisms.samplers.two_sided import two_sided
+from graphveil.mechanisms.samplers.geometric import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import ROUNDING

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import BinReports, FeatureRR
-from graphveil.mechanisms.samplers.bins import BinLaws, bin_laws
+from graphveil.mechanisms.features.feature_rr import BinLaws, bin_laws
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms.samplers.scripted import Scripted

@@ -11,6 +11,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian
 from graphveil.mechanisms.base.lattice import NoiseLaw
+from graphveil.mechanisms.base.values import DenseRows
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import analytic_gaussian_sigma, gaussian_epsilon
 from tests.mechanisms.made import RANGE
@@ -28,7 +29,9 @@ def densities(mechanism: AnalyticGaussian, noise: NoiseLaw) -> tuple[np.ndarray,
 
     def at(value: float) -> np.ndarray:
         values = np.full((len(reports), 1), value)
-        return np.exp(replace(mechanism.lattice, noise=noise).log_likelihood(reports, values).numpy())
+        return np.exp(
+            replace(mechanism.lattice, noise=noise).log_likelihood(reports, DenseRows(values), 0, len(values))
+        )
 
     return at(RANGE[0]), at(RANGE[1])
 

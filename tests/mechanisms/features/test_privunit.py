@@ -15,7 +15,7 @@ from scipy import stats
 from graphveil.audit import exact
 from graphveil.errors import InputError
 from graphveil.mechanisms import CodewordReports, PrivUnit
-from graphveil.mechanisms.features.codebooks import Codebooks
+from graphveil.mechanisms.features.privunit import Codebooks
 from graphveil.mechanisms.samplers.bits import PRECISION
 from graphveil.mechanisms.samplers.caps import cap_law
 from graphveil.privacy import SeededRandomness

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.unbounded_geometric import (
+from graphveil.mechanisms.samplers.geometric import (
     Geometric,
     bernoulli_of,
     geometric_by_ratio,

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from graphveil.mechanisms.samplers.two_weights import two_weights
+from graphveil.mechanisms.samplers.laws import two_weights
 from graphveil.mechanisms.samplers.window import WindowLaw, window_law
 from tests.mechanisms import sampled_cases
 

@@ -24,8 +24,8 @@ from graphveil.collection.export.suspects import Findings, inspect, without
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label
-from graphveil.device.reports.learned import decimal
 from graphveil.device.reports.links import Links
+from graphveil.device.telling import decimal
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
@@ -80,11 +80,8 @@ _TIMES = {1: "once", 2: "twice"}
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often a run is repeated, and how.
-
-    Args:
-        repeats: each with another split of the same reports. seed: fixes splits and weights.
-        split: see `experiment.run`. controls: whether to train them too. device: "cpu" or "cuda".
+    """How often a run is repeated, each time with another split of the same reports, and how; split as in
+    `experiment.run`.
     """
 
     repeats: int = 1
@@ -95,13 +92,11 @@ class Repetition:
 
 
 def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
-    """Return public edges in both directions, int64 [2, E].
+    """Return public edges in both directions, int64 [2, E]. Raises DataError if a column is missing, or an id is
+    nobody's.
 
     Args:
         path: csv or parquet with the columns source and target. ids: of everybody, in order.
-
-    Raises:
-        DataError: a column or an id is missing, or nobody's.
     """
     import polars
 
@@ -112,13 +107,11 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
 
 
 def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
-    """Return the reports of an export to train on, and the findings of the checks of all reports.
+    """Return the reports of an export to train on, and the findings of all checks. Raises DataError if a file is
+    damaged.
 
     Args:
-        folder: the export. keep_suspects: whether reports that no device draws are used all the same.
-
-    Raises:
-        DataError: a file of it is missing or damaged.
+        keep_suspects: whether reports that no device draws are used all the same.
     """
     collected = read_export(folder)
     findings = inspect(collected, collected.facts.get("most_links"))
@@ -129,7 +122,7 @@ def collected_graph(received: Received, edges: np.ndarray | None = None) -> Grap
     """Return the graph of the people: public edges, and as labels what they reported, -1 for no report.
 
     Args:
-        received: the reports. edges: public ones, int64 [2, E]; None: there are none.
+        edges: public ones, int64 [2, E]; None: there are none.
     """
     edges = np.empty((2, 0), np.int64) if edges is None else edges
     labels = torch.from_numpy(received.labels())
@@ -151,16 +144,13 @@ def learn(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Result:
-    """Train a method and its controls on an exported collection.
+    """Train a method and its controls on an exported collection. Raises InputError for a method that does not read what
+    was collected, or budgets beside those of the task.
 
     Args:
-        name: of the method. received: the reports. graph: see `collected_graph`.
-        settings: of the method, without its budgets, which are the task's. repetition: how often, and how.
+        graph: see `collected_graph`. settings: of the method, without its budgets, which are the task's.
         notes: further notes for the result. progress: called after every epoch of training.
         engine: processes blocks of people before the training.
-
-    Raises:
-        InputError: a method that does not read what was collected, or budgets beside those of the task.
     """
     chosen = _settings(name, received, settings)
     if keeps_apart(repetition.split):
@@ -177,7 +167,7 @@ def learn(
     scores = _scores(name, agreed, *channel)
     first.lift = scores.lift
     participation_notes = (participation(received), *repeated_answers(received), *left_out(received))
-    accuracy_notes = (*vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
+    accuracy_notes = (*_vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
     return Result(
         method=name,
         built=choice.method.name,
@@ -194,12 +184,7 @@ def learn(
 
 @dataclass(frozen=True)
 class _Run:
-    """One repeat.
-
-    Args:
-        method: fitted. agreed: whether each held-out report agrees [m], of the method and of each control.
-        seconds: of the fit.
-    """
+    """One repeat: agreed says whether each held-out report agrees [m], of the method and of each control."""
 
     method: Any
     agreed: Mapping[str, np.ndarray]
@@ -256,12 +241,8 @@ def left_out(received: Received) -> tuple[str, ...]:
     return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
 
 
-def vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
-    """Return a sentence on an accuracy whose interval is too wide to say anything, if it is.
-
-    Args:
-        accuracy: of the method. held_out: labels that judged it.
-    """
+def _vague(accuracy: Interval, held_out: int) -> tuple[str, ...]:
+    """Return a sentence on an accuracy whose interval is too wide to say anything, if it is."""
     if accuracy.high - accuracy.low < _WIDE:
         return ()
     labels = "1 label was" if held_out == 1 else f"{held_out:,} labels were"
@@ -345,13 +326,10 @@ def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, fl
 
 
 def require_able(name: str, received: Received) -> None:
-    """Refuse a method that does not read exactly the fields of the task.
+    """Raise InputError for a method that does not read exactly the fields of the task, with those that do.
 
     Args:
-        name: of the method. received: the reports.
-
-    Raises:
-        InputError: with the methods that do.
+        received: the reports.
     """
     field_kinds = [field.kind for field in received.collected.task.fields]
     kinds = set(field_kinds)
@@ -376,11 +354,7 @@ def _unable(name: str, field_kinds: Sequence[str]) -> str:
 
 
 def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with the budgets of the task.
-
-    Raises:
-        InputError: a budget other than the task's was given, or the method does not read the task's fields.
-    """
+    """Return the settings with the task's budgets. Raises InputError for other budgets, or a method of other fields."""
     require_able(name, received)
     privacy = received.privacy()
     budgets: dict[str, Any] = {"epsilon_y": privacy.epsilon_y}

@@ -30,8 +30,8 @@ from graphveil.device.task import Field
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, Split
 from graphveil.mechanisms import AdjacencyRR, EdgeReports, MultiBitReports, NoisyDegree
-from graphveil.mechanisms.edges.reports import DegreeReports
-from graphveil.methods.base.people.epochs import Paid
+from graphveil.mechanisms.edges.neighbour_lists import DegreeReports
+from graphveil.methods.base.people.account import Paid
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports
 from graphveil.methods.links.collection import LinkReports
@@ -48,11 +48,7 @@ Kind = TypeVar("Kind", Features, Label, Links, Degree)
 
 @dataclass(frozen=True)
 class Received:
-    """The reports of an exported collection, as methods read them.
-
-    Args:
-        collected: the export.
-    """
+    """The reports of an exported collection, as methods read them."""
 
     collected: Collected
 
@@ -63,10 +59,8 @@ class Received:
 
     @property
     def schema(self) -> GraphSchema:
-        """The task's declaration as a graph's schema; one column where no features are asked.
-
-        Raises:
-            InputError: no label is asked, so nothing can be learned.
+        """The declaration as a graph's schema; one column where no features are asked. Raises InputError if no label
+        is.
         """
         task, features = self.collected.task, self._field_of(Features)
         label = self._field_of(Label)
@@ -80,10 +74,8 @@ class Received:
         return GraphSchema(task.name, *columns, label[1].classes, directed, private, source)
 
     def privacy(self) -> LocalPrivacy:
-        """Return the budgets of features and labels.
-
-        Raises:
-            DataError: our mechanisms have other whole numbers than the task.
+        """The budgets of features and labels. Raises DataError if our mechanisms have other whole numbers than the
+        task.
         """
         schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
@@ -105,13 +97,8 @@ class Received:
         return privacy
 
     def links_privacy(self, mechanism: str = "lists") -> LinkPrivacy:
-        """Return the budget of neighbour lists, and of degrees beside them.
-
-        Args:
-            mechanism: of the lists, see `LinkPrivacy`; all but "lists" read degrees too.
-
-        Raises:
-            InputError: no lists are asked, or degrees are missing or of other lists. DataError: as `privacy`.
+        """Return the budget of neighbour lists, and, of all mechanisms but "lists", of degrees beside them. Raises
+        InputError if no lists are asked, or degrees are missing or of other lists; DataError as `privacy`.
         """
         links, degree = self._field_of(Links), self._field_of(Degree)
         if links is None:
@@ -139,7 +126,7 @@ class Received:
         return masks
 
     def paid(self) -> Paid:
-        """Return the most that devices have paid, see `methods.base.people.epochs`."""
+        """Return the most that devices have paid, see `methods.base.people.account`."""
         task, times = self.collected.task, self.collected.times
         units: dict[str, int] = {}
         for place, field in enumerate(task.fields):
@@ -148,10 +135,8 @@ class Received:
         return Paid(task.hash.hex(), units)
 
     def most_of_one(self) -> Fraction | None:
-        """Return the most epsilon that any single person has paid, for all fields and epochs together.
-
-        At most the total of `paid`, in which different people may have answered different fields most often. None where
-        relationships are asked: they belong to two people.
+        """Return the most epsilon that any single person has paid for all fields and epochs, at most the total of
+        `paid`. None where relationships are asked: they belong to two people.
         """
         task, times = self.collected.task, self.collected.times
         if any(isinstance(field, Links | Degree) for field in task.fields):
@@ -241,10 +226,8 @@ class Received:
         return LinkReports(self.reports(split), sent, None, privacy, people, mask)
 
     def reports(self, split: Split) -> LocalReports:
-        """Return the reports for methods on a public topology.
-
-        Args:
-            split: whose labels train and validate, of those who sent one; all other labels are left out.
+        """Return the reports for methods on a public topology; of labels, only those that the split trains and
+        validates on.
         """
         labels = torch.from_numpy(self.labels())
         train, val = split.train & (labels >= 0), split.val & (labels >= 0)
@@ -278,11 +261,7 @@ def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPriv
 
 
 def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return how many draws of a field each person may have made [n].
-
-    Args:
-        times: int32 [n], in how many epochs they answered it.
-    """
+    """Return how many draws of a field each person may have made [n], who answered it in so many epochs, int32 [n]."""
     # Each value of a bit has one permanent answer, however often the value returns.
     most = len(field.classes) if isinstance(field, Label) else field.most
     return times if most is None else np.minimum(times, most)

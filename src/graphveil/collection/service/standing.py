@@ -14,17 +14,13 @@ from sqlalchemy import distinct, exists, func, select
 from graphveil.collection.service.refusal_codes import ORGANISER, REFUSAL_CODES
 from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import COUNTS, EPOCHS, REPORTS
-from graphveil.device.reports.learned import decimal
 from graphveil.device.task import Task, short_key
+from graphveil.device.telling import decimal
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a collection, as the administration shows it.
-
-    Args:
-        store: of the collection. task: its task. clock: seconds since 1970.
-    """
+    """The state of a collection, as the administration shows it."""
 
     store: Store
     task: Task
@@ -69,7 +65,7 @@ class Standing:
         """Return how many reports of an epoch hold an answer, as an export counts them, and how many are empty.
 
         Args:
-            epoch: its number. received: its reports.
+            received: its reports.
         """
         empty = self.store.empty(epoch)
         return {"received": received - empty, "empty": empty}
@@ -106,7 +102,7 @@ def training(task: Task, folder: Path) -> list[str]:
     """Return the commands that train on an export of a task.
 
     Args:
-        task: of the collection. folder: of the export.
+        folder: of the export.
     """
     data, more = shlex.quote(str(folder)), {True: " --edges edges.parquet", False: ""}
     return [f"graphveil train {method} {data}{more[edges]} --out {method}-run" for method, edges in _methods(task)]

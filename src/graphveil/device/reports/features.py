@@ -17,8 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from graphveil.device.errors import DeviceError
-from graphveil.device.people.assigned import assigned
-from graphveil.device.people.person import Person
+from graphveil.device.people.person import Person, assigned
 from graphveil.device.reading import named, number, real, whole
 from graphveil.device.reports.bits import Bits
 from graphveil.device.reports.exact import WORD, keeps

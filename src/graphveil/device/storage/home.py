@@ -1,31 +1,136 @@
 """A device's own folder: the secret, the tasks that it is enrolled in, the ledger, the limit.
 
-    secret          32 bytes, or their entry in the platform's key store (see `keystore`)
-                                                made once; whoever reads it can undo the noise of every report
+    secret          32 bytes, or their entry in the platform's key store (Keychain, Secret Service, KWallet), where
+                    ``keyring`` finds one; made once: whoever reads it can undo the noise of every report
     ledger.jsonl, ledger.seal                   see `ledger`
     limit           epsilon over all tasks, a decimal or none; or default, see `ledger.Limit`
     HASH/task.json  the signed task             HASH/enrolled.json  the enrolment in it
 
-Only its owner can open the folder (0700) and its files (0600).
+Only its owner can open the folder (0700) and its files (0600). An entry of the key store is named by a hash of the
+secret in it, so that what somebody else puts in its place is recognised.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.reading import number
 from graphveil.device.reporting import Enrolled
 from graphveil.device.reports.noise import SECRET_BYTES
-from graphveil.device.storage import keystore
-from graphveil.device.storage.durable import sync_folder, write
-from graphveil.device.storage.ledger import DeviceLedger, Limit
+from graphveil.device.storage.ledger import DeviceLedger, Limit, sync_folder, write
 from graphveil.device.task import Task
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+SERVICE: Final = "graphveil-device"
+#: From which priority on keyring recommends a backend; below are files in the clear, and backends that keep nothing.
+_RECOMMENDED: Final = 1.0
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class KeystoreEntry:
+    """Where the key store keeps a secret; a device's folder holds this in the secret's place.
+
+    Args:
+        name: of the entry. store: what keyring calls the key store.
+    """
+
+    name: str
+    store: str
+
+    @classmethod
+    def of(cls, data: bytes) -> KeystoreEntry:
+        """Read it from the file that holds it.
+
+        Raises:
+            DeviceError: `ledger`, where the file holds something else.
+        """
+        try:
+            return cls(**json.loads(data))
+        except (ValueError, TypeError) as error:
+            raise DeviceError("ledger", "the file secret holds neither a secret nor where one is") from error
+
+    def to_bytes(self) -> bytes:
+        """Return it as the file holds it, which is never as long as a secret."""
+        return json.dumps(asdict(self)).encode()
+
+    def secret(self) -> bytes:
+        """Return the secret.
+
+        Raises:
+            DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
+        """
+        texts = (_call(store, store.get_password, SERVICE, self.name) for store in _stores())
+        secret = next((_bytes(text) for text in texts if text is not None), None)
+        if secret is None or _name(secret) != self.name:
+            raise DeviceError("keystore", f"your secret was put into {self.store}, and is not there")
+        return secret
+
+
+def keep_secret(secret: bytes) -> KeystoreEntry | None:
+    """Put a secret, 32 bytes, into the key store and read it back; None where there is no key store.
+
+    Raises:
+        DeviceError: `keystore`, where the key store is locked or does not keep the secret.
+    """
+    store = next(iter(_stores()), None)
+    if store is None:
+        return None
+    entry = KeystoreEntry(_name(secret), store.name)
+    _call(store, store.set_password, SERVICE, entry.name, secret.hex())
+    entry.secret()
+    return entry
+
+
+def _stores() -> list[KeyringBackend]:
+    """Return the key stores that keyring recommends here, the best first."""
+    # Imported here: whoever does not need keyring does not wait for it, and it need not be installed.
+    try:
+        import keyring
+    except ImportError:
+        return []
+    try:
+        chosen = keyring.get_keyring()
+        # Where there are several, keyring answers with a chain of all, those that it does not recommend among them.
+        chain: list[KeyringBackend] = getattr(chosen, "backends", [chosen])
+        return [store for store in chain if store.priority >= _RECOMMENDED]
+    except Exception as error:
+        raise _silent("keyring", error) from error
+
+
+def _call(store: KeyringBackend, call: Callable[..., _Result], *args: str) -> _Result:
+    try:
+        return call(*args)
+    # Stores are other programs, reached over a bus: each fails in its own way, and none may end in a traceback.
+    except Exception as error:
+        raise _silent(store.name, error) from error
+
+
+def _silent(store: str, error: Exception) -> DeviceError:
+    # The kind of the error and not its message, which may hold what the store was asked for.
+    return DeviceError("keystore", f"{store} is locked or does not answer ({type(error).__name__})")
+
+
+def _name(secret: bytes) -> str:
+    return hashlib.sha256(b"graphveil/keystore/1" + secret).hexdigest()[:32]
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
 
 _RESTORE = "Restore the folder as it was last."
 _NO_LIMIT, _LIMITS = "none", "5, 2.5, none or default"
@@ -83,7 +188,7 @@ class Home:
         secret = self._secret_or_entry()
         return f"the file {self._folder / 'secret'}" if isinstance(secret, bytes) else f"the key store {secret.store}"
 
-    def _secret_or_entry(self) -> bytes | keystore.KeystoreEntry:
+    def _secret_or_entry(self) -> bytes | KeystoreEntry:
         """Return the secret or its entry in the key store; make it where there is none."""
         path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
         with ledger.alone():
@@ -102,10 +207,10 @@ class Home:
                     write(limit, b"default")
                 secret = os.urandom(SECRET_BYTES)
                 # This file is last: after a crash in between, the store's secret is never used.
-                entry = keystore.keep(secret)
+                entry = keep_secret(secret)
                 write(path, secret if entry is None else entry.to_bytes())
         data = path.read_bytes()
-        return data if len(data) == SECRET_BYTES else keystore.KeystoreEntry.of(data)
+        return data if len(data) == SECRET_BYTES else KeystoreEntry.of(data)
 
     def limit(self, decimal: str | None = None) -> Limit:
         """Return the limit over all tasks.

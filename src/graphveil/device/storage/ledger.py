@@ -2,11 +2,11 @@
 
     {"task", "organiser", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
 
-A line that a crash cut off was never sent, and is ignored.  One process writes at a time.
+A line that a crash cut off was never sent, and is ignored. One process writes at a time.
 
 Beside it lies a seal, the number of booked bytes and their SHA-256: a ledger that is shorter or different is refused,
-since the device would repeat what it has forgotten without counting it.  The seal is written second: after a crash
-between the two the ledger is a line ahead, and is sealed before the report of that line leaves.  Old copies of both
+since the device would repeat what it has forgotten without counting it. The seal is written second: after a crash
+between the two the ledger is a line ahead, and is sealed before the report of that line leaves. Old copies of both
 that are restored together cannot be distinguished from the present files.
 """
 
@@ -25,8 +25,33 @@ from typing import Literal, TypeAlias
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.reports.answer import NANO, Answer
-from graphveil.device.storage.durable import sync_folder, write
 from graphveil.device.task import Task
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone.
+
+    Args:
+        path: of the file, which is replaced if it exists. data: its bytes.
+    """
+    new = path.with_suffix(".new")
+    new.touch(mode=0o600)
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, so that new and replaced files survive a crash."""
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
 
 #: The epsilon that all reports may cost, None for no limit. By default the device answers one task of each organiser: a
 #: task that is signed twice, with another nonce, gets no second answer.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.graphs.releases import croissant as cr  # its vocabulary's own prefix
-from graphveil.privacy.statement.fields import privacy_fields
+from graphveil.privacy.statement.guarantee import privacy_fields
 
 if TYPE_CHECKING:
     import polars
@@ -25,7 +25,7 @@ def of_release(
     """Return the metadata of a published graph.
 
     Args:
-        digests: file -> SHA-256.
+        folder, schema, release: the graph; digests: file -> SHA-256.
         credit: what its owner says; the day and a plain citation stand in for what is not said.
     """
     generator = f"{release.method} of graphveil {release.version}".strip()

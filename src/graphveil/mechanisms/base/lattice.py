@@ -3,11 +3,14 @@
 Floating-point noise on a floating-point value leaves traces that reveal the value (Mironov, CCS
 2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise
 is added; the sum is clamped to a public range. All inputs have the same set of possible reports.
+
+[MERGED] A mechanism whose reports are grid points with noise: it chooses the lattice, which does all the rest.
 """
 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,14 +20,14 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS, VectorDomain
-from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import BLOCK, FloatArray, Rows, Values, blocks
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import LatticeReports, require_inside
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    pass
 
 Levels = npt.NDArray[np.int64]
 
@@ -85,27 +88,13 @@ class Lattice:
         # Rounding up with probability p has the variance p (1 - p) of a squared step, at most 1/4.
         return (self.noise.variance + 1 / 4) * self.step**2
 
-    @property
-    def report_bytes(self) -> float:
-        """Bytes of one report: 32 bits a coordinate."""
-        return 4.0 * self.domain.dimension
-
-    def open(self, values: Values) -> Rows:
-        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
-        rows = self.domain.open(values)
-        _validate.fits_in_memory(*rows.shape, "reports")
-        return rows
-
-    def randomize(self, values: Values, randomness: Randomness) -> LatticeReports:
-        """Round, add noise and clamp, block by block, once all values are known to be in range.
+    def encode(self, rows: Rows, randomness: Randomness) -> LatticeReports:
+        """Round, add noise and clamp checked values, block by block.
 
         Args:
-            values: [n, d], dense or sparse rows, every entry in the range.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range, or n d exceeds 2^30; nothing is drawn.
+            rows: [n, d], every entry in the range.
+            randomness: the source of the noise.
         """
-        rows = self.open(values)
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
             # Rounding draws words of its own: to round to the nearest point would bias the mean by up to half a step.
@@ -120,48 +109,28 @@ class Lattice:
 
     def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
         """The values the reports stand for minus the middle of the range, float32 [n, d]."""
-        self._check(reports)
+        self.check(reports)
         levels = reports.levels.numpy()
         # Centred before scaling: the middle of the range is then exactly 0, and noise on either side is rounded alike.
         return (levels.astype(np.float32) - np.float32(self.steps / 2)) * np.float32(self.step)
 
-    def estimate(self, reports: LatticeReports) -> Tensor:
-        """The values the reports stand for, float32 [n, d]."""
-        return self.domain.uncentred(self.centred(reports))
-
-    def log_likelihood(self, reports: LatticeReports, values: Values) -> Tensor:
-        """The exact law of rounding, noise and clamping together.
+    def log_likelihood(self, reports: LatticeReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        """log Pr[report | value] of rounding, noise and clamping together, float64 [stop - start].
 
         Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-
-        Returns:
-            log Pr[report | value] for each row, float64 [n].
-
-        Raises:
-            InputError: reports and values do not fit each other or the domain.
+            reports, rows: n of each.
+            start, stop: which of them.
         """
-        rows = self.domain.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        self._check(reports)
-        levels = reports.levels.numpy()
-        result = np.empty(rows.shape[0])
-        for start, stop in blocks(*rows.shape, BLOCK):
-            below, carry = self.domain.split(rows.block(start, stop), self.steps)
-            up = carry.astype(np.float64) / WORDS
-            reported = levels[start:stop].astype(np.int64)
-            with np.errstate(divide="ignore"):  # a value on a grid point is never rounded up: log 0
-                # A mixture over the two roundings, in logs: far out in the noise each branch alone underflows.
-                from_below = np.log1p(-up) + self._log_reported(reported, below)
-                from_above = np.log(up) + self._log_reported(reported, np.minimum(below + 1, self.steps))
-            # Coordinates are independent given the vector, so their logarithms add up to that of the whole report.
-            result[start:stop] = np.logaddexp(from_below, from_above).sum(axis=1)
-        return torch.from_numpy(result)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+        below, carry = self.domain.split(rows.block(start, stop), self.steps)
+        up = carry.astype(np.float64) / WORDS
+        reported = reports.levels.numpy()[start:stop].astype(np.int64)
+        with np.errstate(divide="ignore"):  # a value on a grid point is never rounded up: log 0
+            # A mixture over the two roundings, in logs: far out in the noise each branch alone underflows.
+            from_below = np.log1p(-up) + self._log_reported(reported, below)
+            from_above = np.log(up) + self._log_reported(reported, np.minimum(below + 1, self.steps))
+        # Coordinates are independent given the vector, so their logarithms add up to that of the whole report.
+        logs: FloatArray = np.logaddexp(from_below, from_above).sum(axis=1)
+        return logs
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
@@ -176,17 +145,17 @@ class Lattice:
         return up * (1 - up) * self.step**2
 
     def every_report(self) -> LatticeReports:
-        """Every report that a device can send, one a user.
-
-        For audits of small mechanisms.
-
-        Raises:
-            InputError: there are more than a million.
-        """
+        """Every report that a device can send, one a user. Raises InputError: there are more than a million."""
         _validate.enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
         levels = range(-self.reach, self.steps + self.reach + 1)
         every = list(itertools.product(levels, repeat=self.domain.dimension))
         return LatticeReports(torch.tensor(every, dtype=torch.int32))
+
+    def check(self, reports: LatticeReports) -> None:
+        """Refuse reports that no device can send."""
+        require_inside(reports.levels, -self.reach, self.steps + self.reach, "a level")
+        if reports.levels.shape[1] != self.domain.dimension:
+            raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.domain.dimension}")
 
     def _log_reported(self, reported: Levels, origin: Levels) -> FloatArray:
         """log Pr[report = reported] when the value was rounded to `origin`; the ends collect what was clamped."""
@@ -194,7 +163,47 @@ class Lattice:
         at_end = (reported == -self.reach) | (reported == self.steps + self.reach)
         return np.where(at_end, self.noise.log_tail(np.maximum(distance, 1)), self.noise.log_pmf(distance))
 
+
+class LatticeMechanism(FeatureMechanism[LatticeReports], ABC):
+    """What Laplace and Gaussian reports have in common: all but the distance of the grid points and the noise."""
+
+    @property
+    @abstractmethod
+    def lattice(self) -> Lattice:
+        """The grid, and the noise on it: of public facts alone."""
+
+    @property
+    def step(self) -> float:
+        """The grid step: reports are whole multiples of it."""
+        return self.lattice.step
+
+    @property
+    def worst_variance(self) -> float:
+        return self.lattice.worst_variance
+
+    @property
+    def report_bytes(self) -> float:
+        return 4.0 * self.dimension  # 32 bits a coordinate
+
+    def open(self, values: Values) -> Rows:
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(*rows.shape, "reports")
+        return rows
+
+    def centred(self, reports: LatticeReports) -> npt.NDArray[np.float32]:
+        return self.lattice.centred(reports)
+
+    def variances(self, values: Values) -> FloatArray:
+        return self.lattice.variances(values)
+
+    def every_report(self) -> LatticeReports:
+        return self.lattice.every_report()
+
+    def _encode(self, rows: Rows, randomness: Randomness) -> LatticeReports:
+        return self.lattice.encode(rows, randomness)
+
+    def _log_likelihood(self, reports: LatticeReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        return self.lattice.log_likelihood(reports, rows, start, stop)
+
     def _check(self, reports: LatticeReports) -> None:
-        require_inside(reports.levels, -self.reach, self.steps + self.reach, "a level")
-        if reports.levels.shape[1] != self.domain.dimension:
-            raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.domain.dimension}")
+        self.lattice.check(reports)

@@ -18,17 +18,42 @@ import scipy.sparse
 from graphveil.engine import LOCAL, Engine
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
-from graphveil.mechanisms.edges.bit_flips import BitFlips
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, NeighbourLists
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, EdgeReports, NeighbourLists
 from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
-from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.mechanisms.samplers.bits import WORD, BitLaw, bit_law
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+class BitFlips:
+    """A mechanism that flips bits at `epsilon` each, which is a field of the class that uses this."""
+
+    epsilon: float
+
+    @property
+    def threshold(self) -> int:
+        """2^64 p, a whole number: a bit is flipped if a random word lies below."""
+        return self._law.low
+
+    @property
+    def flip(self) -> float:
+        """p: the probability that a bit is flipped."""
+        return self.threshold / WORD
+
+    @property
+    def _gap(self) -> float:
+        """1 - 2p."""
+        return self._law.span / WORD
+
+    @property
+    def _law(self) -> BitLaw:
+        """The law of one bit."""
+        return bit_law(self.epsilon, 1)
 
 
 # From here on the noise alone takes seconds and hundreds of megabytes, and buries any graph of that many nodes.

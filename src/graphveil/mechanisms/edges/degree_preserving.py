@@ -20,9 +20,16 @@ from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
 from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.edges.edge_sampling import Thresholds, sample_lists
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.edges.neighbour_lists import (
+    DegreePreservingReports,
+    DegreeReports,
+    EdgeIndex,
+    EdgeReports,
+    Ids,
+    NeighbourLists,
+    owners,
+)
 from graphveil.mechanisms.edges.pairs import either_end
-from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up

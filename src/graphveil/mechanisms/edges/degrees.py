@@ -20,10 +20,9 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.edges.neighbour_lists import DegreeReports, EdgeIndex, Ids, NeighbourLists, owners
 from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
-from graphveil.mechanisms.edges.reports import DegreeReports
-from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
+from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch

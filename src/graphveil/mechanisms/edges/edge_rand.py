@@ -17,8 +17,7 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Block, Engine
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
-from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
-from graphveil.mechanisms.edges.bit_flips import BitFlips
+from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, BitFlips
 from graphveil.mechanisms.edges.edge_sampling import flipped, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.mechanisms.base.values import BLOCK, blocks
-from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, owners
-from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.mechanisms.edges.neighbour_lists import EdgeReports, Ids, NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric_by_success
+from graphveil.mechanisms.samplers.geometric import Geometric, geometric_by_success
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.sorted_arrays import contains

@@ -22,9 +22,7 @@ from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.edges.edge_sampling import bernoulli_places
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.samplers.bits import PRECISION
-from graphveil.mechanisms.samplers.geometric import bernoulli
-from graphveil.mechanisms.samplers.two_sided import DIGITS, TwoSided
-from graphveil.mechanisms.samplers.unbounded_geometric import bernoulli_of, geometric_by_ratio
+from graphveil.mechanisms.samplers.geometric import DIGITS, TwoSided, bernoulli, bernoulli_of, geometric_by_ratio
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 # So many cells more than wanted are to pass, in deviations of their number and on top.

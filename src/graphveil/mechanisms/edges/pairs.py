@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
-from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.mechanisms.edges.neighbour_lists import EdgeReports, NeighbourLists, owners
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

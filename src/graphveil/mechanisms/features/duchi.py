@@ -29,8 +29,7 @@ import numpy as np
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.laws import Places
-from graphveil.mechanisms.samplers.two_weights import TwoWeights, two_weights
+from graphveil.mechanisms.samplers.laws import Places, TwoWeights, two_weights
 from graphveil.privacy import Randomness
 
 # The variance B_k(epsilon)^2 d / k is least at k = 1 (epsilon below 1.34) or k = 2; never above.

@@ -1,10 +1,14 @@
 """FeatureRR: every feature in a bin near the true one, with a budget of its own.
 
+For true bin t, bin u owns about 2^64 r^|u-t| / C_t of the words with r = e^(-epsilon_i / (k-1)); C_t adds up the powers
+of r over all k bins. Every number off the diagonal is rounded up and the true bin gets the rest, so for every bin the
+largest number over the smallest, which lie at the true bin and at an end, is at most r^-(k-1) = e^epsilon_i.
+
 Source: K. Tran, P. Lai, N. Phan, I. Khalil, Y. Ma, A. Khreishah, M. T. Thai, X. Wu, "Heterogeneous Randomized Response
-for Differential Privacy in Graph Neural Networks", IEEE Big Data 2022, Algorithm 1, Theorem 3 and equation 7:
-Pr(u | t) = r^|u-t| / C_t with r = e^(-epsilon_i / (k-1)) is epsilon_i-private and tight. Two corrections: values are
-rounded to bins at random without bias, not up, and reports can be decoded without bias. The sum over features is plain
-addition, so with many features the noise is far above that of the mechanisms that send a few sampled ones.
+for Differential Privacy in Graph Neural Networks", IEEE Big Data 2022, Algorithm 1, Theorem 3 and equation 7. Two
+corrections: values are rounded to bins at random without bias, not up, and reports can be decoded without bias. The sum
+over features is plain addition, so with many features the noise is far above that of mechanisms that send a few sampled
+ones.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +25,109 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
-from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
-from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
+from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness, assume
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Words = npt.NDArray[np.uint64]
+Bins = npt.NDArray[np.int64]
+
+MOST_BINS: Final = 256
+# The rarest bin then still owns some dozens of words.
+LARGEST_SHARE: Final = 40.0
+# Below this, rounding to 64 bits could hide what little a bin says.
+SMALLEST_SHARE: Final = 1e-9
+# Taken off epsilon, far more than shares in floating point can add up to too much.
+_SLACK: Final = 1e-12
+# Far more than floating point can be wrong by in 256 terms.
+_RAISE: Final = 1 + 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class BinLaws:
+    """One law for each of several epsilons.
+
+    Args:
+        last: uint64 [laws, k, 2^b - 1], for each true bin the last word of each bin but the final one; padded.
+        chances: float64 [laws, k, k], the probability of each bin (last axis) for each true bin.
+        decoded: float64 [laws, k], the value of each bin whose average for true bin t is t / (k - 1).
+    """
+
+    last: Words
+    chances: FloatArray
+    decoded: FloatArray
+
+    @property
+    def bins(self) -> int:
+        """k."""
+        return len(self.decoded[0])
+
+    def draw(self, laws: Bins, true: Bins, randomness: Randomness) -> Bins:
+        """A bin for each true bin [n, a] under the law of its column [a]; one word each.
+
+        Args:
+            laws: int64 [a], the law of each column.
+            true: int64 [n, a], 0 to k - 1.
+        """
+        # One word for each bin whatever it is: how much randomness is used says nothing of the value.
+        words = randomness.uint64(true.size).reshape(true.shape)
+        width = self.last.shape[2]
+        row, bins = (laws * self.bins + true) * width, np.zeros_like(true)
+        # Tables are padded to 2^b - 1 words, so that the bisection takes b steps whatever the word is.
+        step = (width + 1) // 2
+        while step:  # how many bins end before the word, by bisection
+            bins += step * (words > self.last.ravel()[row + bins + (step - 1)])
+            step //= 2
+        return bins
+
+    def second_moments(self) -> FloatArray:
+        """The average square of the decoded value for every true bin, float64 [laws, k]."""
+        squares: FloatArray = np.einsum("ltu,lu->lt", self.chances, self.decoded**2)
+        return squares
+
+
+@lru_cache(maxsize=16)
+def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
+    """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins.
+
+    Args:
+        epsilons: one for each law.
+        bins: k, 2 to 256.
+    """
+    # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
+    words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
+    width = (1 << (bins - 1).bit_length()) - 1
+    last = np.full((len(epsilons), bins, width), WORD - 1, np.uint64)
+    # Last words and not first ones: the sum over all bins, 2^64, does not fit into 64 bits.
+    last[:, :, : bins - 1] = np.cumsum(words, axis=2)[:, :, :-1] - np.uint64(1)
+    chances = words.astype(np.float64) / WORD
+    truth = np.broadcast_to(np.linspace(0.0, 1.0, bins)[:, None], (len(epsilons), bins, 1))
+    # The decoded values invert the channel itself, integer weights included: no bias is left from rounding.
+    decoded: FloatArray = np.linalg.solve(chances, truth)[:, :, 0].astype(np.float64)
+    return BinLaws(last, chances, decoded)
+
+
+def _words(epsilons: FloatArray, bins: int) -> Words:
+    """How many of 2^64 words each bin owns, uint64 [laws, true bin, bin]."""
+    distance = np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))
+    powers = np.exp(-epsilons[:, None, None] / (bins - 1) * distance)
+    powers /= powers.sum(axis=2, keepdims=True)
+    true = np.arange(bins)
+    # The true bin's own share is not rounded but left over: rounding others up then lowers the likeliest bin alone.
+    powers[:, true, true] = 0.0
+    # Every bin owns a word at least: a report that some value cannot send would rule that value out.
+    words: Words = np.floor(powers * (_RAISE * 2.0**64)).astype(np.uint64) + np.uint64(1)
+    words[:, true, true] = 0
+    # Unsigned arithmetic is modulo 2^64, so this is what the others leave over.
+    words[:, true, true] = np.uint64(0) - words.sum(axis=2)
+    return words
 
 
 # The largest tables of probabilities: one for each distinct share.
@@ -47,7 +145,7 @@ class BinReports(NamedTensors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureRR(InRange):
+class FeatureRR(FeatureMechanism[BinReports]):
     """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer tables, rounded to
@@ -136,34 +234,21 @@ class FeatureRR(InRange):
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report, its bins packed bit by bit."""
         return len(self.sent) * (self.bins - 1).bit_length() / 8
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report protects."""
         # Shares from a person's own data would spend up to 1.5 epsilon, and published ones tell that data: hence the
         # assumption.
         plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 
     def open(self, values: Values) -> Rows:
-        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
         rows = self.domain.open(values)
         _validate.fits_in_memory(rows.shape[0], len(self.sent), "reports")
         return rows
 
-    def randomize(self, values: Values, *, randomness: Randomness) -> BinReports:
-        """What the devices send: one bin for each feature with a share.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
-                exceeds 2^30.
-        """
-        rows = self.open(values)
+    def _encode(self, rows: Rows, randomness: Randomness) -> BinReports:
         laws, law_index, sent = self._laws, self._law_index, self.sent
         result = np.empty((rows.shape[0], len(sent)), np.uint8)
         for start, stop in blocks(*rows.shape):
@@ -177,13 +262,6 @@ class FeatureRR(InRange):
         """The unbiased estimate minus `midpoint`, float32 [n, d]; 0 for features that are not sent."""
         return self._spread(reports, (self._laws.decoded - 0.5) * (self.high - self.low))
 
-    def estimate(self, reports: BinReports) -> Tensor:
-        """The unbiased estimate of the values, dense float32 [n, d]; `midpoint` for features that are not sent.
-
-        A bin is worth what inverts the channel: the average over the bins of a value is that value.
-        """
-        return self.domain.uncentred(self.centred(reports))
-
     def raw(self, reports: BinReports) -> Tensor:
         """The middles of the reported bins, as the paper decodes, dense float32 [n, d]: near, but biased to the middle.
 
@@ -193,29 +271,13 @@ class FeatureRR(InRange):
         every = np.broadcast_to(middles, self._laws.decoded.shape)
         return self.domain.uncentred(self._spread(reports, every))
 
-    def log_likelihood(self, reports: BinReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n], rounding included; exact: the sampler's own integers.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        bins = self._bins(reports)
-        rows = self.domain.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        chances, law_index, sent = self._laws.chances, self._law_index, self.sent
-        result = np.empty(rows.shape[0])
-        for start, stop in blocks(*rows.shape):
-            below, carry = self.domain.split(rows.block(start, stop)[:, sent], self.bins - 1)
-            up, reported = carry.astype(np.float64) / WORDS, bins[start:stop]
-            above = np.minimum(below + 1, self.bins - 1)
-            chance = (1 - up) * chances[law_index, below, reported] + up * chances[law_index, above, reported]
-            result[start:stop] = np.log(chance).sum(axis=1)
-        return torch.from_numpy(result)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+    def _log_likelihood(self, reports: BinReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        chances, law_index, bins = self._laws.chances, self._law_index, self._bins(reports)[start:stop]
+        below, carry = self.domain.split(rows.block(start, stop)[:, self.sent], self.bins - 1)
+        up, above = carry.astype(np.float64) / WORDS, np.minimum(below + 1, self.bins - 1)
+        chance = (1 - up) * chances[law_index, below, bins] + up * chances[law_index, above, bins]
+        logs: FloatArray = np.log(chance).sum(axis=1)
+        return logs
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]; infinite for features that are not sent.
@@ -232,13 +294,6 @@ class FeatureRR(InRange):
         return result
 
     def every_report(self) -> BinReports:
-        """Every report that a device can send, one a user.
-
-        For audits of small mechanisms.
-
-        Raises:
-            InputError: there are more than a million.
-        """
         _validate.enumerable(self.bins ** len(self.sent))
         every = itertools.product(range(self.bins), repeat=len(self.sent))
         return BinReports(torch.tensor(list(every), dtype=torch.uint8))
@@ -259,17 +314,19 @@ class FeatureRR(InRange):
 
     def _spread(self, reports: BinReports, worth: FloatArray) -> npt.NDArray[np.float32]:
         """The worth [laws, k] of each reported bin at its feature, 0 elsewhere."""
+        self._check(reports)
         bins = self._bins(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         result = np.zeros((len(reports), self.dimension), np.float32)
         result[:, self.sent] = worth.astype(np.float32)[self._law_index, bins]
         return result
 
-    def _bins(self, reports: BinReports) -> Bins:
-        """The reported bins as checked int64 numbers."""
+    def _check(self, reports: BinReports) -> None:
         if reports.bins.shape[1] != len(self.sent):
             raise InputError(f"reports hold {reports.bins.shape[1]} bins", allowed=f"{len(self.sent)}")
         require_inside(reports.bins, 0, self.bins - 1, "a bin")
+
+    def _bins(self, reports: BinReports) -> Bins:
         return reports.bins.numpy().astype(np.int64)
 
 

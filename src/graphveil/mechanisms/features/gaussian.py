@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.lattice import Lattice
-from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
+from graphveil.mechanisms.base.lattice import Lattice, LatticeMechanism
 from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.privacy import Guarantee, analytic_gaussian_sigma
 from graphveil.privacy.accounting.printed import rounded_up

@@ -20,8 +20,15 @@ import numpy.typing as npt
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD
-from graphveil.mechanisms.samplers.laws import Places, best_coordinates, independent
-from graphveil.mechanisms.samplers.two_weights import TwoWeights, exp_share, share_of, two_weights
+from graphveil.mechanisms.samplers.laws import (
+    Places,
+    TwoWeights,
+    best_coordinates,
+    exp_share,
+    independent,
+    share_of,
+    two_weights,
+)
 from graphveil.mechanisms.samplers.window import WindowLaw, window_law
 from graphveil.privacy import Randomness
 

@@ -12,10 +12,8 @@ from typing import Final
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.lattice import Lattice
-from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
+from graphveil.mechanisms.base.lattice import Lattice, LatticeMechanism
 from graphveil.mechanisms.samplers.geometric import TwoSidedGeometric
-from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
 
 # The grid is the coarsest whose noise is still this many steps: rounding then adds nothing that matters.
@@ -67,11 +65,6 @@ class Laplace(LatticeMechanism):
                 allowed="at most 1e7",
                 remedy="use MultiBit",
             )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return self.domain.guarantee(self.epsilon)
 
     @property
     def lattice(self) -> Lattice:

@@ -14,13 +14,13 @@ import numpy as np
 import scipy.sparse
 
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Values
-from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import MultiBitReports, require_inside
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values
+from graphveil.mechanisms.features.sampled import Worth, centred_rows, dense_rows, require_subsets
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _BEST_SHARE = 2.18
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiBit(InRange):
+class MultiBit(FeatureMechanism[MultiBitReports]):
     """Reports `coordinates` of the `dimension` coordinates, drawn at random, as one private bit each.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (the thresholds
@@ -94,33 +94,17 @@ class MultiBit(InRange):
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
-        # The estimate is +-scale with probability m/d and else 0, whatever the value; only its mean moves.
+        # In the middle of the range: the estimate is +-scale with probability m/d and else 0; only its mean moves.
         return self.coordinates / self.dimension * self.scale**2
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report, its indices and bits packed."""
         return self.coordinates * (index_bits(self.dimension, self.coordinates) + 1) / 8
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return self.domain.guarantee(self.epsilon)
-
-    def randomize(self, values: Values, *, randomness: Randomness) -> MultiBitReports:
-        """What the devices send: the only place that touches private values.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
-        """
-        rows = self.open(values)
+    def _encode(self, rows: Rows, randomness: Randomness) -> MultiBitReports:
         count, size = rows.shape[0], self.coordinates
         indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
-        for start, stop in subset_blocks(rows, self.coordinates):
+        for start, stop in self._blocks(rows):
             # Which coordinates are reported does not depend on the values: it is drawn before they are read.
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             indices[start:stop] = columns
@@ -133,36 +117,19 @@ class MultiBit(InRange):
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: MultiBitReports) -> Tensor:
-        """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
-        """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
-    def log_likelihood(self, reports: MultiBitReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        self._check(reports)
-        rows = self.domain.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        indices, bits = reports.indices.numpy(), reports.bits.numpy()
+    def _log_likelihood(self, reports: MultiBitReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        fractions = self.domain.fractions(rows.at(start, stop, reports.indices.numpy()[start:stop]))
+        bits = self.law.log_probability(fractions, reports.bits.numpy()[start:stop]).sum(axis=1)
         # The subset is uniform whatever the value, so it drops out of every ratio; it is here to make this a
         # probability.
-        result = np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
-        for start, stop in subset_blocks(rows, self.coordinates):
-            fractions = self.domain.fractions(rows.at(start, stop, indices[start:stop]))
-            result[start:stop] += self.law.log_probability(fractions, bits[start:stop]).sum(axis=1)
-        return torch.from_numpy(result)
+        logs: FloatArray = bits - log_subsets(self.dimension, self.coordinates)
+        return logs
 
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+    def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
+        return subset_blocks(rows, self.coordinates)
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: m/d scale^2 - (x - midpoint)^2."""
@@ -170,13 +137,6 @@ class MultiBit(InRange):
         return self.worst_variance - distance**2
 
     def every_report(self) -> MultiBitReports:
-        """Every report that a device can send, one a user.
-
-        For audits of small mechanisms.
-
-        Raises:
-            InputError: there are more than a million.
-        """
         indices, bits = every_subset(self.dimension, self.coordinates, 2)
         return MultiBitReports(torch.from_numpy(indices).int(), torch.from_numpy(bits).to(torch.uint8))
 

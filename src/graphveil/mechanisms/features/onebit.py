@@ -14,21 +14,21 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Values, blocks
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import OneBitReports
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.multibit import MultiBit
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw
 from graphveil.mechanisms.samplers.subsets import every_subset
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBit(InRange):
+class OneBit(FeatureMechanism[OneBitReports]):
     """Reports every coordinate as one private bit at epsilon / dimension.
 
     Formal guarantees: as `MultiBit`'s, of which it is the case m = d.
@@ -65,29 +65,13 @@ class OneBit(InRange):
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate, that of a value in the middle of the range."""
         return self._multibit.worst_variance
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report: one bit a coordinate."""
         return self.dimension / 8
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return self.domain.guarantee(self.epsilon)
-
-    def randomize(self, values: Values, *, randomness: Randomness) -> OneBitReports:
-        """What the devices send: ceil(d/8) bytes each.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
-        """
-        rows = self.open(values)
+    def _encode(self, rows: Rows, randomness: Randomness) -> OneBitReports:
         # Eight answers a byte: an unpacked report of d coordinates would be the size of the vector itself.
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):
@@ -97,50 +81,22 @@ class OneBit(InRange):
         return OneBitReports(torch.from_numpy(packed))
 
     def centred(self, reports: OneBitReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
-        """
+        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`."""
+        self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return (self._bits(reports, 0, len(reports)) * np.float32(2) - 1) * np.float32(self.scale)
 
-    def estimate(self, reports: OneBitReports) -> Tensor:
-        """The unbiased estimate of the values, dense float32 [n, d]; raises as `centred`."""
-        return self.domain.uncentred(self.centred(reports))
-
-    def log_likelihood(self, reports: OneBitReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own thresholds.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        rows = self.domain.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        result = np.empty(rows.shape[0])
-        for start, stop in blocks(*rows.shape):
-            bits, fractions = self._bits(reports, start, stop), self.domain.fractions(rows.block(start, stop))
-            # Coordinates draw words of their own, so the log of a report is the sum of theirs.
-            result[start:stop] = self.law.log_probability(fractions, bits).sum(axis=1)
-        return torch.from_numpy(result)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+    def _log_likelihood(self, reports: OneBitReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        bits, fractions = self._bits(reports, start, stop), self.domain.fractions(rows.block(start, stop))
+        # Coordinates draw words of their own, so the log of a report is the sum of theirs.
+        logs: FloatArray = self.law.log_probability(fractions, bits).sum(axis=1)
+        return logs
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: scale^2 - (x - midpoint)^2."""
         return self._multibit.variances(values)
 
     def every_report(self) -> OneBitReports:
-        """Every report that a device can send, one a user.
-
-        For audits of small mechanisms.
-
-        Raises:
-            InputError: there are more than a million.
-        """
         _, bits = every_subset(self.dimension, self.dimension, 2)
         return OneBitReports(torch.from_numpy(np.packbits(bits.astype(np.uint8), axis=1)))
 
@@ -160,9 +116,10 @@ class OneBit(InRange):
     def _bytes(self) -> int:
         return -(-self.dimension // 8)
 
-    def _bits(self, reports: OneBitReports, start: int, stop: int) -> BitArray:
-        packed = reports.packed.numpy()
+    def _check(self, reports: OneBitReports) -> None:
         # Too short a report would otherwise be filled up with answers that its user never gave.
-        if packed.shape[1] != self._bytes:
-            raise InputError(f"reports hold {packed.shape[1]} bytes", allowed=f"{self._bytes}")
-        return np.unpackbits(packed[start:stop], axis=1, count=self.dimension)
+        if reports.packed.shape[1] != self._bytes:
+            raise InputError(f"reports hold {reports.packed.shape[1]} bytes", allowed=f"{self._bytes}")
+
+    def _bits(self, reports: OneBitReports, start: int, stop: int) -> BitArray:
+        return np.unpackbits(reports.packed.numpy()[start:stop], axis=1, count=self.dimension)

@@ -1,9 +1,13 @@
-"""The piecewise mechanism (PM): a number near the value, on a few sampled coordinates.
+"""The piecewise mechanisms: a number near the value, on a few sampled coordinates.
 
-Of each sampled coordinate a level near the value is sent e^(epsilon/k) times as likely as one further off.
+Of each sampled coordinate a level near the value is sent e^(epsilon/k) times as likely as one further off. The window
+of PM-SUB is wider than that of PM, t = e^(epsilon/3k) in place of e^(epsilon/2k): nearly the best for its worst
+variance. Both are on a grid (see `window`).
 
-Source: N. Wang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy", ICDE 2019,
-https://arxiv.org/abs/1907.00001, Algorithms 2 and 4, on a grid (see `window`).
+Sources: PM: N. Wang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy", ICDE
+2019, https://arxiv.org/abs/1907.00001, Algorithms 2 and 4. PM-SUB: Y. Zhao et al., "Local Differential Privacy-Based
+Federated Learning for Internet of Things", IEEE Internet of Things Journal 8(11), 2021,
+https://arxiv.org/abs/2004.08856; published code returns the right tail without noise, here all tails are levels.
 """
 
 from __future__ import annotations
@@ -14,22 +18,36 @@ from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.laws import best_coordinates
 from graphveil.mechanisms.samplers.window import WindowLaw, window_law
 
-# Where d is large the worst variance is least near epsilon/k = 2.42.
-_BEST_SHARE: Final = 2.42
+# Where d is large the worst variance is least near these epsilon/k.
+_PM_SHARE: Final = 2.42
+_SUB_SHARE: Final = 2.49
 
 
 def piecewise_law(epsilon: float, parts: int) -> WindowLaw:
     """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 2).
 
     Args:
-        epsilon: of all coordinates together.
-        parts: k.
+        epsilon, parts: of all coordinates together; k.
     """
     return window_law(epsilon, parts, 2)
 
 
-def _best(epsilon: float, dimension: int) -> int:
-    return best_coordinates(piecewise_law, epsilon, dimension, _BEST_SHARE)
+def suboptimal_law(epsilon: float, parts: int) -> WindowLaw:
+    """The law of one of `parts` coordinates that share `epsilon`: t = e^(share / 3).
+
+    Args:
+        epsilon, parts: of all coordinates together; k.
+    """
+    return window_law(epsilon, parts, 3)
 
 
-Piecewise: Final = SamplingKind("Piecewise", piecewise_law, _best)
+def _best_piecewise(epsilon: float, dimension: int) -> int:
+    return best_coordinates(piecewise_law, epsilon, dimension, _PM_SHARE)
+
+
+def _best_suboptimal(epsilon: float, dimension: int) -> int:
+    return best_coordinates(suboptimal_law, epsilon, dimension, _SUB_SHARE)
+
+
+Piecewise: Final = SamplingKind("Piecewise", piecewise_law, _best_piecewise)
+SubOptimal: Final = SamplingKind("SubOptimal", suboptimal_law, _best_suboptimal)

@@ -1,30 +1,101 @@
 """PrivUnit for vectors of bounded length: one codeword of a public random codebook, the closest ones likeliest.
 
+A codebook is a matrix of independent standard normal numbers, which devices and server expand from one public seed by
+AES-256 of a counter, a generator that both sides can enter anywhere. It hides nothing: who knows the seed (everybody)
+knows all codebooks, and the noise that protects comes from a `Randomness`. The numbers are whole multiples of 2^-16, so
+that products with vectors of whole multiples of 2^-24 are exact in any order of summation: every machine finds the same
+codewords closest.
+
 Source: see `caps` for the law; H. Asi et al., "Fast Optimal Locally Private Mean Estimation via Random Projections",
 NeurIPS 2023, https://arxiv.org/abs/2306.04444 (projecting to a few random directions first loses next to nothing).
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
-from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codebooks, Numbers
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+UNIT: Final = 2.0**16
+LAST_CODEBOOK: Final = 2**31 - 1
+_CIPHER_BLOCK: Final = 16
+_PER_BLOCK: Final = _CIPHER_BLOCK // 2  # numbers, each looked up with two bytes
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Codebooks:
+    """The codebooks 0..2^31 - 1, each of `rows` (at most 2^15) vectors with `width` (at most 2^20) coordinates."""
+
+    seed: int
+    rows: int
+    width: int
+
+    def matrices(self, numbers: Numbers) -> FloatArray:
+        """The codebooks of these numbers [n, rows, width], times `UNIT`."""
+        # Vectors are counted through all codebooks, so that any of them can be made without those before.
+        first = np.repeat(numbers.astype(np.uint64) * np.uint64(self.rows), self.rows).reshape(-1, self.rows)
+        vectors = self._expand((first + np.arange(self.rows, dtype=np.uint64)).ravel())
+        return vectors.reshape(len(numbers), self.rows, self.width)
+
+    def vectors(self, numbers: Numbers, rows: Numbers) -> FloatArray:
+        """One vector of each of these codebooks [n, width], times `UNIT`.
+
+        Args:
+            numbers: int64 [n], which codebooks.
+            rows: int64 [n], which vector of each.
+        """
+        return self._expand(numbers.astype(np.uint64) * np.uint64(self.rows) + rows.astype(np.uint64))
+
+    def _expand(self, places: npt.NDArray[np.uint64]) -> FloatArray:
+        """The vectors at these places, counted through all codebooks."""
+        blocks = -(-self.width // _PER_BLOCK)
+        counters = np.zeros((len(places), blocks, 2), ">u8")
+        counters[:, :, 1] = places[:, None] * np.uint64(blocks) + np.arange(blocks, dtype=np.uint64)
+        # Encrypting distinct counters block by block is counter mode, entered at many places in one call.
+        cipher = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
+        numbers = np.frombuffer(cipher.update(counters.view(np.uint8).data), "<u2").reshape(len(places), -1)
+        vectors: FloatArray = _normal()[numbers[:, : self.width]]
+        return vectors
+
+    @property
+    def _key(self) -> bytes:
+        # The purpose stands in the key, so that a seed shared with reproducible noise gives other bits here.
+        return hashlib.sha256(b"graphveil/public-codebooks/1:%d" % self.seed).digest()
+
+
+@cache
+def _normal() -> npt.NDArray[np.float64]:
+    """2^16 equally likely numbers times `UNIT` that stand for the standard normal law.
+
+    They are the means of its 2^16 quantiles, stretched to variance 1; their fourth moment is that of the normal law up
+    to 2e-4.
+    """
+    edges = special.ndtri(np.arange(1, 2**16) / 2**16)
+    density = np.concatenate([[0.0], np.exp(-(edges**2) / 2) / math.sqrt(2 * math.pi), [0.0]])
+    # The mean of a normal variable between two quantiles is the difference of the densities there over its probability.
+    means = -(2**16) * np.diff(density)
+    numbers: FloatArray = np.rint(means / np.sqrt(np.mean(means**2)) * UNIT)
+    return numbers
 
 
 # Fine enough not to matter, coarse enough for exact products with codewords (see `codebooks`).
@@ -52,7 +123,7 @@ class CodewordReports(NamedTensors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivUnit(InRange):
+class PrivUnit(FeatureMechanism[CodewordReports]):
     """Reports which of `codewords` public random vectors is close to the value, seldom truthfully.
 
     A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1:
@@ -115,7 +186,6 @@ class PrivUnit(InRange):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report protects."""
         features = self.domain.guarantee(self.epsilon)
         public = [assume("codebooks-public")]
         if self.radius is not None:
@@ -124,14 +194,12 @@ class PrivUnit(InRange):
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of the estimate of one coordinate, over all values."""
         farthest = min(1.0, (self.high - self.low) / 2 / self.length)
         return float(self._spread(np.array([0.0, farthest**2])).max())
 
     @property
     def report_bytes(self) -> float:
-        """The size of one report: log2(codewords) bits. Which codebook belongs to whom is public."""
-        return math.log2(self.law.codewords) / 8
+        return math.log2(self.law.codewords) / 8  # which codebook belongs to whom is public
 
     def open(self, values: Values) -> Rows:
         """A reader for values [n, d] that are all in range and within the radius; raises as `randomize`."""
@@ -161,7 +229,9 @@ class PrivUnit(InRange):
                 no codebook has that number.
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
-        rows = self.open(values)
+        return self._encode(self.open(values), randomness, first)
+
+    def _encode(self, rows: Rows, randomness: Randomness, first: int = 0) -> CodewordReports:
         codewords, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
@@ -189,32 +259,13 @@ class PrivUnit(InRange):
             result[start:stop] = vectors[:, :-1] * factors[start:stop, None]
         return result
 
-    def estimate(self, reports: CodewordReports) -> Tensor:
-        """The unbiased estimate of the values, float32 [n, d]; raises as `centred`."""
-        return self.domain.uncentred(self.centred(reports))
-
-    def log_likelihood(self, reports: CodewordReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row given its public codebook, float64 [n]; exact: the sampler's integers.
-
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        self._check(reports)
-        rows = self.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        codewords, books = reports.codewords.numpy(), reports.codebooks.numpy()
-        half, result = self.law.codewords // 2, np.empty(rows.shape[0])
-        for start, stop in self._blocks(rows):
-            order, negative = self._order(rows.block(start, stop), books[start:stop])
-            closest = order[:, : self.law.closest]
-            closest = closest + half * np.take_along_axis(negative, closest, axis=1)
-            result[start:stop] = self.law.log_probability((closest == codewords[start:stop, None]).any(axis=1))
-        return torch.from_numpy(result)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+    def _log_likelihood(self, reports: CodewordReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        """Given the public codebook of each row."""
+        codewords, books = (part.numpy()[start:stop] for part in (reports.codewords, reports.codebooks))
+        order, negative = self._order(rows.block(start, stop), books)
+        closest = order[:, : self.law.closest]
+        closest = closest + self.law.codewords // 2 * np.take_along_axis(negative, closest, axis=1)
+        return self.law.log_probability((closest == codewords[:, None]).any(axis=1))
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate over codebooks and choices, float64 [n, d].
@@ -226,7 +277,6 @@ class PrivUnit(InRange):
         return self._spread(shares**2)
 
     def every_report(self) -> CodewordReports:
-        """Every report of one user, who has codebook 0, one a row; for audits."""
         codewords = torch.arange(self.law.codewords, dtype=torch.int32)
         return CodewordReports(codewords, torch.zeros(len(codewords), dtype=torch.int64))
 

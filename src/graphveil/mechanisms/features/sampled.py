@@ -3,6 +3,7 @@
 An entry of [low, high] is rounded at random, without bias, to one of the two input positions around it; a law with
 finitely many inputs and outputs (see `laws`) turns positions into output levels. So what holds for the few positions,
 above all a bound on the ratio of two of them, holds for every input, and every input has the same possible reports.
+Estimates are zero, less the middle, wherever nobody reported.
 """
 
 from __future__ import annotations
@@ -12,22 +13,68 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
-from graphveil.mechanisms.base.in_range import InRange
-from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_pairs, require_tensor
-from graphveil.mechanisms.base.values import FloatArray, Values
-from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, dense_rows, require_subsets
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Worth = npt.NDArray[np.float32]
+
+
+def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> scipy.sparse.csr_matrix:
+    """The estimates minus the middle of the range, [n, d] with k numbers a row.
+
+    Args:
+        indices: int32 [n, k], the sampled coordinates, ascending.
+        worth: float32 [n, k], what each adds.
+        dimension: d.
+    """
+    count, size = worth.shape
+    parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
+    return scipy.sparse.csr_matrix(parts, shape=(count, dimension))
+
+
+def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -> Tensor:
+    """The estimates, dense float32 [n, d].
+
+    Args:
+        indices, worth, dimension: as for `centred_rows`.
+        midpoint: of the range, where coordinates stay that were not reported.
+    """
+    dense = torch.full((len(worth), dimension), midpoint)
+    return dense.scatter_add_(1, indices.long(), torch.from_numpy(worth))
+
+
+def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
+    """Refuse what no device samples.
+
+    Args:
+        indices: int32 [n, k], the coordinates that were named.
+        size: how many there must be.
+        dimension: d.
+        name: a report holds one of for each, for the message: "bits".
+
+    Raises:
+        InputError: another number of coordinates, one that there is not, or a row that is not ascending.
+    """
+    if indices.shape[1] != size:
+        raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
+    require_inside(indices, 0, dimension - 1, "a coordinate")
+    # A forged report that names one coordinate k times would push it k times as far as an honest one can.
+    if not bool((indices[:, 1:] > indices[:, :-1]).all()):
+        raise InputError("a report names its coordinates out of order or twice", allowed="ascending")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +118,7 @@ class SamplingKind:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SampledVectors(InRange):
+class SampledVectors(FeatureMechanism[SampledReports]):
     """Sends a level for each of k uniformly sampled coordinates: Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a
@@ -119,11 +166,6 @@ class SampledVectors(InRange):
         return self.kind.law(self.epsilon, self.coordinates)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return self.domain.guarantee(self.epsilon)
-
-    @property
     def scale(self) -> float:
         """What a value of 1 adds to an estimate: d/k half-ranges."""
         # d/k undoes the sampling: a coordinate is sent by a share k/d of the users.
@@ -136,28 +178,17 @@ class SampledVectors(InRange):
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report, its indices and levels packed bit by bit."""
         levels = (self.law.levels - 1).bit_length()
         return self.coordinates * (index_bits(self.dimension, self.coordinates) + levels) / 8
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of one coordinate's estimate over all inputs in the range."""
         return worst_variance(self.law, self.dimension, self.coordinates) * ((self.high - self.low) / 2) ** 2
 
-    def randomize(self, values: Values, *, randomness: Randomness) -> SampledReports:
-        """What the devices send: the only place that touches private values.
-
-        Args:
-            values: [n, d], dense or sparse rows, every entry in [low, high].
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
-        """
-        rows = self.open(values)
+    def _encode(self, rows: Rows, randomness: Randomness) -> SampledReports:
         law, size = self.law, self.coordinates
         indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
-        for start, stop in subset_blocks(rows, size):
+        for start, stop in self._blocks(rows):
             # Drawn before the entries are read, so that which coordinates are reported says nothing about them.
             columns = draw_subsets(stop - start, self.dimension, size, randomness)
             below, carry = self.domain.split(rows.at(start, stop, columns), law.steps)
@@ -171,35 +202,17 @@ class SampledVectors(InRange):
         return centred_rows(reports.indices, self._worth(reports), self.dimension)
 
     def estimate(self, reports: SampledReports) -> Tensor:
-        """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
-        """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)
 
-    def log_likelihood(self, reports: SampledReports, values: Values) -> Tensor:
-        """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
+    def _log_likelihood(self, reports: SampledReports, rows: Rows, start: int, stop: int) -> FloatArray:
+        below, carry = self.domain.split(rows.at(start, stop, reports.indices.numpy()[start:stop]), self.law.steps)
+        reported = reports.levels.numpy()[start:stop].astype(np.int64)
+        logs = self.law.log_likelihood(reported, below, carry.astype(np.float64) / WORDS)
+        return logs - log_subsets(self.dimension, self.coordinates)
 
-        Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
-        """
-        self._check(reports)
-        rows = self.domain.open(values)
-        require_pairs(len(reports), rows.shape[0])
-        indices, levels = reports.indices.numpy(), reports.levels.numpy()
-        law, result = self.law, np.full(rows.shape[0], -log_subsets(self.dimension, self.coordinates))
-        for start, stop in subset_blocks(rows, self.coordinates):
-            below, carry = self.domain.split(rows.at(start, stop, indices[start:stop]), law.steps)
-            reported = levels[start:stop].astype(np.int64)
-            result[start:stop] += law.log_likelihood(reported, below, carry.astype(np.float64) / WORDS)
-        return torch.from_numpy(result)
-
-    def variance(self, values: Values) -> Tensor:
-        """The variance of the estimate of each coordinate as a tensor, see `variances`."""
-        return torch.from_numpy(self.variances(values))
+    def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
+        return subset_blocks(rows, self.coordinates)
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: d/k E[v^2 | x] - x^2 in half-ranges."""
@@ -211,13 +224,6 @@ class SampledVectors(InRange):
         return (self.dimension / self.coordinates * square - place**2) * half**2
 
     def every_report(self) -> SampledReports:
-        """Every report that a device can send, one a user.
-
-        For audits of small mechanisms.
-
-        Raises:
-            InputError: there are more than a million.
-        """
         indices, levels = every_subset(self.dimension, self.coordinates, self.law.levels)
         return SampledReports(torch.from_numpy(indices).int(), torch.from_numpy(levels).to(torch.int16))
 

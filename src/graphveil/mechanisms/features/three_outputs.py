@@ -21,8 +21,7 @@ import numpy as np
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
-from graphveil.mechanisms.samplers.laws import Places, best_coordinates, independent
-from graphveil.mechanisms.samplers.two_weights import exp_share, share_of
+from graphveil.mechanisms.samplers.laws import Places, best_coordinates, exp_share, independent, share_of
 from graphveil.privacy import Randomness
 
 # Where d is large the worst variance is least near epsilon/k = 2.48.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
@@ -11,7 +12,7 @@ from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding
 
 
 @lru_cache(maxsize=256)
-def best_category(epsilon: float, classes: int) -> CategoryMechanism:
+def best_category(epsilon: float, classes: int) -> CategoryMechanism[Any]:
     """The mechanism whose one-hot estimate has the least variance, all coordinates together.
 
     Among equally good ones, the one with the smallest report. It is chosen from public facts alone.
@@ -28,7 +29,7 @@ def best_category(epsilon: float, classes: int) -> CategoryMechanism:
     >>> best_category(1.0, 8)
     SubsetSelection(epsilon=1.0, classes=8, size=None)
     """
-    candidates: tuple[CategoryMechanism, ...] = (
+    candidates: tuple[CategoryMechanism[Any], ...] = (
         RandomizedResponse(epsilon=epsilon, classes=classes),
         SubsetSelection(epsilon=epsilon, classes=classes),
         UnaryEncoding(epsilon=epsilon, classes=classes),

@@ -14,16 +14,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.guarantees import label_guarantee
-from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
+from graphveil.mechanisms.base.category import CategoryMechanism, OneHotLaw
+from graphveil.mechanisms.base.reports import LabelReports, require_inside
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
-from graphveil.mechanisms.labels.declared import Labels, open_labels
-from graphveil.mechanisms.labels.one_hot import OneHotLaw
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse:
+class RandomizedResponse(CategoryMechanism[LabelReports]):
     """Sends the true class with probability `keep`, every other class with probability `flip`.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: each other class owns
@@ -78,13 +77,7 @@ class RandomizedResponse:
         return self.share / WORD
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What one report protects."""
-        return label_guarantee(self.epsilon, self.classes)
-
-    @property
     def law(self) -> OneHotLaw:
-        """How often a report names the true class, and another."""
         return OneHotLaw(self.classes, self.keep, self.flip)
 
     def transition(self) -> Tensor:
@@ -92,16 +85,7 @@ class RandomizedResponse:
         square = (self.classes, self.classes)
         return torch.full(square, self.flip, dtype=torch.float64).fill_diagonal_(self.keep)
 
-    def randomize(self, labels: Labels, *, randomness: Randomness) -> LabelReports:
-        """What the devices send.
-
-        Args:
-            labels: integer classes [n], each in 0..classes-1.
-
-        Raises:
-            InputError: a label is not a declared class (the row is named), before any is encoded.
-        """
-        true = open_labels(labels, self.classes)
+    def _encode(self, true: npt.NDArray[np.int64], randomness: Randomness) -> LabelReports:
         reported = np.empty_like(true)
         width = np.uint64(self.share)
         for start, stop in blocks(len(true), 1, BLOCK):
@@ -111,53 +95,26 @@ class RandomizedResponse:
             reported[start:stop] = np.where(other < self.classes - 1, other + (other >= mine), mine)
         return LabelReports(torch.from_numpy(reported))
 
-    def estimate(self, reports: LabelReports) -> Tensor:
-        """The unbiased estimate of the one-hot labels, float32 [n, c]: (one-hot - q) / (p - q)."""
-        self._check(reports)
-        hot = torch.nn.functional.one_hot(reports.labels, self.classes).double()
-        return ((hot - self.flip) / (self.keep - self.flip)).float()
+    def named(self, reports: LabelReports) -> npt.NDArray[np.bool_]:
+        require_inside(reports.labels, 0, self.classes - 1, "a class")
+        named: npt.NDArray[np.bool_] = reports.labels.numpy()[:, None] == np.arange(self.classes)
+        return named
 
     def evidence(self, reports: LabelReports) -> FloatArray:
-        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
-        self._check(reports)
-        own = reports.labels.numpy()[:, None] == np.arange(self.classes)
-        every: FloatArray = np.where(own, math.log(self.keep), math.log(self.flip))
+        every: FloatArray = np.where(self.named(reports), math.log(self.keep), math.log(self.flip))
         return every
-
-    def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
-        """log Pr[report | label] for each row, float64 [n]; exact: it uses the sampler's own integers.
-
-        Args:
-            reports: n of them.
-            values: integer classes [n], what each was made from.
-        """
-        self._check(reports)
-        true = torch.from_numpy(open_labels(values, self.classes))
-        require_pairs(len(reports), len(true))
-        chances = torch.tensor([self.flip, self.keep], dtype=torch.float64)
-        return chances.log()[(reports.labels == true).long()]
-
-    def variance(self, values: Labels) -> Tensor:
-        """The variance of the one-hot estimate, float64 [n, c]: a (1 - a) / (p - q)^2 with a = p or q."""
-        chance = self.transition()[torch.from_numpy(open_labels(values, self.classes))]
-        return chance * (1 - chance) / (self.keep - self.flip) ** 2
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report: the number of a class."""
         return (self.classes - 1).bit_length() / 8
 
     def every_report(self) -> LabelReports:
-        """Every report that a device can send, one a user; for audits."""
         return LabelReports(torch.arange(self.classes))
 
     @property
     def share(self) -> int:
         """How many of the 2^64 outcomes belong to each class other than the true one."""
         return _class_width(self.epsilon, self.classes)
-
-    def _check(self, reports: LabelReports) -> None:
-        require_inside(reports.labels, 0, self.classes - 1, "a class")
 
 
 @lru_cache(maxsize=64)

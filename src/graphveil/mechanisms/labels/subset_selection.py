@@ -18,11 +18,9 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.category import MOST_CLASSES, CategoryMechanism, OneHotLaw
 from graphveil.mechanisms.base.reports import SubsetReports, require_inside
 from graphveil.mechanisms.base.values import FloatArray, blocks
-from graphveil.mechanisms.labels.declared import Labels, open_labels
-from graphveil.mechanisms.labels.naming import NamingMechanism
-from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
 from graphveil.privacy import Randomness
@@ -30,7 +28,7 @@ from graphveil.runtime.late import torch
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(NamingMechanism[SubsetReports]):
+class SubsetSelection(CategoryMechanism[SubsetReports]):
     """Sends `size` of the classes; sets with the true one are e^eps times as likely as sets without it.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: the true class is left out for a number of the
@@ -70,7 +68,6 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
 
     @property
     def law(self) -> OneHotLaw:
-        """How often a report names a class."""
         return _law(self.epsilon, self.classes, self.sent)
 
     @property
@@ -80,19 +77,9 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report: so many numbers of a class."""
         return self.sent * (self.classes - 1).bit_length() / 8
 
-    def randomize(self, labels: Labels, *, randomness: Randomness) -> SubsetReports:
-        """What the devices send.
-
-        Args:
-            labels: integer classes [n], each in 0..classes-1.
-
-        Raises:
-            InputError: a label is not a declared class (the row is named), before any is encoded.
-        """
-        true = open_labels(labels, self.classes)
+    def _encode(self, true: npt.NDArray[np.int64], randomness: Randomness) -> SubsetReports:
         _validate.fits_in_memory(len(true), self.sent, "reports")
         members = np.empty((len(true), self.sent), np.int32)
         for start, stop in blocks(len(true), self.classes):
@@ -100,7 +87,6 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
         return SubsetReports(torch.from_numpy(members))
 
     def evidence(self, reports: SubsetReports) -> FloatArray:
-        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
         remaining, sent = self.classes - 1, self.sent
         with_it = math.log(self.law.keep) - log_subsets(remaining, sent - 1)
         # From the integer: at a large epsilon `keep` is 1 in floating point, and the set without it still possible.
@@ -109,12 +95,10 @@ class SubsetSelection(NamingMechanism[SubsetReports]):
         return every
 
     def every_report(self) -> SubsetReports:
-        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
         chosen, _ = every_subset(self.classes, self.sent, 1)
         return SubsetReports(torch.from_numpy(chosen.astype(np.int32)))
 
     def named(self, reports: SubsetReports) -> npt.NDArray[np.bool_]:
-        """Which classes each report names, [n, c]."""
         members = reports.members
         if members.shape[1] != self.sent:
             raise InputError(f"reports hold {members.shape[1]} classes", allowed=f"{self.sent}")

@@ -15,11 +15,9 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.category import MOST_CLASSES, CategoryMechanism, OneHotLaw
 from graphveil.mechanisms.base.reports import OneBitReports
 from graphveil.mechanisms.base.values import FloatArray, blocks
-from graphveil.mechanisms.labels.declared import Labels, open_labels
-from graphveil.mechanisms.labels.naming import NamingMechanism
-from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Randomness
@@ -27,7 +25,7 @@ from graphveil.runtime.late import torch
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(NamingMechanism[OneBitReports]):
+class UnaryEncoding(CategoryMechanism[OneBitReports]):
     """Sends a bit for every class: a coin toss for the true one, rarely 1 for the others.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: another class's bit is 1 for
@@ -58,24 +56,13 @@ class UnaryEncoding(NamingMechanism[OneBitReports]):
 
     @property
     def law(self) -> OneHotLaw:
-        """How often each bit is 1."""
         return OneHotLaw(self.classes, 0.5, self._width / WORD)
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report: one bit a class."""
         return self.classes / 8
 
-    def randomize(self, labels: Labels, *, randomness: Randomness) -> OneBitReports:
-        """What the devices send, ceil(c/8) bytes each.
-
-        Args:
-            labels: integer classes [n], each in 0..classes-1.
-
-        Raises:
-            InputError: a label is not a declared class (the row is named), before any is encoded.
-        """
-        true = open_labels(labels, self.classes)
+    def _encode(self, true: npt.NDArray[np.int64], randomness: Randomness) -> OneBitReports:
         packed = np.empty((len(true), self._bytes), np.uint8)
         for start, stop in blocks(len(true), self.classes):
             # A word for every bit, whatever the class is: how much randomness is used says nothing of it.
@@ -86,7 +73,6 @@ class UnaryEncoding(NamingMechanism[OneBitReports]):
         return OneBitReports(torch.from_numpy(packed))
 
     def evidence(self, reports: OneBitReports) -> FloatArray:
-        """log Pr[report | class] for every class, float64 [n, c]; exact: it uses the sampler's own integers."""
         bits, q = self.named(reports), self.law.flip
         # The true class's bit is a coin toss and adds log 1/2 whatever it is; every other bit adds its own logarithm.
         each: FloatArray = np.where(bits, math.log(q), math.log1p(-q))
@@ -94,12 +80,10 @@ class UnaryEncoding(NamingMechanism[OneBitReports]):
         return every
 
     def every_report(self) -> OneBitReports:
-        """Every report that a device can send, one a user; raises InputError where there are more than a million."""
         _, bits = every_subset(self.classes, self.classes, 2)
         return OneBitReports(torch.from_numpy(np.packbits(bits.astype(np.uint8), axis=1)))
 
     def named(self, reports: OneBitReports) -> npt.NDArray[np.bool_]:
-        """Which classes each report names, [n, c]."""
         packed = reports.packed.numpy()
         if packed.shape[1] != self._bytes:
             raise InputError(f"reports hold {packed.shape[1]} bytes", allowed=f"{self._bytes}")

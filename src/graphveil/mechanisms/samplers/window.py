@@ -18,8 +18,7 @@ import numpy as np
 
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.mechanisms.samplers.laws import Places, independent
-from graphveil.mechanisms.samplers.two_weights import TwoWeights, share_of, two_weights
+from graphveil.mechanisms.samplers.laws import Places, TwoWeights, independent, share_of, two_weights
 from graphveil.privacy import Randomness
 
 # Levels in the window, a power of two so that the weights come out whole; fewer where that keeps the steps below.

@@ -23,7 +23,7 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.privacy.source.block_noise import BlockKey
+    from graphveil.privacy.source.derived import BlockKey
 
 _ROUNDS: Final = 14
 #: Bytes of a block, and 32-bit numbers in it.

@@ -1,18 +1,31 @@
-"""Keys and streams derived from one secret, told apart by what they are for.
+"""Noise derived from one secret: keyed streams, a device's permanent noise, and the noise of blocks of rows.
 
-    key = HKDF-SHA256(secret; purpose, context)        words = AES-256 in counter mode under that key
+    key                = HKDF-SHA256(secret; purpose, context)        words = AES-256 in counter mode under that key
+    permanent noise    context: task, field, value                    the device's own secret
+    noise of blocks    context: hop, block                            32 bytes drawn for one publication alone
 
-Source: H. Krawczyk, P. Eronen, RFC 5869 (HKDF).
+Permanent noise need not be stored: a report that is made again is the report of the first time, and averaging repeated
+reports finds nothing. Noise by blocks has the same bits whoever works on which block, and when: one sequential stream
+would tie each draw to all before it, and with that the result to the order of the work.
+
+Sources: H. Krawczyk, P. Eronen, RFC 5869 (HKDF); U. Erlingsson, V. Pihur, A. Korolova, "RAPPOR", CCS 2014, section 3
+(permanent response); B. Ding, J. Kulkarni, S. Yekhanin, "Collecting Telemetry Data Privately", NeurIPS 2017, section 4
+(memoization).
 """
 
 from __future__ import annotations
 
 import builtins
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from graphveil.privacy.source.randomness import UInt64Array, draw_words, open_stream
+from graphveil.errors import InputError
+from graphveil.privacy.source.randomness import Randomness, UInt64Array, draw_words, open_stream
 
 Part = str | int | builtins.bytes
 
@@ -70,3 +83,139 @@ def _encoded(part: Part) -> builtins.bytes:
         # The kind stands before it as well: the number 1 and the text "1" are different values.
         kind, body = (b"s", part.encode()) if isinstance(part, str) else (b"i", str(int(part)).encode())
     return kind + len(body).to_bytes(8, "little") + body
+
+
+#: Bytes of a device's secret, at least.
+SECRET_BYTES: Final = 32
+_PERMANENT: Final = b"graphveil/permanent/1"
+
+
+class PermanentRandomness:
+    """One device's source of permanent noise for one task.
+
+    Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
+    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs
+    what one report costs, and k of them up to k times that; an equal one costs nothing more.
+
+    Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed
+    (most likely), and when it went back, though not from what to what beyond the epsilons spent.
+
+    Args:
+        secret: at least 32 bytes of `os.urandom`, made on the device and kept for as long as it may report: a new
+            secret is fresh noise, which has to be paid again. Never a seed.
+        task: what is collected, by whom and for when; the same report is sent for the same task alone.
+
+    Raises:
+        InputError: a secret that is too short or no bytes, or an empty task.
+    """
+
+    def __init__(self, secret: builtins.bytes, task: str) -> None:
+        # HKDF stretches any secret and adds no entropy: a short one can be searched, and then every report's noise
+        # comes off.
+        if not isinstance(secret, builtins.bytes) or len(secret) < SECRET_BYTES:
+            raise InputError("the secret is too short, or not bytes", allowed=f"{SECRET_BYTES} bytes of os.urandom")
+        if not isinstance(task, str) or not task.strip():
+            raise InputError(f"task is {task!r}", allowed="a text that is not empty")
+        self._secret = secret
+        self._task = task
+
+    def stream(self, *context: str | int | builtins.bytes) -> KeyedStream:
+        """Return the stream of a context (field, value and so on), from its beginning."""
+        # The value belongs in the context: under one key for all values of a field the same noise would meet two of
+        # them, and their reports would show the difference.
+        return KeyedStream(self._key("noise", context))
+
+    def tag(self, *context: str | int | builtins.bytes) -> str:
+        """Return a name for a context that tells nothing without the secret: 16 hexadecimal digits."""
+        # Eight bytes tell contexts apart and say nothing of them: what HKDF gives looks random without the secret.
+        return self._key("name", context)[:8].hex()
+
+    def __repr__(self) -> str:
+        return f"PermanentRandomness(task={self._task!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A pickle would hold the secret itself, from which all noise of the device can be taken off, past reports
+        # included.
+        raise TypeError("PermanentRandomness cannot be copied or pickled: keep its secret in the device's key store")
+
+    def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
+        # `use` keeps noise and names apart: a name that is shown tells nothing about the key of the noise.
+        return derive(self._secret, _PERMANENT, use, self._task, *context)
+
+
+_BLOCKS: Final = b"graphveil/block-noise/1"
+
+
+@dataclass(frozen=True)
+class BlockKey:
+    """What a worker needs for the noise of one block, and of no other.
+
+    Attributes:
+        key: the block's own key; whoever has it can take the block's noise off.
+        void: why the noise protects nobody, or None.
+    """
+
+    key: builtins.bytes = field(repr=False)
+    void: str | None = None
+
+    def stream(self) -> KeyedStream:
+        """Return the block's noise, from the first word."""
+        return KeyedStream(self.key, self.void)
+
+
+class BlockNoise:
+    """The keys of one publication's blocks.
+
+    Formal guarantees: streams of different blocks are independent and as good as those of `randomness`, as far as
+    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. The secret is made here, is never shown,
+    saved or handed to a worker, and ends with this object: a publication that was broken off cannot be taken up again
+    under other noise for the price of one, nor under the same.
+
+    Args:
+        randomness: where the secret comes from; a seeded source makes the noise reproducible, and void.
+
+    Example:
+        >>> from graphveil.privacy import BlockNoise, SecureRandomness
+        >>> noise = BlockNoise(SecureRandomness())
+        >>> noise.key("hop", 1, 0).stream().uint64(3).shape
+        (3,)
+    """
+
+    def __init__(self, randomness: Randomness) -> None:
+        self._secret = randomness.bytes(SECRET_BYTES)
+        self._void = randomness.void
+        self._process = os.getpid()
+        self._given: set[tuple[str | int, ...]] = set()
+
+    def key(self, *context: str | int) -> BlockKey:
+        """Return the key of a block, once.
+
+        Args:
+            context: what the block is of (hop, table) and its number.
+
+        Raises:
+            InputError: it was given out before, here or maybe in the process that this one was forked from: two outputs
+                under the same noise would tell their exact difference.
+        """
+        if context in self._given or os.getpid() != self._process:
+            raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
+        self._given.add(context)
+        return BlockKey(derive(self._secret, _BLOCKS, *context), self._void)
+
+    def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
+        """Yield the key of each of so many blocks, in order.
+
+        Args:
+            context: what they are of, where a publication has several tables.
+
+        Raises:
+            InputError: as :meth:`key`.
+        """
+        return (self.key(*context, number) for number in range(blocks))
+
+    def __repr__(self) -> str:
+        return "BlockNoise()"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Workers are given keys of blocks: whoever reads one of them cannot take off more than that block's noise.
+        raise TypeError("BlockNoise cannot be copied or pickled: hand out the keys of its blocks")

@@ -1,7 +1,7 @@
 """What a run protects, as one frozen value that anybody can read, store and compare.
 
-The value states, `accountant.py` judges, and the functions at the end put it into English. A guarantee is built from
-public facts only, so it may be published.
+The value states, `accountant.py` judges, and the functions at the end put it into English, or flat fields for hubs and
+registries that read no prose. A guarantee is built from public facts only, so it may be published.
 """
 
 from __future__ import annotations
@@ -282,3 +282,25 @@ def _price(part: Guarantee) -> str:
 
 def _power(epsilon: float) -> str:
     return rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
+
+
+def privacy_fields(guarantee: Guarantee) -> dict[str, Any]:
+    """Return a guarantee as plain fields, what voids it first; prices are rounded up as on cards."""
+    return {
+        "void": guarantee.void,
+        **_price_fields(guarantee),
+        "against": guarantee.against.text,
+        "assumes": [fact.sentence for fact in guarantee.assumes],
+        **({"parts": [_price_fields(part) for part in guarantee.parts]} if guarantee.parts else {}),
+    }
+
+
+def _price_fields(part: Guarantee) -> dict[str, Any]:
+    return {
+        "epsilon": number_to_json(float(rounded_up(part.epsilon))),
+        "delta": float(rounded_up(part.delta)),
+        "unit": part.unit.text,
+        "unit_code": part.unit.code,
+        "relation": part.relation,
+        "trust_model": part.model,
+    }

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee
-from graphveil.privacy.statement.fields import privacy_fields
+from graphveil.privacy.statement.guarantee import privacy_fields
 from graphveil.reports.base.text import printable
 
 TASK: Final = "graph-ml"
@@ -28,15 +28,7 @@ _SIZES: Final = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"),
 
 @dataclass(frozen=True)
 class Subject:
-    """What a card is about.
-
-    Attributes:
-        kind: "run", "release" or "federation".
-        method: its name.
-        data: name of the data.
-        guarantee: what is protected.
-        version: of the program, "" where it is not known.
-    """
+    """What a card is about: its kind is "run", "release" or "federation"; version is "" where it is not known."""
 
     kind: str
     method: str
@@ -58,8 +50,7 @@ def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool 
     """Return the front matter of a model's card.
 
     Args:
-        metrics: what was measured, where the card tells it.
-        covered: whether epsilon covers those figures.
+        metrics: what was measured, where the card tells it. covered: whether epsilon covers those figures.
     """
     values = [_metric(metric) for metric in metrics]
     results = {
@@ -84,7 +75,6 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
     """Return the front matter of a released graph's card.
 
     Args:
-        nodes: how many it has, which anybody can count.
         tables: the names of its parquet files, without the ending; hubs show each.
     """
     # The words are the hub's own: it refuses others.
