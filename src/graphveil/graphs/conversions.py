@@ -2,7 +2,8 @@
 
 Each function takes the public facts as keywords (`Declared`) or as `schema`, and treats what it is given as
 `load_graph` treats a folder: self-loops are removed, duplicates merged, undirected edges stored in both directions,
-each change counted in `schema.notes`; everything else that does not fit is refused.
+each change counted in `schema.notes`; everything else that does not fit is refused: with InputError where a fact is not
+declared (it shows the line that declares it), else with DataError, which names the part, row or node.
 """
 
 from __future__ import annotations
@@ -55,13 +56,6 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
         schema: the public facts as a value; default: `data.schema`, if it is there.
         **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
             have the type bool or a schema is there.
-
-    Returns:
-        The graph.
-
-    Raises:
-        InputError: a fact is not declared; shows the line that declares it.
-        DataError: a part cannot be used, or is outside what is declared.
 
     Example:
         >>> import torch
@@ -116,16 +110,7 @@ def from_adjacency(
         y: whole numbers [n] (-1: unknown), class names [n], or zeros and ones [n, c]; None: every label unknown.
         masks: the published split, any of "train_mask", "val_mask", "test_mask", each bool [n].
         ids: the user's own node ids, in row order: texts or whole numbers, each once.
-        schema: the public facts as a value.
-        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
-            have the type bool or a schema is there.
-
-    Returns:
-        The graph.
-
-    Raises:
-        InputError: a fact is not declared; shows the line that declares it.
-        DataError: a part cannot be used, or is outside what is declared.
+        schema, **declared: the public facts, as in `from_pyg`.
 
     Example:
         >>> import numpy as np
@@ -157,7 +142,7 @@ def from_tables(
     schema: GraphSchema | None = None,
     **declared: Unpack[DeclaredColumns],
 ) -> Graph:
-    """Make a graph of tables: what a folder with `graph.toml` holds, as frames.
+    """Make a graph of tables: what a folder with `graph.toml` holds, as frames; its ids are texts.
 
     Args:
         nodes: one row a node: an id, feature columns, optionally a label (missing where unknown) and a split.
@@ -166,13 +151,6 @@ def from_tables(
         schema: the public facts as a value; its dimension is the number of feature columns.
         **declared: the public facts and the names of the columns as keywords, see `DeclaredColumns`; `range` and
             `classes` are needed unless a schema is there.
-
-    Returns:
-        The graph, with the ids as texts.
-
-    Raises:
-        InputError: a fact is not declared; shows the line that declares it.
-        DataError: a table cannot be used; names it and, where there is one, the row.
 
     Example:
         >>> from graphveil.graphs import from_tables
@@ -203,7 +181,7 @@ def from_networkx(
     schema: GraphSchema | None = None,
     **declared: Unpack[Declared],
 ) -> Graph:
-    """Make a graph of a NetworkX graph, whose nodes are texts or whole numbers.
+    """Make a graph of a NetworkX graph, whose nodes are texts or whole numbers and become ids, as texts.
 
     Args:
         graph: any kind; parallel edges are merged, and edges have a direction if the graph's have one.
@@ -212,16 +190,7 @@ def from_networkx(
         split: the node attribute with "train", "val", "test" or nothing.
         public_edges: the edge attribute, true or false: the edges that everybody knows.
         private_nodes: the node attribute, true or false: who may have private edges.
-        schema: the public facts as a value.
-        **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless a schema is
-            there.
-
-    Returns:
-        The graph, with the nodes as ids, as texts.
-
-    Raises:
-        InputError: a fact is not declared; shows the line that declares it.
-        DataError: an attribute cannot be used; names the node or edge.
+        schema, **declared: the public facts, as in `from_tables`.
 
     Example:
         >>> import networkx
@@ -252,15 +221,11 @@ def from_networkx(
 
 
 def to_pyg(graph: Graph) -> Data:
-    """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts of the graph.
+    """Return a PyG `Data` for PyG's own layers and loaders, with dense features and all other parts of the graph: raw
+    data.
 
     Args:
-        graph: any graph; it is a `Data` already, but its features may be sparse. The copy needs 4 n d bytes for them
-            then, and shares everything else.
-
-    Returns:
-        x float32 [n, d] dense, edge_index int64 [2, E], y, num_nodes, schema and, where they are there, masks, ids,
-        public edges and private nodes. It holds raw data.
+        graph: its features may be sparse: the copy then needs 4 n d bytes for them, and shares everything else.
 
     Example:
         >>> from graphveil.graphs import load_graph, to_pyg
@@ -272,35 +237,27 @@ def to_pyg(graph: Graph) -> Data:
     return copied
 
 
-def object_graph(value: object, schema: GraphSchema | None = None) -> Graph:
-    """Return a Python object as a graph; a graph of graphveil comes back as it is.
+def object_graph(data: object, schema: GraphSchema | None = None) -> Graph:
+    """As `load.as_graph`, of a Python object or of the parts of a graph.
 
     Args:
-        value: a graph of graphveil or the parts of one, a PyG `Data`, or a NetworkX graph whose nodes have "x".
-        schema: the public facts, for a value that does not bring its own, or in place of its own.
-
-    Raises:
-        InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
-        DataError: its content cannot be used.
+        data, schema: as there.
     """
-    untyped: Any = value
-    if isinstance(value, GraphParts):
-        untyped = graph_of(value)
-    if hasattr(untyped, "edge_index"):
-        own = isinstance(getattr(untyped, "schema", None), GraphSchema) and schema is None
-        whole: Graph = untyped if own else from_pyg(untyped, schema=schema)
-        return whole
-    if hasattr(untyped, "nodes") and hasattr(untyped, "is_multigraph"):
-        return from_networkx(untyped, schema=schema)
+    graph: Any = graph_of(data) if isinstance(data, GraphParts) else data
+    if hasattr(graph, "edge_index"):
+        own = isinstance(getattr(graph, "schema", None), GraphSchema) and schema is None
+        loaded: Graph = graph if own else from_pyg(graph, schema=schema)
+        return loaded
+    if hasattr(graph, "nodes") and hasattr(graph, "is_multigraph"):
+        return from_networkx(graph, schema=schema)
     raise InputError(
-        f"a {type(value).__name__} is not a graph",
+        f"a {type(data).__name__} is not a graph",
         allowed="a graph of load_graph, a PyG Data, a NetworkX graph, the name of a data set or a folder",
         remedy="make one with graphveil.from_tables(nodes, edges, ...) or from_adjacency(adjacency, x, y, ...)",
     )
 
 
 def _refuse_other_data(data: object) -> None:
-    """Refuse anything but a PyG graph with features, edges and one kind of nodes."""
     if hasattr(data, "node_types"):
         raise InputError("data has several kinds of nodes", where="from_pyg", remedy="call data.to_homogeneous()")
     for name, remedy in (
@@ -314,7 +271,6 @@ def _refuse_other_data(data: object) -> None:
 def _schema(
     schema: GraphSchema | None, facts: Declaration, dimension: int, name: str, notes: tuple[str, ...]
 ) -> GraphSchema:
-    """The schema of a graph: what was declared, and what was changed."""
     if schema is not None:
         return schema.noted(*(note for note in notes if note not in schema.notes))
     return GraphSchema(
@@ -396,7 +352,6 @@ def _vectors(features: str, node_values: Sequence[Mapping[str, object]], names: 
 
 
 def _edge_table(graph: networkx.Graph[Any], public: str | None) -> Table:
-    """The edges as a table of the names of their ends."""
     ends = [(str(source), str(target)) for source, target in graph.edges()]
     columns: dict[str, object] = {"(source)": [end[0] for end in ends], "(target)": [end[1] for end in ends]}
     if public is not None:

@@ -27,13 +27,7 @@ _STRIDE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class BoundedEdges:
-    """Edges of which no more than `degree` leave any node.
-
-    Attributes:
-        edge_index: int64 [2, E], row 0 sends to row 1.
-        degree: D.
-        rule: "lists" or "declared"; see `keep_lists` and `require_degree`.
-    """
+    """Edges [2, E], row 0 sends to row 1, of which no more than `degree` leave any node."""
 
     edge_index: Tensor
     degree: int
@@ -41,7 +35,6 @@ class BoundedEdges:
 
     @property
     def protects(self) -> ProtectedUnit:
-        """What one unit is, for a guarantee."""
         return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
     @property
@@ -64,7 +57,7 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     of them may keep another neighbour instead; hiding all of that at once needs `require_degree`.
 
     Args:
-        edge_index: int64 [2, E]; self-loops and duplicates are left out.
+        edge_index: int64 [2, E]; self-loops and duplicates are left out. num_nodes: n.
         degree: D, at least 1, public.
         salt: another public hash.
 
@@ -90,13 +83,11 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
     learns that the promise was broken.
 
     Args:
-        edge_index: int64 [2, E]; self-loops and duplicates are left out.
-        num_nodes: n.
+        edge_index: int64 [2, E]; self-loops and duplicates are left out. num_nodes: n.
         degree: D, at least 1, public: promised before anybody looked.
 
     Raises:
-        InputError: some node has more edges (the message does not say which, nor how many), degree is below 1, or an
-            edge names a node that does not exist.
+        InputError: some node has more edges (the message does not say which, nor how many), or as `keep_lists`.
     """
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)

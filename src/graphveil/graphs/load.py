@@ -69,20 +69,18 @@ def load_graph(
     """Load a graph.
 
     Args:
-        name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own
-            files (see `read_folder`) or with arrays, which are mapped and only read (see `store_parts`). A name wins
-            over a folder of that name; write `./name` for the folder. Also a graph that you have in Python: a PyG
-            `Data` or a NetworkX graph (see `as_graph`).
+        name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own files (see
+            `read_folder`) or with arrays, which are mapped and only read (see `store_parts`). A name wins over a folder
+            of that name; write `./name` for the folder. Also a PyG `Data` or a NetworkX graph (see `as_graph`).
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         schema: the public facts, for a graph that does not bring its own, or in place of its own.
-        download: fetch an absent named set.
-        progress: hears of the bytes while something is fetched.
+        download: fetch an absent named set; progress: hears of the bytes meanwhile.
 
     Returns:
-        A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index`
-        int64 [2, E] (sorted, unique, no self-loops, both directions when undirected), `y` int64 [n] (-1
-        unknown; float32 [n, c] with several labels a node), `num_nodes`, `schema`; the published split as
-        `train_mask`, `val_mask`, `test_mask` where there is one; `ids` for your own files.
+        A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index` int64 [2,
+        E] (sorted, unique, no self-loops, both directions when undirected), `y` int64 [n] (-1 unknown; float32 [n, c]
+        with several labels a node), `num_nodes`, `schema`; the published split as `train_mask`, `val_mask`, `test_mask`
+        where there is one; `ids` for your own files.
 
     Raises:
         MissingDataError: the set is absent and could not be fetched; names the folder.
@@ -104,13 +102,13 @@ def load_graph(
     return object_graph(load_parts(name_or_path, root, download=download, progress=progress), schema)
 
 
-def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
+def as_graph(data: object, schema: GraphSchema | None = None) -> Graph:
     """Return what a user has as a graph; a graph of graphveil comes back as it is.
 
     Args:
-        value: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name
-            of a data set, or the path of a folder.
-        schema: the public facts, for a value that does not bring its own, or in place of its own.
+        data: a graph of graphveil, a PyG `Data`, a NetworkX graph whose nodes have a list of numbers "x", the name of a
+            data set, or the path of a folder.
+        schema: the public facts, for data that does not bring its own, or in place of its own.
 
     Raises:
         InputError: it is something else, or a fact is not declared; names the function to call, or shows the line.
@@ -122,64 +120,41 @@ def as_graph(value: object, schema: GraphSchema | None = None) -> Graph:
         >>> as_graph(graph) is graph
         True
     """
-    return load_graph(value, schema=schema)
+    return load_graph(data, schema=schema)
 
 
 def load_plain(
-    name_or_path: str | os.PathLike[str],
+    data: str | os.PathLike[str],
     root: str | os.PathLike[str] | None = None,
     *,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Graph:
-    """Load a graph for use inside graphveil: with all that `load_graph` gives it, but no PyG `Data`.
-
-    Importing PyG takes longer than many commands do, and none of them needs it.
+    """Load a graph for use inside graphveil, refusing what `load_graph` refuses: no PyG `Data`, whose import takes
+    longer than many commands do.
 
     Args:
-        name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
-        progress: told the bytes so far while something is fetched.
+        data: a name or folder; root, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
-
-    Raises:
-        InputError: as `load_graph`.
-
-    Example:
-        >>> from graphveil.graphs import load_plain
-        >>> load_plain("social-100").num_nodes
-        100
     """
-    return plain_graph(load_parts(name_or_path, root, progress=progress, engine=engine))
+    return plain_graph(load_parts(data, root, progress=progress, engine=engine))
 
 
 def load_parts(
-    name_or_path: str | os.PathLike[str],
+    data: str | os.PathLike[str],
     root: str | os.PathLike[str] | None = None,
     *,
     download: bool = True,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> GraphParts:
-    """Load the parts of a graph without torch, where its files allow it: quick enough to look at a folder.
+    """Load the parts of a graph, refusing what `load_graph` refuses; without torch, where its files allow it.
 
     Args:
-        name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
-        download: fetch an absent named set.
-        progress: told the bytes so far while something is fetched.
+        data: a name or folder; root, download, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
-
-    Returns:
-        NumPy arrays, checked; `graphveil.graphs.describe` takes them as they are.
-
-    Raises:
-        InputError: as `load_graph`.
-
-    Example:
-        >>> from graphveil.graphs import load_parts
-        >>> load_parts("social-100").num_nodes
-        100
     """
-    name = _spelt(name_or_path)
+    name = _spelt(data)
     # Names before folders: what a name means must not depend on where the command is typed.
     if name in _STORED:
         with _reading(name, root):
@@ -198,28 +173,27 @@ def load_parts(
     if university := _FACEBOOK.fullmatch(name):
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))
-    folder = Path(name_or_path)
+    folder = Path(data)
     if folder.is_dir():
         return read_stored(folder) if is_stored(folder) else read_folder(folder, engine)
-    raise _unknown(str(name_or_path))
+    raise _unknown(str(data))
 
 
 def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
     """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
 
-    `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
-    and a split (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features
-    go into `features` instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is
-    not listed is 0, and without a value column each listed entry is 1.
+    `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown) and a split
+    (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features go into `features`
+    instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is not listed is 0, and without a
+    value column each listed entry is 1. A folder that `write_release` wrote has `graph.release`.
 
-    Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges
-    stored in both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range
-    of their own scaled to 0..1. Everything else that does not fit is refused.
+    Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges stored in
+    both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range of their own scaled
+    to 0..1.
 
     Args:
+        folder: holds these files.
         engine: works on blocks of rows of the edges.
-
-    A folder that `write_release` wrote has `graph.release`: guarantee and ledger of what was published.
 
     Raises:
         DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
@@ -246,38 +220,31 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
     return parts
 
 
-def is_name(name_or_path: str | os.PathLike[str]) -> bool:
+def is_name(data: str | os.PathLike[str]) -> bool:
     """Whether `load_graph` takes this for the name of a data set, and not for a folder."""
-    return _is_stored(name := _spelt(name_or_path)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
+    return _is_stored(name := _spelt(data)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
 
 
-def lasting(name_or_path: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:
+def lasting(data: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:
     """Return what finds the same data later, from any working folder.
 
     Args:
-        name_or_path: as in `load_graph`.
-        root: the data root that was given, if any.
+        data, root: as in `load_parts`.
 
     Returns:
         "source": the name, or the folder's absolute path; "data_root": where the files of a named set lie, absolute.
-
-    Example:
-        >>> from graphveil.graphs.load import lasting
-        >>> lasting("digits")
-        {'source': 'digits'}
     """
-    if not is_name(name_or_path):
-        return {"source": str(Path(name_or_path).absolute())}
-    stored = _is_stored(_spelt(name_or_path))
-    return {"source": name_or_path} | ({"data_root": str(data_root(root).absolute())} if stored else {})
+    if not is_name(data):
+        return {"source": str(Path(data).absolute())}
+    stored = _is_stored(_spelt(data))
+    return {"source": data} | ({"data_root": str(data_root(root).absolute())} if stored else {})
 
 
-def _spelt(name_or_path: str | os.PathLike[str]) -> str:
-    return name_or_path.lower().replace("_", "-") if isinstance(name_or_path, str) else ""
+def _spelt(data: str | os.PathLike[str]) -> str:
+    return data.lower().replace("_", "-") if isinstance(data, str) else ""
 
 
 def _is_stored(name: str) -> bool:
-    """Whether the files of a named set lie under the data root."""
     return name in _STORED or bool(_FACEBOOK.fullmatch(name))
 
 

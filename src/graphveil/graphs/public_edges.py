@@ -31,14 +31,11 @@ _NEITHER: Final = -1
 
 
 def read_truth(table: Table, column: str) -> np.ndarray:
-    """A column of true or false (also 1, 0, yes, no) as bool.
+    """Return a column of true or false (also 1, 0, yes, no) as bool; DataError names file and line of a row that says
+    neither.
 
     Args:
-        table: which messages name.
-        column: its name.
-
-    Raises:
-        DataError: there is no such column, or a row says neither; names file and line.
+        table, column: which messages name.
     """
     truths = np.empty(table.rows, np.int8)
     for block in Blocks(table.rows, _STEP):
@@ -50,7 +47,6 @@ def read_truth(table: Table, column: str) -> np.ndarray:
 
 
 def _truths(cells: polars.Series) -> np.ndarray:
-    """1 and 0 for true and false, _NEITHER for everything else."""
     import polars
 
     if cells.dtype != polars.Boolean:
@@ -62,15 +58,12 @@ def _truths(cells: polars.Series) -> np.ndarray:
 
 
 def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
-    """Return which rows of the edges file are declared public.
+    """Return which rows of the edges file are declared public, bool [rows].
 
     Args:
         table: the edges file; column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
         directed: whether an edge stands in one direction only.
-
-    Returns:
-        bool [rows].
 
     Raises:
         DataError: an edge is listed as public in one row and as private in another; names file and line.
@@ -87,16 +80,12 @@ def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], 
 def public_columns(
     public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], edge_index: np.ndarray, *, directed: bool
 ) -> np.ndarray:
-    """Return which columns of a normalised edge index stand for listed edges that are declared public.
+    """Return which columns of a normalised edge index stand for listed edges that are declared public, bool [E].
 
     Args:
-        public: bool [L], one truth for each listed edge.
-        ends: source and target of each listed edge.
+        public: bool [L], one truth for each listed edge; ends: its source and target.
         edge_index: int64 [2, E], what `merge_edges` made of them.
         directed: whether an edge stands in one direction only.
-
-    Returns:
-        bool [E].
     """
     public_words = _words(ends, public, directed=directed)
     public_words = distinct(public_words if directed else np.concatenate([public_words, turned(public_words)]))
@@ -140,7 +129,7 @@ def _clash(public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], *, directed:
 def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     """Return a copy of a graph in which a share of the edges, drawn at random, is private and the rest is public.
 
-    For experiments on graphs that say nothing about it: the drawing is noted in the schema, not hidden in a setting.
+    For experiments on graphs that say nothing about it; the drawing is noted in the schema.
 
     Args:
         graph: an undirected graph.

@@ -31,15 +31,11 @@ YES_NO: Final = ("no", "yes")
 
 
 def parse_columns(value: object, where: str) -> tuple[Column, ...]:
-    """Return the declared columns in order.
+    """Return the declared columns in order; DataError names a column that holds something else.
 
     Args:
-        value: a table of names, each with what the column may hold: as in a file, or as a
-        `graphveil.files.columns` value.
+        value: name -> what the column may hold, as in a file, or as a `graphveil.files.columns` value.
         where: the declaration's name in messages.
-
-    Raises:
-        DataError: no table, or a column that holds something else; names it.
     """
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"columns is {value!r}", where=where, allowed=f"a table of names, each with {_SHAPES}")
@@ -83,7 +79,7 @@ def _built(word: str, table: Mapping[str, object]) -> Kind:
 
 
 def declared_kind(kind: Kind, missing: float | str | None = None) -> object:
-    """Return what a declaration says of a column: what `parse_columns` reads back.
+    """Return what a declaration says of a column, which `parse_columns` reads back.
 
     Args:
         kind: what the column may hold.
@@ -109,6 +105,6 @@ def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | st
     """Return the table `columns` of a declaration: name -> what `declared_kind` says.
 
     Args:
-        missing: column -> what stands for a missing value.
+        columns: in order; missing: column -> what stands for a missing value.
     """
     return {column.name: declared_kind(column.kind, missing.get(column.name)) for column in columns}

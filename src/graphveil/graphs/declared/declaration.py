@@ -30,9 +30,7 @@ class Declaration:
         classes: all class names in order.
         low, high: bounds of every feature; 0 and 1 when `ranges` scales them.
         ranges: (column pattern, low, high) for each group of columns; its values are scaled to 0..1.
-        directed: whether edges have a direction.
         out_of_range: "refuse" or "clip" feature values outside the range.
-        name: name of the graph.
         id, label, split: columns of the nodes file; None when not declared.
         label_separator: what stands between the names where a node has several labels; None: one label a node.
         features: feature columns of the nodes file; None for all the others.
@@ -69,7 +67,6 @@ class Declaration:
 
     @property
     def clips(self) -> bool:
-        """Whether numbers outside their range are moved to the nearer end."""
         return self.out_of_range == "clip"
 
 
@@ -95,11 +92,7 @@ KEYS = (
 
 
 def read_declaration(path: Path) -> Declaration:
-    """Read and check a `graph.toml`.
-
-    Raises:
-        DataError: the file is absent or unparsable, or a key is missing, unknown or has a wrong value.
-    """
+    """Read and check a `graph.toml`; DataError where it is absent or no TOML, or a key is missing, unknown or wrong."""
     where = str(path)
     try:
         content = read_toml(path)
@@ -143,11 +136,8 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     """Check the keys of a declaration; `private`, `classes` and one of `range` and `columns` are required.
 
     Args:
-        content: the keys of a `graph.toml` and their values.
+        content: the keys of a `graph.toml` and their values; DataError refuses a wrong one.
         where: its name in messages.
-
-    Raises:
-        DataError: a key has a wrong value.
     """
     private = _words(content, "private", where)
     unknown = [part for part in private if part not in PRIVATE_PARTS]

@@ -31,7 +31,6 @@ class Declared(TypedDict, total=False):
         out_of_range: "refuse" or "clip" feature values outside the range; default: refuse.
         missing: what stands for a missing feature value, never computed from the data: a number inside the range, or
             {pattern: number}; for declared columns {name: value of the column, or "own category"}; default: refuse.
-        name: name of the graph.
     """
 
     range: Sequence[float] | Mapping[str, Sequence[float]]
@@ -47,15 +46,13 @@ class DeclaredColumns(Declared, total=False):
     """The facts of `Declared`, and which columns mean what.
 
     Keys:
-        id: column of the nodes; default: "id".
-        label: column of the nodes; default: "label". Without one every label is unknown.
+        id, label, split: columns of the nodes; default: "id", "label" (without one every label is unknown) and no
+            split.
         label_separator: what stands between the names where a node has several labels.
-        split: column of the nodes with "train", "val", "test" or nothing.
         features: the feature columns; default: all other columns of the nodes.
-        columns: the feature columns with what each may hold, in place of range and features: see
-        `graphveil.files.columns`.
-        source: column of the edges; default: "source".
-        target: column of the edges; default: "target".
+        columns: the feature columns with what each may hold (`graphveil.files.columns`), in place of range and
+            features.
+        source, target: columns of the edges; default: "source" and "target".
         dimension: number of features, needed with sparse entries.
         public_edges: column of the edges, true or false: the edges that everybody knows.
         private_nodes: column of the nodes, true or false: who may have private edges.
@@ -88,8 +85,7 @@ def declaration_of(
     Args:
         call: the call to show in messages, such as "from_pyg(data".
         schema: the facts as a value; then no keyword may repeat them.
-        facts: the keywords of `Declared`, or of `DeclaredColumns`.
-        columns: whether the keywords of `DeclaredColumns` are known.
+        facts: the keywords of `Declared`, or, with `columns`, of `DeclaredColumns`.
         binary: whether the features have the type bool.
         directed: whether edges have a direction unless something else is declared.
 

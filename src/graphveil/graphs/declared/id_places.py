@@ -29,20 +29,14 @@ _NOBODY, _MISSING = -1, -2
 
 
 class Places(Protocol):
-    """The places of ids among people."""
-
     def find(self, ids: polars.Series) -> np.ndarray:
-        """Return the place of each id [m]; -1 for one that nobody has. Of the kind of the people's ids."""
+        """Return the place of each id [m] among people; -1 for one that nobody has. Of the kind of the people's ids."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class KnownIds:
-    """The ids of n people, each once.
-
-    Attributes:
-        ids: Int64 or texts, as `plain_ids` returns them.
-    """
+    """The ids of n people, each once: Int64 or texts, as `plain_ids` returns them."""
 
     ids: polars.Series
 
@@ -51,7 +45,6 @@ class KnownIds:
 
     @cached_property
     def texts(self) -> polars.Series:
-        """The ids as texts."""
         import polars
 
         return self.ids.cast(polars.String)
@@ -73,7 +66,8 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
     """Return the place of each id of a column among the people: whole numbers [rows], of few bits.
 
     Args:
-        table, column: where the ids stand.
+        table, column: where the ids stand; people: whose they are.
+        engine: works on blocks of rows.
 
     Raises:
         DataError: an id is missing, or nobody's; names the table and the row.
@@ -95,7 +89,7 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
 
 @dataclass(frozen=True, eq=False)
 class _Find:
-    """The task of finding a block of ids: their places, _NOBODY or _MISSING."""
+    """Find a block of ids: their places, _NOBODY or _MISSING."""
 
     table: Table
     column: str
@@ -150,10 +144,8 @@ class NumberPlaces:
     """The ids of n people that are whole numbers close together.
 
     Attributes:
-        low: the lowest id.
-        count: how many numbers there are from the lowest id to the highest.
-        table: [count], the place of each number among the people, -1 for what is no id; None where ids ascend one by
-            one.
+        low: the lowest id; count: how many numbers there are from the lowest id to the highest.
+        table: [count], the place of each number among the people, -1 for what is no id; None where ids ascend by one.
     """
 
     low: int
@@ -173,7 +165,6 @@ class NumberPlaces:
         return cls(low, count, table)
 
     def find(self, ids: polars.Series) -> np.ndarray:
-        """As :meth:`Places.find`."""
         # Differences that wrap around are larger than any count, as are those below 0.
         offsets = (ids.to_numpy() - np.int64(self.low)).view(np.uint64)
         there = offsets < np.uint64(self.count)
@@ -203,7 +194,6 @@ class IdPlaces:
 
     @classmethod
     def of(cls, ids: polars.Series) -> IdPlaces:
-        """Return the table of distinct ids [n]."""
         n = len(ids)
         # Small whole numbers, so that the tables stay near the processor.
         kind = np.min_scalar_type(-n - 1)
@@ -219,7 +209,6 @@ class IdPlaces:
         return cls(heads, following, tuple(np.append(mark, np.uint64(0)) for mark in _marks(ids)))
 
     def find(self, ids: polars.Series) -> np.ndarray:
-        """As :meth:`Places.find`."""
         places = np.empty(len(ids), self.heads.dtype)
         for block in Blocks(len(ids), _STEP):
             places[block.rows] = self._find(ids[block.rows])
@@ -245,7 +234,6 @@ class IdPlaces:
 
 
 def _shift(heads: np.ndarray) -> np.uint64:
-    """How many bits of a hash are not leading."""
     return np.uint64(65 - len(heads).bit_length())
 
 

@@ -112,27 +112,18 @@ def _words(kind: Kind) -> tuple[str, ...]:
 
 
 def _with_own(kind: Kind, stand: Stand | None) -> Kind:
-    """The kind of a column, with one category more where missing values are an answer of their own."""
     if stand != OWN_CATEGORY:
         return kind
     return replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)
 
 
 def stand_for(name: str, missing: Missing) -> Stand | None:
-    """Return what stands for a missing value of a column: of the first pattern that matches; None where nothing does.
-
-    Args:
-        missing: from `parse_missing`.
-    """
+    """Return what stands for a missing value of a column: of the first pattern that matches; else None."""
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
 
 
 def filled_notes(filled: Sequence[tuple[str, int, Stand]]) -> tuple[str, ...]:
-    """Return a note for each column of which values were missing.
-
-    Args:
-        filled: column, how many, and what stands for them.
-    """
+    """Return a note for each column of which values were missing: column, how many, and what stands for them."""
     entries = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
     return tuple(f"{many:,} missing values of {name}: {stand}, as declared" for name, many, stand in entries)
 
@@ -141,8 +132,7 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     """Return what to do about a missing value of a declared column.
 
     Args:
-        column: with what it may hold.
-        in_file: whether it is declared in a file, else in Python.
+        column: with what it may hold; in_file: whether it is declared in a file, else in Python.
     """
     stand = _example(column.kind)
     if not in_file:
@@ -157,8 +147,7 @@ def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bo
     """Return what to do about a missing number.
 
     Args:
-        name: of the feature. low, high: its range.
-        alone: whether it has a range of its own.
+        name: of the feature; low, high: its range; alone: whether it has a range of its own.
         in_file: whether it is declared in a file, else in Python.
     """
     middle = (low + high) / 2

@@ -99,7 +99,7 @@ def in_range(
     """Return a column's numbers within bounds, and how many were moved there.
 
     Args:
-        table, name: the column, for the refusal.
+        table, name: the column, for the refusal; numbers: its values; bounds: (low, high).
         clip: whether values outside are moved to the nearer end; else they are refused with DataError.
     """
     import polars
@@ -172,7 +172,6 @@ def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
 
 
 def _yes_no(nodes: Table, name: str, cells: polars.Series) -> polars.Series:
-    """Cells of yes and no as "yes" and "no"; null where they are missing."""
     text = whole_texts(cells.str.strip_chars()).str.to_lowercase()
     wrong = ~text.is_in([*_YES, *_NO]) & text.is_not_null()
     nodes.refuse(wrong, "{column} is {value}, neither yes nor no", name, "yes, no, true, false")
@@ -203,10 +202,7 @@ def decode_columns(x: np.ndarray | csr_matrix, columns: tuple[Column, ...]) -> l
 
     Args:
         x: encoded columns [n, width], dense or sparse rows.
-        columns: what they hold.
-
-    Raises:
-        InputError: a block encodes nothing that its column may hold; names the column.
+        columns: what they hold; InputError names one whose block encodes nothing that it may hold.
     """
     import polars
 

@@ -13,28 +13,18 @@ _POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
 
 
 def whole_texts(texts: polars.Series) -> polars.Series:
-    """Return "12" for "12.0" if every text that is not null is such a whole number; else the texts as they are.
-
-    Args:
-        texts: null where missing.
-    """
+    """Return "12" for "12.0" if every text that is not null is such a whole number; else the texts as they are."""
     if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
         return texts
     return without_point(texts)
 
 
 def without_point(texts: polars.Series) -> polars.Series:
-    """Return "12" for each text "12.0", and every other text as it is."""
     return texts.str.replace(_POINT, "$1")
 
 
 def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """Return how to correct a value that is not written as any declared name; None where no name is near.
-
-    Args:
-        value: the text of a cell.
-        declared: the names that it could stand for.
-    """
+    """Return how to correct a cell that is not written as any declared name; None where no name is near."""
     if value.strip() in declared:
         return "remove the spaces around it"
     if (whole := re.sub(_POINT, r"\1", value)) == value:

@@ -31,7 +31,7 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
     """Return the arrays of these names in an npz file; the others are not looked at.
 
     Args:
-        names: of the arrays, without `.npy`.
+        path: of the file; names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
 
     Raises:
@@ -51,14 +51,7 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
 
 
 def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
-    """Return the array of an npy file.
-
-    Args:
-        largest: the most bytes that it may take.
-
-    Raises:
-        DataError: as `read_npz`.
-    """
+    """Return the array of an npy file of at most `largest` bytes; DataError as `read_npz`."""
     require_file(path)
     size = path.stat().st_size
     _require(size, path, largest)
@@ -75,14 +68,7 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
 
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return what a gzip file unpacks to.
-
-    Args:
-        largest: the most bytes that it may unpack to.
-
-    Raises:
-        DataError: it is damaged, or unpacks to more than `largest` bytes.
-    """
+    """Return what a gzip file unpacks to; DataError where it is damaged, or unpacks to more than `largest` bytes."""
     require_file(path, packed=True)
     try:
         with gzip.open(path) as file:
@@ -95,10 +81,8 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
 
 
 def whole_rows(matrix: csr_matrix) -> csr_matrix:
-    """Return a SciPy matrix whose indices are all inside it; SciPy itself would write elsewhere in memory.
-
-    Raises:
-        ValueError: they are not.
+    """Return a SciPy matrix whose indices are all inside it, else ValueError; SciPy itself would write elsewhere in
+    memory.
     """
     if bool((np.diff(matrix.indptr) < 0).any()):  # what comes next does not look where the last start is 0
         raise ValueError("starts of rows that fall")
@@ -107,15 +91,7 @@ def whole_rows(matrix: csr_matrix) -> csr_matrix:
 
 
 def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
-    """Return an array of whole numbers as int64.
-
-    Args:
-        values: numbers of any type and shape.
-        what: their name in the message.
-
-    Raises:
-        ValueError: it holds others, which a conversion would change.
-    """
+    """Return numbers as int64; ValueError, which calls them `what`, where that would change one."""
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)
     if values.dtype.kind not in _PLAIN or not np.array_equal(array, values):

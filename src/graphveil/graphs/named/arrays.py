@@ -1,13 +1,12 @@
 """Data sets published as one npz file of arrays: CitationFull, Amazon, Coauthor and Twitch.
 
-PyG's classes would make the features dense (Coauthor Physics 1.2 GB); the same files are read straight to
-sparse rows here, with the same result: positive features become 1, edges undirected.
+The files that PyG's classes read, straight to sparse rows (dense, Coauthor Physics takes 1.2 GB), with the same result:
+positive features become 1, edges undirected.
 
-Sources: Shchur, Mumme, Bojchevski, Guennemann, "Pitfalls of Graph Neural Network Evaluation", 2018 (Amazon,
-Coauthor and the uncut CiteSeer of 3,312 papers); Zuegner, Akbarnejad, Guennemann, "Adversarial Attacks on Neural
-Networks for Graph Data", KDD 2018 (its largest component); Bojchevski, Guennemann, "Deep Gaussian Embedding of
-Graphs", ICLR 2018 (Cora_ML, DBLP);
-Rozemberczki, Allen, Sarkar, "Multi-Scale Attributed Node Embedding", 2019 (Twitch).
+Sources: Shchur, Mumme, Bojchevski, Guennemann, "Pitfalls of Graph Neural Network Evaluation", 2018 (Amazon, Coauthor
+and the uncut CiteSeer of 3,312 papers); Zuegner, Akbarnejad, Guennemann, "Adversarial Attacks on Neural Networks for
+Graph Data", KDD 2018 (its largest component); Bojchevski, Guennemann, "Deep Gaussian Embedding of Graphs", ICLR 2018
+(Cora_ML, DBLP); Rozemberczki, Allen, Sarkar, "Multi-Scale Attributed Node Embedding", 2019 (Twitch).
 """
 
 from __future__ import annotations
@@ -84,16 +83,7 @@ ARRAY_SETS = tuple(_SETS)
 
 
 def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """One of `ARRAY_SETS` under `root/pyg`.
-
-    Args:
-        name: one of `ARRAY_SETS`.
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: the file is absent and cannot be downloaded.
-        DataError: the file is damaged.
-    """
+    """Read one of `ARRAY_SETS` under `root/pyg`; what it takes and refuses: see `ensure_files`."""
     about = _SETS[name]
     folder, file = root / "pyg" / about.kind / about.folder / "raw", f"{about.file}.npz"
 
@@ -156,14 +146,12 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
 
 
 def _binarise(rows: csr_matrix) -> tuple[str, ...]:
-    """Set positive features to 1, as PyG's reader does."""
     changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
     rows.data[rows.data > 0] = 1
     return (f"set {changed:,} positive feature values to 1, as PyG's reader does",) if changed else ()
 
 
 def _largest_component(adjacency: csr_matrix) -> np.ndarray:
-    """Return which nodes belong to the largest (weak) component [n]."""
     from scipy.sparse.csgraph import connected_components
 
     _, part = connected_components(adjacency, directed=False)

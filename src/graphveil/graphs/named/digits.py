@@ -23,15 +23,15 @@ NEIGHBOURS = 10
 
 
 def digits_graph() -> Graph:
-    """Return the digits graph: 1,797 nodes, 32 private features in 0..16, 10 classes.
+    """Return the digits graph: 1,797 nodes, 32 private features in 0..16, 10 classes; the same on every call.
 
-    The 8 x 8 pixels are split like a checkerboard. The 32 pixels (row + column even) are declared public and
-    only build the graph: each digit is joined to its 10 nearest neighbours (Euclidean, ties by node number),
-    made symmetric. The other 32 pixels are the private features; the digit is the private label. So features
-    and edges never share a pixel, and the edges can be known to everyone without giving a feature away.
+    The 8 x 8 pixels are split like a checkerboard. The 32 pixels (row + column even) are declared public and only build
+    the graph: each digit is joined to its 10 nearest neighbours (Euclidean, ties by node number), made symmetric. The
+    other 32 pixels are the private features; the digit is the private label. So features and edges never share a pixel,
+    and the edges can be known to everyone without giving a feature away.
 
     Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI 1998, as in
-    `sklearn.datasets.load_digits`. The same graph on every call.
+    `sklearn.datasets.load_digits`.
     """
     return graph_of(digits_parts())
 

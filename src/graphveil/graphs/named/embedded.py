@@ -14,14 +14,11 @@ EMBEDDED_SOURCE = (
 
 
 def embedded_features(values: np.ndarray, where: str) -> tuple[np.ndarray, tuple[float, float], tuple[str, ...]]:
-    """Embedded features clipped to the fixed range, that range, and a note when anything was clipped.
+    """Return float32 features clipped to the fixed range, that range, and a note when anything was clipped.
 
     Args:
-        values: [n, d], of any type of numbers; not changed.
+        values: [n, d], of any type of numbers; not changed. DataError where one is NaN.
         where: their file, for the message.
-
-    Raises:
-        DataError: a value is NaN.
     """
     # A bound fixed in the program: the data's own largest value is a function of one person's row.
     x, changed = clip_features(np.array(values, dtype=np.float32), -BOUND, BOUND, where)

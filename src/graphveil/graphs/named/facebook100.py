@@ -52,16 +52,16 @@ _SOURCE_OF_YEARS = (
 
 
 def load_facebook100(university: str, root: Path) -> GraphParts:
-    """The graph of one university's mat file, the name compared without case.
+    """Return the graph of one university's mat file, the name compared without case.
 
     The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`.
 
-    `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
-    class years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the
-    papers on graphs without homophily do.
+    `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those class
+    years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the papers
+    on graphs without homophily do.
 
     Args:
-        university: as above, in lower case.
+        university: as above, in lower case; root: the data root.
 
     Raises:
         MissingDataError: there is no such file; names those that are there.
@@ -95,9 +95,11 @@ def _file_of(university: str, root: Path) -> Path:
 
 
 def read_facebook100(path: Path, years: range | None = None, university: str | None = None) -> GraphParts:
-    """The graph of one mat file with the sparse matrix `A` and the table `local_info`; the classes are class years.
+    """Return the graph of one mat file with the sparse matrix `A` and the table `local_info`; the classes are class
+    years.
 
     Args:
+        path: of the file.
         years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
         university: its name in the schema; default: the file's.
     """
@@ -116,7 +118,7 @@ def read_facebook100(path: Path, years: range | None = None, university: str | N
 
 
 def read_gender(path: Path, university: str) -> GraphParts:
-    """The graph of one mat file, to be asked for gender: code 1 or 2, else unknown (Lim et al., NeurIPS 2021)."""
+    """Return the graph of one mat file, to be asked for gender: code 1 or 2, else unknown (Lim et al., 2021)."""
     adjacency, fields = _read_fields(path)
     edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
     gender = fields[:, _GENDER]
@@ -135,18 +137,13 @@ def read_gender(path: Path, university: str) -> GraphParts:
 
 
 def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
-    """Return the profile fields as declared categories; a field may be empty.
-
-    Args:
-        buckets: column of `local_info` -> how many buckets its codes are put into.
-    """
+    """Return profile fields as declared categories; each may be empty. `buckets`: column of `local_info` -> how many."""
     # Left out is an answer too: code 0 says that somebody did not fill in the field.
     kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
     return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
 
 
 def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
-    """Return friendships and profile fields, int64 [n, 7]."""
     try:
         content = read_mat(path)
         adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
@@ -158,7 +155,6 @@ def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
 
 
 def _class_years(name: str, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
-    """The people of some class years, with every field but year and school."""
     year = fields[:, _YEAR]
     keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
     inside = adjacency.tocsr()[keep][:, keep].tocoo()

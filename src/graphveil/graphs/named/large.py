@@ -1,7 +1,9 @@
-"""Three sets with a published split: PPI (several labels a node), Reddit, ogbn-arxiv.
+"""Sets with a published split: PPI (several labels a node) in two layouts, Reddit, ogbn-arxiv.
 
-Sources: Hamilton, Ying, Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017 (PPI,
-Reddit); Hu et al., "Open Graph Benchmark", NeurIPS 2020 (ogbn-arxiv).
+What each loader takes and refuses: see `ensure_files`.
+
+Sources: Hamilton, Ying, Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017 (PPI, Reddit); Hu
+et al., "Open Graph Benchmark", NeurIPS 2020 (ogbn-arxiv).
 """
 
 from __future__ import annotations
@@ -35,15 +37,7 @@ ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz
 
 
 def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node.
-
-    Args:
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent and cannot be downloaded.
-        DataError: a file is damaged.
-    """
+    """Read PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node."""
     folder = root / "pyg" / "PPI" / "raw"
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
@@ -83,15 +77,7 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities.
-
-    Args:
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent and cannot be downloaded.
-        DataError: a file is damaged.
-    """
+    """Read Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities."""
     folder = root / "pyg" / "Reddit" / "raw"
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
@@ -110,15 +96,9 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | 
 
 
 def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
+    """Read ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
 
-    Args:
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent and cannot be downloaded.
-        MissingExtraError: a file is absent and the package ogb, which downloads it, is not installed.
-        DataError: a file is damaged.
+    MissingExtraError: it is absent, and the package ogb, which downloads it, is not installed.
     """
     folder = root / "ogb" / "ogbn_arxiv"
     ensure_files(

@@ -38,16 +38,10 @@ _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 
 
 def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """The graph of `root/mir-flickr`, with `public_edges`; it cannot be downloaded.
+    """Read the graph of `root/mir-flickr`, with `public_edges`; it cannot be downloaded.
 
-    A link that is listed as private and as public is private. Every image may have private links.
-
-    Args:
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent.
-        DataError: a file is damaged, or two files disagree on the number of images.
+    A link that is listed as private and as public is private. Every image may have private links. DataError: a file is
+    damaged, or two files disagree on the number of images.
     """
     del fetch_absent
     folder = root / "mir-flickr"
@@ -72,7 +66,6 @@ def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallbac
 
 
 def _only(folder: Path, part: str, pattern: str, excluded: tuple[str, ...]) -> Path:
-    """The one file of a kind."""
     paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in excluded)
     if len(paths) != 1:
         named = ", ".join(file.name for file in paths) or "none"

@@ -75,16 +75,7 @@ _SETS = {
 
 
 def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """The graph `facebook` or `lastfm` under `root/musae`.
-
-    Args:
-        name: facebook or lastfm.
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent and cannot be downloaded.
-        DataError: a file is damaged; names file and row.
-    """
+    """Read `facebook` or `lastfm` under `root/musae`; what it takes and refuses: see `ensure_files`."""
     about = _SETS[name]
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
     folder = root / "musae" / about.folder
@@ -97,7 +88,7 @@ def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressC
 
 
 def read_musae(name: str, edges: Path, features: Path, target: Path) -> GraphParts:
-    """The graph in three files of the published format.
+    """Return the graph in three files of the published format; DataError names file and row.
 
     Args:
         name: facebook or lastfm: what the columns are called, and which classes are kept.
@@ -141,7 +132,6 @@ def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
 
 
 def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarray]:
-    """The columns as whole numbers in 0..below-1."""
     import polars
 
     columns = []

@@ -83,16 +83,7 @@ _SETS = {
 
 
 def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
-
-    Args:
-        name: cora, citeseer or pubmed.
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: the raw files are absent and cannot be downloaded.
-        DataError: a raw file is damaged.
-    """
+    """Read `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`; what it takes and refuses: see `ensure_files`."""
     about = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
     folder = root / "pyg" / "Planetoid" / about.folder / "raw"
@@ -132,7 +123,7 @@ def _read(folder: Path, files: tuple[str, ...], name: str, expected: str) -> _Re
 
 
 def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None:
-    """Open the pickles only if they are the published ones: a foreign pickle could run anything."""
+    """Refuse pickles that are not the published ones: a foreign pickle could run anything."""
     digest = hashlib.sha256(content)
     if digest.hexdigest() != expected:
         raise DataError(

@@ -1,9 +1,7 @@
 """Where data sets lie, and how an absent one gets there: whole or not at all.
 
-Downloads use the standard library. pooch 1.9, the usual choice, was read for this and left out: its check is a hash for
-each file, and most of the sets here are published without one (where one is known, every reading checks it, not the
-download alone); it takes transfers and archives of any size, where these functions set a bound; and it would bring
-`requests` for one function of twenty lines.
+Downloads use the standard library, not pooch: its check is a hash for each file, and most of the sets here are
+published without one; it takes transfers and archives of any size, where these functions set a bound.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ LARGEST_DOWNLOAD = 8 << 30
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
     if root is not None:
         return Path(root).expanduser()
     if os.environ.get(VARIABLE):
@@ -48,9 +45,9 @@ def ensure_files(
 
     Args:
         folder: where the files belong; only read when they are all there, so it may be read-only.
-        files: their paths inside the folder.
-        name: the data set, for messages.
+        files: their paths inside the folder; name: the data set, for messages.
         fetch: writes the files into the folder it is given; None when nothing may be downloaded.
+        progress: hears of the bytes.
 
     Raises:
         MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
@@ -94,13 +91,11 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
 
 
 def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
-    """Download one file, with certificates checked and no connection left hanging.
+    """Download one file, with certificates checked and no connection left hanging; return the target.
 
     Args:
+        url, target, progress: from where, to where, who hears of the bytes.
         seconds: how long to wait for an answer.
-
-    Returns:
-        The target.
 
     Raises:
         OSError: no connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
@@ -126,7 +121,7 @@ def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
     """Take the named files out of an archive, wherever in it they lie, and delete the archive.
 
     Args:
-        files: the names of the files, without folders.
+        archive, folder: from where, to where; files: their names, without folders.
 
     Raises:
         BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.

@@ -33,15 +33,7 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError
 
 
 def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program.
-
-    Args:
-        progress: told the bytes so far while something is downloaded.
-
-    Raises:
-        MissingDataError: a file is absent.
-        DataError: a file is damaged.
-    """
+    """Read PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program."""
     del fetch_absent
     folder = root / "pyg" / "PPI-GraphSAINT" / "raw"
     ensure_files(folder, _FILES, name="ppi-graphsaint", fetch=None, progress=progress)

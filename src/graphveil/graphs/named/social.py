@@ -36,21 +36,18 @@ def social_graph(
 ) -> Graph:
     """Make a social network: communities, power-law degrees, and "installed apps" as 0/1 features.
 
-    Edges follow a degree-corrected block model (Karrer, Newman, "Stochastic blockmodels and community
-    structure in networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and
-    ends, with probability `homophily`, in the same class, else in another, at a node drawn by its weight.
-    Duplicates and self-loops are drawn again, so there are nodes * average_degree / 2 edges unless the graph is
-    too small.
-    Each person installs about `apps` apps; each is drawn by popularity, from the class's own ranking with
-    probability `signal`, else from the ranking everybody shares.
+    Edges follow a degree-corrected block model (Karrer, Newman, "Stochastic blockmodels and community structure in
+    networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and ends, with probability
+    `homophily`, in the same class, else in another, at a node drawn by its weight. Duplicates and self-loops are drawn
+    again, so there are nodes * average_degree / 2 edges unless the graph is too small. Each person installs about
+    `apps` apps; each is drawn by popularity, from the class's own ranking with probability `signal`, else from the
+    ranking everybody shares.
 
     Args:
-        nodes: n.
-        dimension: d, apps there are.
+        nodes: n; average_degree: mean number of neighbours; dimension: d, apps there are.
         classes: communities, of equal expected size.
         homophily: share of edges inside a class.
-        apps: mean number of draws a person.
-        signal: share of draws that depend on the class.
+        apps: mean number of draws a person; signal: share of draws that depend on the class.
         seed: the same seed gives the same graph.
 
     Raises:
@@ -117,15 +114,12 @@ def _check(
 def social_edges(
     labels: np.ndarray, classes: int, count: int, homophily: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return different undirected edges between numbered nodes by the law of `social_graph`.
+    """Return the lower and the higher end, int32 [count] both, of different edges by the law of `social_graph`.
 
     Args:
-        labels: int16 [n], the class of each node.
+        labels: int16 [n], the class of each node; classes, homophily: as there.
         count: edges to draw; fewer come where the graph is too small for them.
-        homophily: share of edges inside a class.
-
-    Returns:
-        The lower and the higher end of each edge, int32 [count] both.
+        rng: draws them.
     """
     n = len(labels)
     # Cut at sqrt(n): beyond that two hubs would expect more than one edge with each other, and draws would mostly
@@ -185,10 +179,8 @@ def social_features(
     """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
 
     Args:
-        labels: [n], the class of each node.
-        dimension: apps there are.
-        apps: mean number of draws a person.
-        signal: share of draws that depend on the class.
+        labels: [n], the class of each node; classes, dimension, apps, signal: as there.
+        rng: draws them.
     """
     from scipy.sparse import csr_matrix
 

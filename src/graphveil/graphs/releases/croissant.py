@@ -97,8 +97,7 @@ class Credit:
     Attributes:
         license: URL of a licence, such as https://creativecommons.org/licenses/by/4.0/.
         cite_as: how to cite it, BibTeX at best.
-        url: its page.
-        creator: a person or an organisation.
+        url: its page; creator: a person or an organisation.
         published: the day, 2026-01-31.
     """
 
@@ -109,18 +108,13 @@ class Credit:
     published: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The properties that are given."""
         creator = None if self.creator is None else {"@type": "sc:Organization", "name": self.creator}
         credit = {"license": self.license, "citeAs": self.cite_as, "url": self.url, "creator": creator}
         return {key: value for key, value in (credit | {"datePublished": self.published}).items() if value is not None}
 
 
 def as_day(text: str | None) -> str | None:
-    """Return a day as it is written in metadata.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Return a day as it is written in metadata; InputError where the text is none."""
     try:
         return None if text is None else date.fromisoformat(text).isoformat()
     except ValueError as error:
@@ -139,14 +133,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one kind.
-
-    Attributes:
-        stem: "nodes", "edges", ...
-        about: one sentence.
-        fields: its columns.
-        file: where the rows are.
-        key: the column that tells rows apart, if one does.
+    """The rows of one kind: `stem` is "nodes", "edges", ..., `about` one sentence, `key` the column that tells rows
+    apart.
     """
 
     stem: str
@@ -166,7 +154,6 @@ class File:
     size: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The file as an object of a distribution."""
         optional = {"contentSize": self.size and f"{self.size} B", "sha256": self.sha256}
         return {
             "@type": "cr:FileObject",
@@ -199,10 +186,10 @@ def document(
     """Return the metadata of a graph as one JSON-LD object.
 
     Args:
-        name: of the data set.
-        description: a few sentences.
+        name, description: of the data set, a few sentences.
         tables: what it holds; files: where that is, all of them with a hash, or none.
         classes: all declared classes in order; they become an enumeration.
+        credit: what the owner says; more: further properties.
     """
     # Croissant's word for data whose files have no hash; without it, a loader asks for one.
     live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}

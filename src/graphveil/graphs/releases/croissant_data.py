@@ -39,11 +39,8 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     """Return the metadata of a release, of an own folder, or of a named set.
 
     Args:
-        data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
-
-    Raises:
-        DataError: a file cannot be read, or a release was changed.
-        InputError: no such data set.
+        data: a folder or the name of a set, as for `load_parts`, whose refusals these are; root: the data root.
+        credit: what its owner says.
     """
     folder = Path(data)
     # Before anything is loaded: a folder that is not released is described by its declaration alone.

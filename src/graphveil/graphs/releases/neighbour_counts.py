@@ -31,11 +31,7 @@ def write_counts(counts: NeighbourCounts, inside: Path) -> None:
 
 
 def read_counts(folder: Path) -> NeighbourCounts:
-    """Read what `write_counts` wrote.
-
-    Raises:
-        DataError: for anything else.
-    """
+    """Read what `write_counts` wrote; DataError for anything else."""
     import polars
 
     try:

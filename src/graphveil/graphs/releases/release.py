@@ -41,15 +41,13 @@ CARD, CARD_PAGE = "card.md", "card.html"
 def write_release(
     released: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
 ) -> Path:
-    """Write a published graph as a folder, whole or not at all.
+    """Write a published graph as a folder, whole or not at all; return its path.
 
     Args:
         released: the released graph; nothing private is in it any more.
+        path: of a new folder; release: what the graph says about itself.
         card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
             written anew.
-
-    Returns:
-        The path of the folder.
 
     Raises:
         InputError: the folder is already there, or nodes have several labels.
@@ -78,10 +76,9 @@ def write_release(
 
 
 def read_release(folder: Path) -> Release:
-    """What a published folder says about itself, once every file is the one that was published.
+    """Return what a published folder says about itself, once every file is the one that was published.
 
-    Raises:
-        DataError: a file is missing, was changed or does not belong; names it.
+    DataError names a file that is missing, was changed or does not belong.
     """
     file = folder / FILE
     try:
@@ -106,11 +103,7 @@ def read_release(folder: Path) -> Release:
 
 
 def refuse_stray_release(folder: Path) -> None:
-    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: it was put together by hand.
-
-    Raises:
-        DataError: there is one.
-    """
+    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: it was put together by hand."""
     if (folder / FILE).exists():
         raise DataError(
             f"holds a {FILE}, but {DECLARATION} does not say release = true",

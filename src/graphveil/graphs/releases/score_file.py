@@ -10,13 +10,9 @@ from graphveil.files.reading import read_text
 
 
 def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
-    """Return the `dimension` numbers of a file.
+    """Return the `dimension` numbers of a file, one for each feature.
 
-    Args:
-        dimension: d, the number of scores it must hold.
-
-    Raises:
-        DataError: the file cannot be read, a line is no finite number of at least 0, or the count is another.
+    DataError: the file cannot be read, a line is no finite number of at least 0, or the count is another.
     """
     where = str(path)
     try:

@@ -108,8 +108,7 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
-        nodes: n.
-        classes: the c declared names.
+        nodes: n; classes: the c declared names.
 
     Raises:
         DataError: another shape or type, or a name that is not a declared class.
@@ -135,7 +134,6 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
 
 
 def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
-    """The place of each name among the classes; -1 where there is none."""
     places = {name: place for place, name in enumerate(classes)}
     codes = np.full(len(names), -1)
     for node, name in enumerate(names):
@@ -149,11 +147,7 @@ def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
 
 
 def read_ends(edge_index: object) -> np.ndarray:
-    """Return edges as whole numbers [2, E].
-
-    Raises:
-        DataError: another shape or type.
-    """
+    """Return edges as whole numbers [2, E]; DataError for another shape or type."""
     ends = array_of(edge_index)
     if ends.size == 0 and ends.ndim == 2 and ends.shape[0] == 2:
         return ends.astype(np.int64)
@@ -165,11 +159,7 @@ def read_ends(edge_index: object) -> np.ndarray:
 
 
 def read_masks(masks: Mapping[str, object]) -> dict[Mask, np.ndarray]:
-    """Return the parts of a split, each bool [n].
-
-    Raises:
-        DataError: a name or type is another, or there are several splits.
-    """
+    """Return the parts of a split, each bool [n]; DataError for an unknown name, or several splits."""
     split: dict[Mask, np.ndarray] = {}
     for key in masks:
         if key not in MASKS:

@@ -59,8 +59,7 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
     """Return columns of values as a table.
 
     Args:
-        columns: name and values of each, all equally long.
-        title: the name of the table in messages.
+        columns: name and values of each; title: the name of the table in messages.
         row_names: what messages call its rows; default: by number.
 
     Raises:
@@ -138,6 +137,5 @@ def _python(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, pandas' NA and NaT."""
     nan = isinstance(value, float) and value != value
     return value is None or nan or type(value).__name__ in ("NAType", "NaTType")

@@ -27,7 +27,6 @@ class LongCsv:
     """A csv on disk, every column as text.
 
     Attributes:
-        path: its file.
         header: its first line.
         starts: the byte at which line 0, `lines`, 2 `lines`, ... after the header begins, and the end.
         lines: of a part.
@@ -42,11 +41,7 @@ class LongCsv:
 
     @classmethod
     def of(cls, path: Path, lines: int = _LINES) -> LongCsv | None:
-        """Return a csv in parts; None where only reading it whole tells rows from lines, or finds its error.
-
-        Args:
-            lines: of a part.
-        """
+        """Return a csv in parts; None where only reading it whole tells rows from lines, or finds its error."""
         with path.open("rb") as raw:
             header = raw.readline()
             if not header.strip() or b'"' in header:
@@ -65,15 +60,13 @@ class LongCsv:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns."""
         return self._read(b"").columns
 
     def column(self, name: str, block: Block) -> polars.Series:
         """Return a block of rows of a column; fewer where the file has become shorter.
 
         Args:
-            name: one of `names`.
-            block: which rows.
+            name: one of `names`; block: which rows.
 
         Raises:
             polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.

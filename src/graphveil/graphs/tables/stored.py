@@ -44,27 +44,16 @@ _SPARSE: Final = ("values", "columns", "starts")
 
 
 def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
-    """Write a graph as a folder of arrays, which `load_graph` and all commands map instead of reading.
+    """Write a graph as a folder of arrays, which `load_graph` and all commands map instead of reading; return its path.
 
     The folder is there whole or not at all. Loading checks its arrays as it checks tables, a part at a time.
 
     Args:
-        parts: the graph, as `load_parts` gives it.
-
-    Returns:
-        The path of the folder.
+        parts: the graph, as `load_parts` gives it; path: of the folder.
 
     Raises:
         InputError: the folder is already there, or the graph is a release: that is handed on with its hashes.
         WriteError: the disk refuses.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from graphveil.graphs import load_parts, store_parts
-        >>> folder = store_parts(load_parts("digits"), Path(tempfile.mkdtemp()) / "stored")
-        >>> type(load_parts(folder).x).__name__
-        'memmap'
     """
     if parts.release is not None:
         raise InputError("is a release", where=parts.schema.name, remedy="keep it as it is: its hashes tell its files")
@@ -83,18 +72,13 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
 
 
 def is_stored(folder: Path) -> bool:
-    """Return whether `store_parts` wrote a folder."""
     return (folder / FILE).is_file()
 
 
 def read_stored(folder: Path) -> GraphParts:
     """Return a graph whose arrays lie on disk; each was looked through once, a part at a time.
 
-    Args:
-        folder: that `store_parts` wrote.
-
-    Raises:
-        DataError: a file is absent, damaged or does not fit the others; names it.
+    DataError names a file that is absent, damaged or does not fit the others.
     """
     where = str(folder / FILE)
     content = read_json(folder / FILE)

@@ -49,12 +49,10 @@ class Table:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of its columns."""
         return self.frame.names if isinstance(self.frame, LongCsv) else self.frame.collect_schema().names()
 
     @cached_property
     def rows(self) -> int:
-        """How many rows it has."""
         import polars
 
         if isinstance(self.frame, LongCsv):
@@ -63,7 +61,6 @@ class Table:
 
     @property
     def short_title(self) -> str:
-        """The name of its file without the folder, or the title."""
         return self.title if self.path is None else self.path.name
 
     def where(self, row: int) -> str:
@@ -77,19 +74,11 @@ class Table:
         return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
 
     def column(self, name: str) -> polars.Series:
-        """A column by name.
-
-        Raises:
-            DataError: there is none; names those there are.
-        """
+        """Return a column by name; DataError where there is none."""
         return self.part(name, Block(0, 0, self.rows))
 
     def part(self, name: str, block: Block) -> polars.Series:
-        """A block of rows of a column.
-
-        Raises:
-            DataError: as `column`, or its file can no longer be read as it was.
-        """
+        """Return a block of rows of a column; DataError as `column`, or where its file has changed."""
         import polars
 
         if name not in self.names:
@@ -114,15 +103,12 @@ class Table:
     def refuse(
         self, bad: polars.Series, what: str, column: str, allowed: str | None = None, remedy: str | None = None
     ) -> None:
-        """Refuse the first row where `bad` is true.
+        """Refuse the first row where `bad` is true: DataError names file and line.
 
         Args:
             bad: one truth a row.
             what: what is wrong; may show {column}, and as {value} what stands there.
-            allowed: what would have been accepted.
-
-        Raises:
-            DataError: if any is; names file and line.
+            column, allowed, remedy: for the message.
         """
         if bad.any():
             raise self.fault(int(bad.arg_true()[0]), what, column, allowed, remedy)
@@ -130,24 +116,24 @@ class Table:
     def fault(
         self, row: int, what: str, column: str, allowed: str | None = None, remedy: str | None = None
     ) -> DataError:
-        """Return the error for a row (from 0); arguments as of `refuse`."""
+        """Return the error for a row (from 0).
+
+        Args:
+            row, what, column, allowed, remedy: as of `refuse`.
+        """
         value = self.part(column, Block(0, row, row + 1))[0]
         message = what.format(column=column, value=_excerpt(value))
         return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
 
     def refuse_short_lines(self) -> None:
-        """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
-
-        Raises:
-            DataError: names file and line.
-        """
+        """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty."""
         if self.path is None or self.path.suffix == ".parquet":
             return
         if self.names and self.column(self.names[-1]).has_nulls():
             _refuse_short_lines(self.path, self.rows, len(self.names))
 
     def text(self, name: str) -> polars.Series:
-        """A column as text, null where missing; whole numbers stored as floats lose their point."""
+        """Return a column as text, null where missing; whole numbers stored as floats lose their point."""
         import polars
 
         series = self.column(name)
@@ -158,22 +144,24 @@ class Table:
         return series.cast(polars.String)
 
     def declared_codes(self, name: str, declared: Sequence[str], what: str) -> polars.Series:
-        """A column as an Enum of the declared names, null where a cell is empty; see `codes_of`."""
+        """Return a column as an Enum of the declared names, null where a cell is empty.
+
+        Args:
+            name: of the column; declared, what: as of `codes_of`.
+        """
         text = self.text(name)
         return self.codes_of(text.set(text == "", None), name, declared, what)
 
     def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
-        """Return cells as an Enum of the declared names, null where one is empty.
+        """Return cells as an Enum of the declared names, null where one is empty; DataError names file and line of
+        another.
 
         Whole numbers that stand with a point, as pandas writes them beside missing ones, are taken as whole ones where
         all of them are declared so.
 
         Args:
-            cells: of a column, as text.
+            cells: of the column `name`, as text; declared: the names.
             what: what a cell is not, in messages.
-
-        Raises:
-            DataError: a cell is no declared name; names file and line.
         """
         import polars
 
@@ -189,20 +177,16 @@ class Table:
         return codes
 
     def numbers(self, name: str) -> polars.Series:
-        """A column as finite Float64.
-
-        Raises:
-            DataError: a value is missing, not a number, NaN or infinite; names file and line.
-        """
+        """Return a column as finite Float64, none missing; see `filled_numbers`."""
         return self.filled_numbers(name)[0]
 
     def filled_numbers(
         self, name: str, stand: float | None = None, remedy: str | None = None
     ) -> tuple[polars.Series, int]:
-        """A column as finite Float64, and how many values were missing (empty, or NaN).
+        """Return a column as finite Float64, and how many values were missing (empty, or NaN).
 
         Args:
-            stand: what stands for a missing value; None: it is refused.
+            name: of the column; stand: what stands for a missing value; None: it is refused, with `remedy`.
 
         Raises:
             DataError: a value is missing, not a number or infinite; names file and line.
@@ -232,8 +216,7 @@ def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None
     """Return the file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
 
     Args:
-        stem: its name without the ending.
-        required: refuse a folder without it.
+        folder: where; stem: its name without the ending; required: refuse a folder without it.
 
     Raises:
         DataError: both are there, or none although one is required.
@@ -268,11 +251,10 @@ def read_table(path: Path) -> Table:
 def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
     """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
 
-    Args:
-        in_memory: bytes of a csv that are read whole; None: any number.
+    Damage inside a column shows when that is read.
 
-    Raises:
-        DataError: as `read_table`; damage inside a column shows when that is read.
+    Args:
+        path: of the file; in_memory: bytes of a csv that are read whole; None: any number.
     """
     require_file(path)
     size = path.stat().st_size
@@ -422,7 +404,6 @@ def _check_names(where: str, names: Sequence[str]) -> None:
 
 
 def _separated(names: Sequence[str]) -> str | None:
-    """Return how to correct a header whose names are separated by other marks than commas."""
     marks = {";": "semicolons", "\t": "tabs"}
     used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
     return f"separate fields by commas, not {used[0]}" if used else None

@@ -35,8 +35,7 @@ class Origin:
     """Where tables and their declaration came from, for messages and the schema.
 
     Attributes:
-        where: the declaration.
-        name: of the graph, unless the declaration names it.
+        where: the declaration; name: of the graph, unless the declaration names it.
         source: who declared the range and the classes.
         remedy: what to do where there are no feature columns.
         in_file: whether the declaration is a file, else keywords in Python.
@@ -51,15 +50,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class People:
-    """What the tables of nodes and features hold.
-
-    Attributes:
-        ids: of the n people.
-        x: [n, d]; dimension: d.
-        y: int64 [n], or float32 [n, c].
-        masks: the declared split.
-        members: who may have private edges, where that is declared.
-        notes: what was changed.
+    """What the tables of nodes and features hold: x [n, d], y int64 [n] or float32 [n, c], the declared split, and
+    which `members` may have private edges, where that is declared.
     """
 
     ids: KnownIds
@@ -72,15 +64,11 @@ class People:
 
 
 def read_people(nodes: Table, entries: Table | None, declared: Declaration, origin: Origin) -> People:
-    """Read everything but the edges.
+    """Read everything but the edges; DataError names the table and, where there is one, the row.
 
     Args:
-        entries: one row for each sparse feature entry; None: features are columns of `nodes`.
-        declared: what is public of them.
-        origin: where they came from.
-
-    Raises:
-        DataError: names the table and, where there is one, the row.
+        nodes: one row a node; entries: one row for each sparse feature entry; None: features are columns of `nodes`.
+        declared: what is public of them; origin: where they came from.
     """
     ids = _ids(nodes, declared.id)
     y, label_notes = _labels(nodes, declared)
@@ -96,12 +84,7 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
 
 @dataclass(frozen=True)
 class ListedEdges:
-    """What the table of edges holds.
-
-    Attributes:
-        source, target: [rows] places among the people.
-        public: bool [rows], where that is declared: whether everybody knows an edge.
-    """
+    """The table of edges: places [rows] among the people; `public`, where declared, says which everybody knows."""
 
     source: np.ndarray
     target: np.ndarray
@@ -109,14 +92,11 @@ class ListedEdges:
 
 
 def list_edges(edges: Table, people: People, declared: Declaration, engine: Engine = LOCAL) -> ListedEdges:
-    """Read the edges, block by block; the table is no longer needed afterwards.
+    """Read the edges, block by block; the table is no longer needed afterwards. DataError names it and the row.
 
     Args:
-        people: from `read_people`.
-        declared: what is public of them.
-
-    Raises:
-        DataError: names the table and, where there is one, the row.
+        edges: one row an edge; people: from `read_people`; declared: what is public of them.
+        engine: works on blocks of rows.
     """
     source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
     public = None
@@ -128,17 +108,12 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
 def join_people(
     people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
 ) -> GraphParts:
-    """Return the graph of people and their edges.
+    """Return the graph of people and their edges; DataError where features or labels are not as declared.
 
     Args:
-        people: from `read_people`.
-        edges: from `list_edges`.
-        declared: what is public of them.
-        origin: where they came from.
+        people, edges: from `read_people` and `list_edges`.
+        declared: what is public of them; origin: where they came from.
         release: what a published graph says about itself.
-
-    Raises:
-        DataError: features or labels are not as declared.
     """
     edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)
     public = None
@@ -164,7 +139,6 @@ def join_people(
 
 
 def _ids(nodes: Table, column: str) -> KnownIds:
-    """The node ids, each there once."""
     if nodes.rows == 0 and column in nodes.names:
         raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
     numbers = holds_numbers(nodes, column)
@@ -179,7 +153,6 @@ def _ids(nodes: Table, column: str) -> KnownIds:
 
 
 def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
-    """Refuse the second of two ids that are one person's."""
     twin = twins_of(ids)
     if twin is not None:
         row, problem = twin
@@ -187,7 +160,6 @@ def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
 
 
 def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
-    """Who may have private edges, where that is declared."""
     if declared.private_nodes is None:
         return None
     return np.flatnonzero(read_truth(nodes, declared.private_nodes))
@@ -213,7 +185,6 @@ def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[
 def _typed(
     nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
 ) -> tuple[Features, int, tuple[str, ...]]:
-    """Features from columns whose kinds are declared."""
     if entries is not None:
         raise DataError(
             f"columns are declared, but {entries.short_title} exists",
@@ -228,7 +199,6 @@ def _typed(
 
 
 def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
-    """Features from the columns of the nodes file, one after the other."""
     names = _feature_names(nodes, declared, origin)
     values = np.empty((nodes.rows, len(names)), dtype=np.float32)
     bounds, stands = _declared_of(names, declared, origin)

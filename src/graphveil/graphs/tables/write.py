@@ -30,17 +30,14 @@ SEPARATOR = ";"
 
 
 def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "csv") -> Path:
-    """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`.
+    """Write a graph as `graph.toml`, `nodes`, `edges` and, with sparse features, `features`; return the folder's path.
 
-    The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private
-    data. Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as
-    their names with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
+    The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private data.
+    Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as their names
+    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
 
     Args:
-        format: "csv" or "parquet".
-
-    Returns:
-        The path of the folder.
+        graph: of any kind; path: of a new folder; format: "csv" or "parquet".
 
     Raises:
         InputError: the folder is already there, the format is unknown, nodes have several labels and the name of a
@@ -55,11 +52,9 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 
 @contextmanager
 def new_graph_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which appears under its name when the block has ended without an error.
+    """Give a folder to fill, which appears under its name when the block has ended without an error.
 
-    Raises:
-        UsedPathError: the folder is already there.
-        WriteError: the disk refuses.
+    UsedPathError: it is already there; WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
@@ -68,14 +63,11 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
 
 
 def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = False) -> None:
-    """Write the tables of a graph and its declaration into an empty folder.
+    """Write the tables of a graph and its declaration into an empty folder, refusing as `write_folder`.
 
     Args:
-        format: "csv" or "parquet".
+        graph: of any kind; inside: the folder; format: "csv" or "parquet".
         release: whether the folder becomes a published graph.
-
-    Raises:
-        InputError: nodes have several labels, and the name of a class holds SEPARATOR.
     """
     if graph.y.dim() == 2 and any(SEPARATOR in name or not name for name in graph.schema.classes):
         raise InputError(

@@ -1,4 +1,6 @@
-"""What every graph must fulfil, checked on arrays: the same checks and messages with and without torch."""
+"""What every graph must fulfil, checked on arrays: the same checks with and without torch; DataError names the first
+fault.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,7 @@ _PLAIN = re.compile("[!-@[-`{-~]*")
 
 
 def check_parts(parts: GraphParts) -> GraphParts:
-    """Check features, labels and ids, as `make_graph` does; edges come checked from `merge_edges`.
-
-    Raises:
-        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
-    """
+    """Check features, labels and ids against the schema; edges come checked from `merge_edges`."""
     check_features(parts.x, parts.schema)
     check_labels(parts.y, parts.num_nodes, parts.schema.classes)
     names_of(parts.ids, parts.num_nodes)
@@ -38,11 +36,7 @@ def check_parts(parts: GraphParts) -> GraphParts:
 
 
 def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
-    """Return the schema of a graph whose nodes have one label each: what reports, sums and holders' labels are about.
-
-    Raises:
-        InputError: for a graph with several labels a node.
-    """
+    """Return the schema of a graph; InputError where nodes have several labels each: reports and sums are about one."""
     schema: GraphSchema = graph.schema
     if graph.y is None or graph.y.ndim != 1:
         raise InputError(
@@ -55,15 +49,7 @@ def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
 
 
 def check_features(x: Features, schema: GraphSchema) -> None:
-    """Refuse features [n, d] of another dimension, of no nodes, or outside the declared range.
-
-    Args:
-        x: float32 [n, d].
-        schema: the declared dimension and range.
-
-    Raises:
-        DataError: names the first fault.
-    """
+    """Refuse features [n, d] that are not float32, of another dimension, of no nodes, or outside the declared range."""
     if len(x.shape) != 2 or (isinstance(x, np.ndarray) and x.dtype != np.float32):
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
     if x.shape[1] != schema.dimension:
@@ -78,11 +64,7 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
 
     Args:
         y: int [n], -1 where unknown; or float [n, c] of zeros and ones.
-        nodes: n.
-        classes: the c declared names.
-
-    Raises:
-        DataError: names the first fault.
+        nodes: n; classes: the c declared names.
     """
     if y.shape[:1] != (nodes,):
         raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{nodes} rows")
@@ -105,15 +87,11 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
 
 
 def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse edges [2, E] with an end that is no node, or edges that are not in the form of `normalise_edges`.
+    """Refuse edges with an end that is no node, or edges that are not in the form of `normalise_edges`.
 
     Args:
-        edge_index: int64 [2, E].
-        nodes: n.
+        edge_index: int64 [2, E]; nodes: n.
         directed: whether an edge stands in one direction only.
-
-    Raises:
-        DataError: names the first fault.
     """
     if edge_index.size and (int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes):
         bad = int(((edge_index < 0) | (edge_index >= nodes)).any(axis=0).argmax())
@@ -128,15 +106,7 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 
 
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
-    """Refuse parts of a split that are not bool [n], or share a node.
-
-    Args:
-        masks: parts of one split.
-        nodes: n.
-
-    Raises:
-        DataError: names the first fault.
-    """
+    """Refuse parts of a split that are not bool [n], n the number of nodes, or share a node."""
     present = list(masks)
     for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
@@ -153,12 +123,8 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 
     Args:
         public: the columns of `edge_index` that everybody knows.
-        edge_index: int64 [2, E].
-        nodes: n.
+        edge_index: int64 [2, E]; nodes: n.
         directed: whether an edge stands in one direction only.
-
-    Raises:
-        DataError: names the fault.
     """
     if public.dtype != np.bool_ or public.shape != edge_index.shape[1:]:
         raise DataError("is not true or false for each edge", where="graph.public_edges", allowed="bool [E]")
@@ -171,15 +137,7 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 
 
 def check_private_nodes(members: np.ndarray, nodes: int) -> None:
-    """Refuse private nodes that are not ascending node numbers.
-
-    Args:
-        members: int64 [k].
-        nodes: n.
-
-    Raises:
-        DataError: names the fault.
-    """
+    """Refuse private nodes [k] that are not ascending numbers of the n nodes."""
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
     fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)
@@ -193,8 +151,7 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none.
 
     Args:
-        ids: texts or whole numbers, in row order.
-        nodes: n.
+        ids: texts or whole numbers, in row order; nodes: n.
 
     Raises:
         DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
@@ -217,13 +174,10 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
 
 
 def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
-    """Return place and message of the first id that people read as an earlier one: one person would be charged as two.
+    """Return place and message of the first id that people read as an earlier one, though their texts differ; else
+    None.
 
-    Args:
-        ids: that differ as texts.
-
-    Returns:
-        None where all ids are of different people.
+    One person would be charged as two.
     """
     # Most ids are numbers, or small letters in ASCII: each is its own form.
     if _PLAIN.fullmatch("".join(ids)):

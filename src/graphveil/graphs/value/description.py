@@ -23,19 +23,19 @@ RELEASED = "computed from a release: anybody may know it"
 def describe(graph: Graph | GraphParts) -> dict[str, object]:
     """Return counts, degrees, density, homophily, declared facts and memory of a graph, as JSON-safe values.
 
-    Time and memory are linear in nodes, edges and stored feature entries. The statistics are exact and read
-    private data: the key "warning" says so.
+    Linear in nodes, edges and stored feature entries. The statistics are exact and read private data: "warning" says
+    so.
 
     Args:
         graph: a graph, or the parts of one that were read without torch.
 
     Returns:
-        name, nodes, edges (undirected ones once), directed, degrees {min, median, mean, max} (out-degrees
-        if directed), isolated_nodes, components (weak), density (share of all possible edges), homophily
-        {edge, adjusted} (None without labels or with several a node), features {dimension, layout, density,
-        range}, classes {name: nodes}, unknown_labels, private, range_source, split, memory_mb {part: MB},
-        known {public_edges, private_edges, private_nodes} (None where nothing is said of them), release {method,
-        guarantee} (None for a graph that nobody published), notes, warning.
+        name, nodes, edges (undirected ones once), directed, degrees {min, median, mean, max} (out-degrees if directed),
+        isolated_nodes, components (weak), density (share of all possible edges), homophily {edge, adjusted} (None
+        without labels or with several a node), features {dimension, layout, density, range}, classes {name: nodes},
+        unknown_labels, private, range_source, split, memory_mb {part: MB}, known {public_edges, private_edges,
+        private_nodes} (None where nothing is said of them), release {method, guarantee} (None for a graph that nobody
+        published), notes, warning.
 
     Example:
         >>> from graphveil.graphs import describe, load_graph
@@ -196,8 +196,7 @@ def count_components(edge_index: np.ndarray, nodes: int, degrees: np.ndarray, *,
 
     Args:
         edge_index: int64 [2, E], sorted by source; both directions unless directed.
-        nodes: n.
-        degrees: [n], how many edges have each node as source.
+        nodes: n; degrees: [n], how many edges have each node as source.
         directed: whether an edge stands in one direction only.
     """
     source, target = edge_index

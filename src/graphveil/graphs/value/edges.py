@@ -1,4 +1,8 @@
-"""Edge lists: brought to one documented form, in one sorting, with every change counted."""
+"""Edge lists: brought to one documented form, in one sorting, with every change counted.
+
+Arguments in common: source, target [E]: node numbers in 0..nodes-1; directed: whether (a, b) and (b, a) are two edges,
+so that an edge stands in one direction only.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,7 @@ if TYPE_CHECKING:
 def normalise_edges(
     source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
 ) -> tuple[Tensor, tuple[str, ...]]:
-    """Bring an edge list to the form that every graph has, as a tensor.
-
-    Args:
-        source: [E] node numbers in 0..nodes-1.
-        target: [E] node numbers in 0..nodes-1.
-        nodes: n.
-        directed: keep the direction of every edge.
-
-    Returns:
-        edge_index int64 [2, E'] as `merge_edges` makes it, and one note for each change.
-
-    Raises:
-        DataError: an edge names a node that does not exist.
+    """Return `merge_edges` as a tensor.
 
     Example:
         >>> import numpy as np
@@ -53,10 +45,7 @@ def merge_edges(
     """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
 
     Args:
-        source: [E] node numbers in 0..nodes-1.
-        target: [E] node numbers in 0..nodes-1.
-        nodes: n.
-        directed: keep the direction of every edge.
+        source, target, nodes, directed: as the module says.
 
     Returns:
         edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
@@ -148,16 +137,10 @@ def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bo
 
 
 def edge_keys(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> np.ndarray:
-    """Return one number for each edge, whichever way it is listed where edges have no direction.
+    """Return one number for each edge, whichever way it is listed where edges have no direction: int64 [E].
 
     Args:
-        source: [E] node numbers in 0..nodes-1.
-        target: [E] node numbers in 0..nodes-1.
-        nodes: n.
-        directed: whether (a, b) and (b, a) are two edges.
-
-    Returns:
-        int64 [E].
+        source, target, nodes, directed: as the module says.
     """
     source, target = source.astype(np.int64), target.astype(np.int64)
     if not directed:
@@ -167,12 +150,7 @@ def edge_keys(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: b
 
 
 def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
-    """Return whether edges are in the form that `merge_edges` gives them.
-
-    Args:
-        edge_index: int64 [2, E], node numbers in 0..nodes-1.
-        directed: whether an edge stands in one direction only.
-    """
+    """Return whether edges int64 [2, E] are in the form that `merge_edges` gives them."""
     source, target = edge_index
     keys = packed(source, target)
     if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
@@ -184,10 +162,7 @@ def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, dir
     """Refuse edges that are not in the form of `merge_edges`, reading a part of them at a time.
 
     Args:
-        source: [E] node numbers.
-        target: [E] node numbers.
-        nodes: n.
-        directed: whether an edge stands in one direction only.
+        source, target, nodes, directed: as the module says.
 
     Raises:
         DataError: another order, loops, twins, one direction of an undirected edge, or nodes that do not exist.

@@ -87,8 +87,7 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
-        low: the declared lower bound; high: the upper one.
-        where: their name, for the message.
+        low, high: the declared bounds; where: their name, for the message.
 
     Raises:
         DataError: names the first bad row and column, both counted from 0.
@@ -126,15 +125,11 @@ def _out_of_range(features: Features, position: int, low: float, high: float, wh
 
 
 def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:
-    """Clip features to a range, in place.
+    """Clip features to a range, in place; return them, and how many entries were changed.
 
     Args:
         x: float32 [n, d].
-        low: the declared lower bound; high: the upper one.
-        where: their name, for the message.
-
-    Returns:
-        x, and how many entries were changed.
+        low, high: the declared bounds; where: their name, for the message.
 
     Raises:
         DataError: an entry is NaN, which no clipping makes usable.

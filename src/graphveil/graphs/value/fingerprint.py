@@ -21,6 +21,7 @@ def fingerprint(graph: Graph, key: bytes) -> str:
     """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
 
     Args:
+        graph: of any kind.
         key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
     """
     # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.

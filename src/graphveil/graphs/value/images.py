@@ -11,10 +11,9 @@ from graphveil.errors import InputError
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Where in an image of `rows` x `columns` pixels each feature lies, row by row: `places` [d], all different.
+    """Where in an image of `rows` x `columns` pixels each feature lies, row by row: `places` [d].
 
-    Raises:
-        InputError: a place outside the image, or twice.
+    InputError refuses a place outside the image, or twice.
     """
 
     rows: int
@@ -31,12 +30,9 @@ class ImageShape:
             )
 
     def images(self, features: np.ndarray) -> np.ndarray:
-        """Return pictures [m, rows, columns] of features [m, d].
+        """Return pictures [m, rows, columns] of features [m, d]; InputError for another d.
 
         A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
-
-        Raises:
-            InputError: not one feature for each place.
         """
         if features.shape[1] != len(self.places):
             raise InputError(
@@ -54,7 +50,6 @@ class ImageShape:
 
 
 def _around(images: np.ndarray) -> np.ndarray:
-    """Return the sum over the four neighbours of each pixel [m, rows, columns]."""
     wide = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     total: np.ndarray = wide[:, :-2, 1:-1] + wide[:, 2:, 1:-1] + wide[:, 1:-1, :-2] + wide[:, 1:-1, 2:]
     return total

@@ -23,8 +23,7 @@ class SparseRows:
     """A float32 matrix [n, d] in compressed rows, as `torch.sparse_csr` and SciPy keep it.
 
     Attributes:
-        values: [m] stored entries.
-        columns: [m] the column of each.
+        values, columns: [m] stored entries, and the column of each.
         starts: [n + 1] where each row begins in the two.
         shape: (n, d).
     """
@@ -47,7 +46,6 @@ class GraphParts:
         x: features [n, d].
         edge_index: int64 [2, E], sorted, unique, no self-loops, both directions when undirected.
         y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
-        schema: the declared facts.
         masks: the published split, any of `MASKS`, each bool [n].
         ids: the user's own node ids, in row order.
         public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
@@ -69,5 +67,4 @@ class GraphParts:
 
     @property
     def num_nodes(self) -> int:
-        """n."""
         return int(self.x.shape[0])

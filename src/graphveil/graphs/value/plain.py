@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 class PlainGraph:
-    """The parts of a graph as attributes; a part that a graph does not have is no attribute, so `get` says None."""
+    """A graph without PyG: its parts as attributes; `get` says None of a part that it does not have.
+
+    Commands pass it around, because importing PyG takes longer than many of them do.
+    """
 
     def __init__(self, parts: dict[str, object]) -> None:
         self.__dict__.update({name: value for name, value in parts.items() if value is not None})
 
     def get(self, key: str, default: object = None) -> object:
-        """Return a part, or `default` where there is none."""
         return self.__dict__.get(key, default)
 
     def keys(self) -> list[str]:
-        """Return the names of the parts that are there."""
         return list(self.__dict__)
 
     def __getitem__(self, key: str) -> object:

@@ -20,13 +20,7 @@ OptionalPart = Literal["public_edges", "private_nodes", "train_mask", "val_mask"
 
 
 class Structure(Protocol):
-    """Who is linked with whom, without anybody's features and labels.
-
-    Attributes:
-        num_nodes: n.
-        edge_index: int64 [2, E].
-        schema: the declared facts.
-    """
+    """Who is linked with whom, edge_index int64 [2, E], without anybody's features and labels."""
 
     @property
     def num_nodes(self) -> int: ...
@@ -39,18 +33,9 @@ class Structure(Protocol):
 class Graph(Protocol):
     """A graph of people: what `load_graph`, `make_graph` and the `from_...` functions return.
 
-    At run time it is a PyG `Data`, so PyG's own tools work on it; the type names what graphveil reads of it.
-
-    Attributes:
-        x: features, float32 [n, d], dense or `torch.sparse_csr`.
-        y: labels, int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
-        edge_index: int64 [2, E], sorted, unique, no self-loops, both directions when undirected.
-        num_nodes: n.
-        schema: the declared facts.
-        release: what a published graph says about itself; only published ones have it, so ask `get("release")`.
-        image: where in an image each feature lies; only graphs of pictures have it, so ask `get("image")`.
-        public_edges: bool [E], the edges that everybody knows; not always there, so ask `get("public_edges")`.
-        private_nodes: int64 [k], who may have private edges; not always there.
+    At run time it is a PyG `Data`, so PyG's own tools work on it; the type names what graphveil reads of it. Its
+    tensors are those of `GraphParts`, with x dense or `torch.sparse_csr`; what only some graphs have (release, image,
+    public_edges, private_nodes, masks, ids) is read by `get`, which says None elsewhere.
     """
 
     x: Tensor

@@ -55,7 +55,6 @@ class Release:
         notes: what to mind when reading the numbers.
         statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
         counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
-        version: of the program; created: when.
     """
 
     method: str

@@ -24,12 +24,7 @@ DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
 
 
 def usable_range(low: float, high: float) -> bool:
-    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow.
-
-    Args:
-        low: the lower bound.
-        high: the upper one.
-    """
+    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow."""
     numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
     if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
         return False
@@ -39,18 +34,13 @@ def usable_range(low: float, high: float) -> bool:
 
 
 def usable_dimension(value: object) -> bool:
-    """Whether a number of features can be worked with."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_DIMENSION
 
 
 @dataclass(frozen=True)
 class FeatureNumbers:
-    """Numbers that stand in place of a graph's features: estimates, embeddings, made ones.
-
-    Attributes:
-        dimension: d of them a node.
-        low, high: their public range.
-        source: where that comes from.
+    """`dimension` numbers a node in [low, high] that stand in place of a graph's features; `source` says where they
+    come from.
     """
 
     dimension: int
@@ -66,16 +56,14 @@ class GraphSchema:
     Args:
         name: name of the data set or folder.
         dimension: d, features per node.
-        low: declared lower bound of every feature value.
-        high: declared upper bound of every feature value.
+        low, high: declared bounds of every feature value.
         classes: class names in order; the index is the label. All of them, whether or not a node has them.
         directed: False when every edge is stored in both directions.
         private: the parts that belong to the people in the graph, out of `PRIVATE_PARTS`.
         source: where the declared range and classes come from.
-        notes: the normalisations that were applied on loading, with counts. Counts describe the data, so
-            they are for the data owner.
-        columns: what each column of a person's data may hold, where that is declared; features are then their
-            encoded blocks, in 0..1.
+        notes: what loading changed, with counts. Counts describe the data, so they are for the data owner.
+        columns: what each column of a person's data may hold, where that is declared; features are then their encoded
+            blocks, in 0..1.
         missing: what stands for a missing value, where that is declared: pairs of a column (or a pattern of columns)
             and a number or one of the column's values.
 
@@ -151,12 +139,10 @@ class GraphSchema:
         """Return the schema of a graph that is made from one with this schema: the only way to derive one.
 
         Args:
-            selected: the features that stay, ascending places from 0 on; of declared columns whole blocks.
+            selected: the features that stay, ascending places from 0 on; of declared columns whole blocks, or
+                InputError.
             numbers: what stands in place of the features: they are no longer what the columns declare.
-            name: of the graph. private: its private parts. notes: in place of this schema's.
-
-        Raises:
-            InputError: a declared column would be cut.
+            name, private, notes: in place of this schema's.
 
         Example:
             >>> from graphveil.files.columns import Category, Column, YesNo

@@ -42,11 +42,9 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     """Split the nodes with a known label at random, without looking at the labels themselves.
 
     Args:
+        graph: who has a label in it is public.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
-
-    Returns:
-        The three masks.
 
     Raises:
         InputError: fractions that are negative or add up to more than 1, or leave no training node.
@@ -81,18 +79,8 @@ def fold_split(graph: Graph, folds: int, number: int) -> Split:
 
     Args:
         graph: nodes without a known label are in no fold.
-        folds: how many, at least 3.
+        folds: how many, at least 3; InputError for fewer, or where a fold has no nodes.
         number: the fold that tests; from `folds` on the nodes are drawn anew, `folds` numbers a drawing.
-
-    Raises:
-        InputError: fewer than three folds, or a fold without nodes.
-
-    Example:
-        >>> from graphveil.graphs import load_graph
-        >>> from graphveil.graphs.value.splits import fold_split
-        >>> split = fold_split(load_graph("digits"), 5, 0)
-        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
-        (1077, 360, 360)
     """
     labelled = known_labels(graph).nonzero().flatten().numpy()
     if not 3 <= folds <= len(labelled):
@@ -112,10 +100,8 @@ def keeps_apart(kind: str) -> bool:
 def shares_of(text: str) -> tuple[float, float, float]:
     """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
 
-    Two are those of training and test nodes, see `keeps_apart`.
-
-    Raises:
-        InputError: the text is no two or three numbers, or two that leave nodes out.
+    Two are those of training and test nodes, see `keeps_apart`. InputError refuses any other text, and two that leave
+    nodes out.
     """
     try:
         train, val, test = (
@@ -141,8 +127,7 @@ def apart(graph: Graph, split: Split) -> Graph:
     an edge of the graph.
 
     Args:
-        graph: left as it is.
-        split: of its nodes.
+        graph: left as it is; split: of its nodes.
     """
     source, target = graph.edge_index
     stays = split.test[source] == split.test[target]

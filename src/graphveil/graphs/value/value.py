@@ -43,20 +43,14 @@ def make_graph(
     private_nodes: Tensor | None = None,
     like: Graph | None = None,
 ) -> Graph:
-    """Put the parts of a graph together.
+    """Put the parts of a graph together, as a PyG `Data`.
 
     Args:
         x: float32 [n, d], dense or `torch.sparse_csr`.
         edge_index: int64 [2, E] as `normalise_edges` returns it.
-        y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
-        masks: the published split, any of `MASKS`, each bool [n].
-        ids: the user's own node ids, in row order: texts or whole numbers, each once.
-        public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
-        private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
+        y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
+        schema: the declared facts.
         like: a graph that this one is made from; where that one is plain, so is this one.
-
-    Returns:
-        A PyG `Data`, or a plain graph, with these as attributes.
 
     Raises:
         DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
@@ -103,24 +97,17 @@ def parts_of(graph: Graph) -> GraphParts:
 
 
 def node_names(graph: Graph) -> tuple[str, ...] | None:
-    """Return the ids of a graph's nodes as texts, the same for 1, "1" and 1.0, or None where it has no ids.
-
-    Raises:
-        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
-    """
+    """Return the ids of a graph's nodes as texts; see `names_of`."""
     return names_of(getattr(graph, "ids", None), graph.num_nodes)
 
 
 def validate(graph: Graph) -> Graph:
-    """Check a graph value whole, and return it.
+    """Check a graph value whole, and return it; DataError names the part and the first fault in it.
 
-    Checked: the schema is there; shapes and types agree with it; features are finite and in the declared
-    range; labels are declared classes or -1; edges join existing nodes, are sorted, unique, without
-    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n; ids are there once
-    each; public edges are public in both directions, private nodes exist and are each there once.
-
-    Raises:
-        DataError: names the part and the first fault in it.
+    Checked: the schema is there; shapes and types agree with it; features are finite and in the declared range; labels
+    are declared classes or -1; edges join existing nodes, are sorted, unique, without self-loops and (undirected)
+    symmetric; split masks are bool, disjoint and of length n; ids are there once each; public edges are public in both
+    directions, private nodes exist and are each there once.
     """
     if not isinstance(graph.get("schema"), GraphSchema):
         raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")
@@ -134,7 +121,6 @@ def validate(graph: Graph) -> Graph:
 
 
 def _graph(attributes: Mapping[str, object], *, plain: bool) -> Graph:
-    """The graph with these attributes; a part that is None is no attribute, so `get` says None."""
     there = {name: value for name, value in attributes.items() if value is not None}
     graph: Any = PlainGraph(there) if plain else _pyg_data(there)
     whole: Graph = graph
