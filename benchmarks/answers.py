@@ -26,9 +26,8 @@ from graphveil.graphs import Graph, Split, load_graph, random_split
 from graphveil.graphs.named.facebook100 import load_facebook100
 from graphveil.graphs.value.features import features_tensor
 from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
-from graphveil.methods.local.answers import answered, collect_answers
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
+from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers
 from graphveil.privacy import SeededRandomness
 from graphveil.privacy.accounting.report_bound import best_accuracy
 
@@ -87,9 +86,9 @@ def statistics_of_others(root: Path, name: str) -> str:
 def plan_of(graph: Graph) -> Plan:
     """Return the feature that says most of the class in a graph, as a question, and how each class answers it."""
     columns = graph.x.to_dense().numpy() >= 0.5
-    known, classes = graph.y.numpy() >= 0, len(graph.schema.classes)
-    of_class = np.eye(classes)[graph.y.numpy()[known]]
-    yes = of_class.T @ columns[known] + 0.5
+    labelled, classes = graph.y.numpy() >= 0, len(graph.schema.classes)
+    of_class = np.eye(classes)[graph.y.numpy()[labelled]]
+    yes = of_class.T @ columns[labelled] + 0.5
     cells = np.stack([of_class.sum(axis=0)[:, None] + 1 - yes, yes])
     shares = cells / cells.sum(axis=(0, 1), keepdims=True)
     alone = shares.sum(axis=0, keepdims=True) * shares.sum(axis=1, keepdims=True)
@@ -99,9 +98,9 @@ def plan_of(graph: Graph) -> Plan:
 
 def counted(parts: Any, question: str) -> np.ndarray:
     """Return how many people of each class give each answer [c, 2]."""
-    answer = AskedPrivacy(1.0, 1.0, question=question).asked(parts.schema).truth(features_tensor(parts.x))
-    counts, known = np.zeros((len(parts.schema.classes), 2)), parts.y >= 0
-    np.add.at(counts, (parts.y[known], answer[known]), 1)
+    answer = QuestionPrivacy(1.0, 1.0, question=question).question_for(parts.schema).truth(features_tensor(parts.x))
+    counts, labelled = np.zeros((len(parts.schema.classes), 2)), parts.y >= 0
+    np.add.at(counts, (parts.y[labelled], answer[labelled]), 1)
     return counts
 
 
@@ -115,7 +114,7 @@ def measured(graph: Graph, epsilon: float, plan: Plan, number: int) -> Row:
     """Return the accuracies of one split, in percent."""
     split = random_split(graph, number)
     test, classes = split.test, len(graph.schema.classes)
-    released = asked(graph, split, epsilon, plan.question, 7000 + number)
+    released = reports_to(graph, split, epsilon, plan.question, 7000 + number)
     keep, flip = released.channel
     topology = topology_of(graph)
     pool = pool_labels(topology, released.labels, classes=classes, keep=keep, flip=flip, seed=number).probabilities
@@ -123,7 +122,7 @@ def measured(graph: Graph, epsilon: float, plan: Plan, number: int) -> Row:
     def right(probabilities: torch.Tensor) -> float:
         return 100 * float((probabilities.argmax(dim=1)[test] == graph.y[test]).double().mean())
 
-    found = pool[test].double().numpy()
+    predicted = pool[test].double().numpy()
     row = {
         "split": number,
         "test nodes": int(test.sum()),
@@ -131,17 +130,17 @@ def measured(graph: Graph, epsilon: float, plan: Plan, number: int) -> Row:
         "own answer": right(answered(pool, released, Topology(torch.empty(2, 0, dtype=torch.int64), len(pool)), None)),
         "learned": right(answered(pool, released, topology, None)),
         "declared": right(answered(pool, released, topology, plan.statistics)),
-        "bound": 100 * float((best_accuracy(found, epsilon) - found.max(axis=1)).mean()),
+        "bound": 100 * float((best_accuracy(predicted, epsilon) - predicted.max(axis=1)).mean()),
     }
     if plan.whole is None:
         return row
-    whole = asked(graph, split, epsilon, plan.whole, 8000 + number)
+    whole = reports_to(graph, split, epsilon, plan.whole, 8000 + number)
     return row | {"all values": right(answered(pool, whole, topology, None))}
 
 
-def asked(graph: Graph, split: Split, epsilon: float, question: str, seed: int) -> LocalReports:
+def reports_to(graph: Graph, split: Split, epsilon: float, question: str, seed: int) -> LocalReports:
     """Return labels of some and answers of the others."""
-    privacy = AskedPrivacy(epsilon, epsilon, question=question)
+    privacy = QuestionPrivacy(epsilon, epsilon, question=question)
     return collect_answers(graph, split, privacy, randomness=SeededRandomness(seed))
 
 

@@ -12,7 +12,7 @@ from graphveil.errors import InputError
 from graphveil.methods import GAP
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
-from graphveil.methods.curator.stages.stages import Known, carry_out
+from graphveil.methods.curator.stages.stages import NodeInputs, carry_out
 from graphveil.methods.curator.stages.training import read_features
 from tests.methods import curator_made as cm
 
@@ -23,7 +23,7 @@ def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling:
     networks = GapRecipe().networks(settings, graph.schema, batch_norm=True)
     nodes = int(graph.num_nodes)
     total = np.random.default_rng(0).normal(3.0, 1.0, size=(nodes, settings.hidden)).astype(np.float32)
-    known = Known(read_features(graph), torch.full((nodes,), -1), (1.0,))
+    known = NodeInputs(read_features(graph), torch.full((nodes,), -1), (1.0,))
     steps = GapRecipe().steps([net.eval() for net in networks], known, settings)
     _, row = carry_out(steps, train=lambda stage: None, add=lambda asked: torch.from_numpy(total))
     unit = total / np.linalg.norm(total, axis=1, keepdims=True)

@@ -17,9 +17,8 @@ from graphveil.graphs import social_graph
 from graphveil.methods import LabelPropagation
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import topology_of
-from graphveil.methods.local.answers import answered, read_statistics
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.plan import report_advice, split_advice
+from graphveil.methods.local.question import QuestionPrivacy, answered, read_statistics
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness, compose
 from graphveil.privacy.accounting.printed import rounded_up
@@ -131,6 +130,6 @@ def test_a_plan_of_answers_does_not_add_up_what_nobody_pays_twice() -> None:
     found = plan("answer-pool", TOWN, {"epsilon": 2.0, "question": "0>=0.5"})
     assert found.guarantee.epsilon == 2.0
     assert not any("spends 4" in line for line in found.advice)
-    assert split_advice(AskedPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (
+    assert split_advice(QuestionPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (
         "compare with label-pool at the same epsilon before asking anybody: it needs no answers",
     )

@@ -410,9 +410,9 @@ def train_experts(
     linear, _ = choose_logistic(small, people.labels, people.train, people.val, heard, SMALL_STRENGTHS)
     without = replace(people, features=torch.zeros(people.nodes, 1))
     joint = train_fusion(without, small, replace(settings, hidden=SMALL_HIDDEN, dropout=SMALL_DROPOUT))
-    found = [network.logits, linear.log_probabilities(small), joint.logits, evidence.log_probabilities, *further]
-    experts = torch.stack([torch.log_softmax(scores, dim=1).clamp_min(LEAST) for scores in found])
-    equal = torch.full((len(found),), 1 / len(found))
+    opinions = [network.logits, linear.log_probabilities(small), joint.logits, evidence.log_probabilities, *further]
+    experts = torch.stack([torch.log_softmax(scores, dim=1).clamp_min(LEAST) for scores in opinions])
+    equal = torch.full((len(opinions),), 1 / len(opinions))
     weights = pool_weights(experts[:, people.val], heard[:, people.labels[people.val]].T, equal)
     return replace(network, logits=torch.tensordot(weights, experts, dims=1))
 

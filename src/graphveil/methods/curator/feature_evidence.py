@@ -53,9 +53,9 @@ def feature_evidence(people: NodeData, corners: Tensor) -> FeatureEvidence:
     log_p = fitted.log_probabilities(features)
     fold = torch.randperm(len(train), generator=torch.Generator().manual_seed(len(train))) % FOLDS
     for number in range(min(FOLDS, len(train)) if len(train) > 1 else 0):
-        others = fit_logistic(features, labels, train[fold != number], heard, strength, fitted)
+        without_fold = fit_logistic(features, labels, train[fold != number], heard, strength, fitted)
         own = train[fold == number]
-        log_p[own] = others.log_probabilities(features)[own]
+        log_p[own] = without_fold.log_probabilities(features)[own]
     return FeatureEvidence(log_p, _explained(log_p, people, corners))
 
 

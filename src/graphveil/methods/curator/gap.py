@@ -30,7 +30,7 @@ from graphveil.methods.curator.pooled import pooling_for
 from graphveil.methods.curator.settings import CuratorSettings, GapOptions, GapSettings
 from graphveil.methods.curator.stages.encoder import encoded, encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
 from graphveil.models.names import encoder_size, hop_classifier_size, pair_attention_size
 from graphveil.runtime.late import torch
@@ -69,11 +69,11 @@ class GapRecipe(Recipe):
         """Return the logits of encoder and classifier."""
         return [logits_of(networks[0], [features]), logits_of(networks[-1], parts)]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the encoder, sum K times, and return X_0..X_K."""
-        yield Train(0, [known.features])
+        yield Train(0, [inputs.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
-        rows = [encoded(networks[0], known.features)]
+        rows = [encoded(networks[0], inputs.features)]
         centred = cast(GapSettings, settings).scaling == "standard"
         for hop in range(1, settings.hops + 1):
             total = cast(torch.Tensor, (yield AddUp(rows[-1], hop)))

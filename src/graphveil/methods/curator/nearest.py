@@ -42,7 +42,7 @@ def with_nearest(method: Curator, noise_of: Callable[[Curator], Priced]) -> Pric
 def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> InputError:
     settings, defaults = method.parameters(), _defaults(method.kind)
 
-    def taken(name: str, value: Number | None) -> bool:
+    def accepted(name: str, value: Number | None) -> bool:
         try:
             noise_of(type(method)(**{**settings, name: value}))
         except InputError:
@@ -55,9 +55,9 @@ def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> In
     # Epsilon also where it is by default: there is always something to say of it.
     for name in dict.fromkeys((*changed, "epsilon")):
         value = settings[name]
-        for good in _others(name, value, defaults[name]):
-            if taken(name, good):
-                near = _nearest(value, good, lambda tried, name=name: taken(name, tried))  # type: ignore[misc]
+        for good in _candidates(name, value, defaults[name]):
+            if accepted(name, good):
+                near = _nearest(value, good, lambda tried, name=name: accepted(name, tried))  # type: ignore[misc]
                 return _refusal(name, value, near, error)
     listed = ", ".join(f"{name} = {_written(settings[name])}" for name in changed)
     back = ", ".join(f"{name} = {_written(value)}" for name in changed if _is_number(value := defaults[name]))
@@ -92,7 +92,7 @@ def _far(value: Number, default: Number | None) -> float:
     return abs(math.log(value / default)) if default and value > 0 else math.inf
 
 
-def _others(name: str, value: Number, default: Number | None) -> Iterator[Number]:
+def _candidates(name: str, value: Number, default: Number | None) -> Iterator[Number]:
     """Values to try in place of one that is refused: the default, or ever farther ones on both sides."""
     if default is not None and default != value:
         yield default
@@ -106,15 +106,15 @@ def _others(name: str, value: Number, default: Number | None) -> Iterator[Number
                 yield other
 
 
-def _nearest(bad: Number, good: Number, taken: Callable[[Number], bool]) -> Number:
+def _nearest(bad: Number, good: Number, accepted: Callable[[Number], bool]) -> Number:
     """Return a value that is taken, near to those that are not, in as few digits as say it."""
     while abs(good - bad) > (_CLOSE * min(abs(good), abs(bad)) if isinstance(bad, float) else 1):
         if isinstance(bad, int) and abs(good - bad) <= 1 + _CLOSE * min(abs(good), abs(bad)) and abs(bad) > 100:
             break
         middle = _between(bad, good)
-        bad, good = (bad, middle) if taken(middle) else (middle, good)
+        bad, good = (bad, middle) if accepted(middle) else (middle, good)
     short = _short(good, up=good > bad)
-    return short if taken(short) else good
+    return short if accepted(short) else good
 
 
 def _between(bad: Number, good: Number) -> Number:

@@ -37,7 +37,7 @@ from graphveil.methods.curator.settings import (
     trains_head,
 )
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
 from graphveil.models.names import encoder_size, vote_head_size
 from graphveil.privacy import Randomness
@@ -81,17 +81,17 @@ class VoteRecipe(Recipe):
         """Return the columns of a summed row."""
         return len(schema.classes)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the perceptron, sum once, and return both opinions of every node [n, c]."""
-        yield Train(0, [known.features])
+        yield Train(0, [inputs.features])
         with torch.no_grad():
-            p = torch.softmax(of_all(networks[0], [known.features], device_of(networks[0])), dim=1)
+            p = torch.softmax(of_all(networks[0], [inputs.features], device_of(networks[0])), dim=1)
         # Own messages enter the sums of others alone: no node's row holds its own label.
-        messages = class_shares(known.labels.to(p.device), p) @ corners(p.shape[1]).to(p.device)
+        messages = class_shares(inputs.labels.to(p.device), p) @ corners(p.shape[1]).to(p.device)
         total = cast(torch.Tensor, (yield AddUp(messages, 1)))
         alone = p.clamp_min(_LEAST).log()
         # On a scale that the noise sets, not the data: standardising would be a statistic of private rows.
-        votes = torch.asinh(total.float() / max(known.sigmas[0], 1.0))
+        votes = torch.asinh(total.float() / max(inputs.sigmas[0], 1.0))
         return [alone - alone.mean(dim=1, keepdim=True), votes]
 
 

@@ -201,8 +201,8 @@ class CuratorPrivacy:
 
     def unit_name(self, schema: GraphSchema) -> str:
         """Return what epsilon is the price of, in a few words."""
-        known = self.relationships is not None
-        return str(self._protected(schema, edges=True)) if known else f"one {self.unit_for(schema)}"
+        several = self.relationships is not None
+        return str(self._protected(schema, edges=True)) if several else f"one {self.unit_for(schema)}"
 
     def price_of(self, queries: int) -> str:
         """Return what one training and so many predictions of other graphs cost together, in a few words."""
@@ -418,8 +418,8 @@ class CuratorPrivacy:
             return gaussian_epsilon(1.0 / both.mu, self.delta)
         # An undirected edge is in the sums of both its ends, and so in the gradients of two targets.
         hops, changed = Hops(count=both.hops, sensitivity=both.sensitivity), replace(noise.changed, samples=2)
-        known = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
-        return pipeline_epsilon((hops, changed), known, self.delta)
+        noise_by_part = {hops.name: noise.sigmas, changed.name: (noise.multipliers[changed.name],)}
+        return pipeline_epsilon((hops, changed), noise_by_part, self.delta)
 
     def _protected(self, schema: GraphSchema, edges: bool) -> ProtectedUnit:
         unit = self.unit_for(schema)

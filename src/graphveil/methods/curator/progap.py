@@ -24,7 +24,7 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import pooling_for
 from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
 from graphveil.models.names import stage_size
 from graphveil.runtime.late import torch
@@ -71,9 +71,9 @@ class ProgapRecipe(Recipe):
         """Return the logits of every stage."""
         return [logits_of(network, parts[: stage + 1]) for stage, network in enumerate(networks)]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
-        parts: list[FeatureBlock] = [known.features]
+        parts: list[FeatureBlock] = [inputs.features]
         for number in range(settings.hops):
             stage = cast(models.Stage, networks[number])
             yield Train(number, parts)

@@ -30,10 +30,10 @@ from graphveil.methods.base.network.objectives import f1_shares
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.baselines.network import baseline
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import SeededRandomness
 from graphveil.runtime.late import torch
 
@@ -61,7 +61,7 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
     }
     if method.trains_network or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
-    if method.trains_network or isinstance(method.privacy, AskedPrivacy):
+    if method.trains_network or isinstance(method.privacy, QuestionPrivacy):
         controls["label-pool"] = lambda: _label_pool(method, labels, graph, split)
     pooled = not method.trains_network and method.rule == "pool"
     if method.privacy.collects_features or pooled:
@@ -105,8 +105,8 @@ def majority_of(labels: Labels) -> Tensor:
 
     Randomized response is symmetric: the class that most reports name is the likeliest majority.
     """
-    said = labels.values[labels.train | labels.val]
-    counts: Tensor = torch.bincount(said, minlength=labels.classes)
+    reported = labels.values[labels.train | labels.val]
+    counts: Tensor = torch.bincount(reported, minlength=labels.classes)
     return counts.float().expand(len(labels.values), -1)
 
 
@@ -144,9 +144,9 @@ def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray
 def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     if method.trains_network and method.pooled is not None and method.trimming == "none":
         return hits(method.pooled.labels_alone, graph, split)
-    asked = torch.where(labels.train | labels.val, labels.values, -1)
+    values = torch.where(labels.train | labels.val, labels.values, -1)
     seed, topology = network_settings(method).seed, topology_of(graph)
-    pool = pool_labels(topology, asked, classes=labels.classes, keep=labels.keep, flip=labels.flip, seed=seed)
+    pool = pool_labels(topology, values, classes=labels.classes, keep=labels.keep, flip=labels.flip, seed=seed)
     return hits(pool.probabilities, graph, split)
 
 

@@ -18,9 +18,9 @@ from graphveil.methods.base.family import Control, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
+from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 
@@ -129,7 +129,7 @@ def pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
 
 def _split_note(total: float, estimator: LocalMethod) -> str:
     privacy = estimator.privacy
-    if isinstance(privacy, AskedPrivacy):
+    if isinstance(privacy, QuestionPrivacy):
         return f"everybody spends at most {rounded_up(total)}, on a label or on an answer, never on both"
     alone = privacy.epsilon_x is None
     features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"

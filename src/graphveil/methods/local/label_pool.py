@@ -104,12 +104,12 @@ def pool_labels(
     read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
     setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
-        told = unit_scores(reader.scores(*pool_clues(read)))
-        names, scores = [*names, START], torch.cat([scores, told[..., None]], dim=3)
-    found = _weighed(replace(read, scores=scores), folds >= 0)
-    logits = scores[:, FOLDS] @ found.members + found.prior * setting.log_prior
-    shares = dict(zip(names, (float(w) for w in found.members), strict=True))
-    return Pool(torch.softmax(logits, dim=1).cpu(), shares, found.prior, found.doubt)
+        reader_scores = unit_scores(reader.scores(*pool_clues(read)))
+        names, scores = [*names, START], torch.cat([scores, reader_scores[..., None]], dim=3)
+    fitted = _weighed(replace(read, scores=scores), folds >= 0)
+    logits = scores[:, FOLDS] @ fitted.members + fitted.prior * setting.log_prior
+    shares = dict(zip(names, (float(w) for w in fitted.members), strict=True))
+    return Pool(torch.softmax(logits, dim=1).cpu(), shares, fitted.prior, fitted.doubt)
 
 
 def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
@@ -126,8 +126,8 @@ def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
         (read.scores[nodes, folds], (folds >= 0) & ~judges.to(folds.device)),
         (read.scores[:, FOLDS], folds >= 0),
     ):
-        found = _weighed(read, taught)
-        opinions.append(torch.log_softmax(scores @ found.members + found.prior * setting.log_prior, dim=1))
+        fitted = _weighed(read, taught)
+        opinions.append(torch.log_softmax(scores @ fitted.members + fitted.prior * setting.log_prior, dim=1))
     return opinions[0], opinions[1]
 
 
@@ -192,11 +192,11 @@ def pool_clues(read: Readings) -> tuple[Tensor, Tensor]:
     sent = (read.folds >= 0).nonzero().squeeze(1)
     unseen = cheap[sent, read.folds[sent]]
     # The mean score of the class reported, undone for what randomized response leaves of it.
-    said = unseen[torch.arange(len(sent)), setting.labels[sent]].mean(dim=0) / (setting.keep - setting.flip)
+    agreement = unseen[torch.arange(len(sent)), setting.labels[sent]].mean(dim=0) / (setting.keep - setting.flip)
     graph = torch.cat(
         [
-            said.clamp(-2, 2),
-            said.new_tensor([math.log(len(prior)), setting.keep - setting.flip, math.log(len(sent) + 1) / 4]),
+            agreement.clamp(-2, 2),
+            agreement.new_tensor([math.log(len(prior)), setting.keep - setting.flip, math.log(len(sent) + 1) / 4]),
         ]
     )
     degree = torch.diff(setting.edges.into.starts).float().log1p()[:, None, None].expand(*cheap.shape[:2], 1)

@@ -34,10 +34,9 @@ from graphveil.methods.base.people.released import (
 )
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
-from graphveil.methods.local.answers import answered, collect_answers, read_statistics
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
+from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
 from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
@@ -202,7 +201,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         self.privacy = LocalPrivacy(None, epsilon_y)
         if question is not None or epsilon_x is not None:
             # A question that is not set is asked for where the columns are known.
-            self.privacy = AskedPrivacy(epsilon_x, epsilon_y, question=question or "")
+            self.privacy = QuestionPrivacy(epsilon_x, epsilon_y, question=question or "")
         elif statistics is not None:
             raise InputError("statistics of answers without a question", allowed="question=COLUMN=VALUE")
         require_device(device)
@@ -222,8 +221,8 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         schema = require_servable(graph)
         # A file that is not there must not be found missing after people were asked.
         self.reader()
-        if isinstance(self.privacy, AskedPrivacy):
-            read_statistics(self.statistics, len(schema.classes), len(self.privacy.asked(schema).answers))
+        if isinstance(self.privacy, QuestionPrivacy):
+            read_statistics(self.statistics, len(schema.classes), len(self.privacy.question_for(schema).answers))
 
     def reader(self) -> Reader | None:
         """Return the reader that joins the pool, read from its file."""
@@ -231,7 +230,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
 
     def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
         """Return everybody's report: labels of some, answers of the others where a question is asked."""
-        if not isinstance(self.privacy, AskedPrivacy):
+        if not isinstance(self.privacy, QuestionPrivacy):
             return super().randomize(graph, split=split, randomness=randomness, engine=engine)
         privacy = self.privacy
         return self.account.collect(
@@ -264,7 +263,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         rule = _pool if self.rule == "pool" else _propagate
         here = topology.apart()
         probabilities, variant = rule(self, released, here, progress, engine)
-        if isinstance(self.privacy, AskedPrivacy):
+        if isinstance(self.privacy, QuestionPrivacy):
             probabilities = answered(probabilities, released, here, self.statistics)
         place = topology.fingerprint
         self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)
@@ -288,11 +287,11 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
-        asked = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
+        answers = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
         return {
             "epsilon_y": self.privacy.epsilon_y,
             "rule": self.rule,
-            **asked,
+            **answers,
             "start": self.start,
             "seed": self.seed,
             "device": self.device,
@@ -301,7 +300,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
     @property
     def question(self) -> str | None:
         """What people without a label are asked."""
-        return self.privacy.question if isinstance(self.privacy, AskedPrivacy) else None
+        return self.privacy.question if isinstance(self.privacy, QuestionPrivacy) else None
 
     @property
     def variant(self) -> str:
@@ -337,8 +336,8 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         """What a file says of a question; nothing where none is asked, as in files of earlier versions."""
         if self.question is None:
             return {}
-        told = {"question": self.question, "statistics": self.statistics}
-        return {"epsilon_x": number(self.privacy.epsilon_x), **told}
+        answers = {"question": self.question, "statistics": self.statistics}
+        return {"epsilon_x": number(self.privacy.epsilon_x), **answers}
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
@@ -348,9 +347,9 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
-        asked = {name: facts.get(name) for name in ("question", "statistics", "start")}
+        options = {name: facts.get(name) for name in ("question", "statistics", "start")}
         budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}
-        method = cls(**budgets, rule=facts["rule"], seed=facts["seed"], **asked)  # type: ignore[arg-type]
+        method = cls(**budgets, rule=facts["rule"], seed=facts["seed"], **options)  # type: ignore[arg-type]
         method.account = restored_account(facts)
         schema = schema_from(facts["schema"])
         probabilities = stored_probabilities(stored, len(schema.classes))

@@ -287,12 +287,12 @@ class LPGNN(ReportsEstimator[Fitted]):
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         else:
-            asked = partial(self._sent, graph, topology, randomness, people, engine)
-            sent = self._handed_in(graph, reports) if reports else asked()
+            collect = partial(self._sent, graph, topology, randomness, people, engine)
+            sent = self._handed_in(graph, reports) if reports else collect()
             features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
         smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported)
-        told = {**self._built(fitted.schema), "reported": reported, "engine": engine}
-        logits = apply_network(fitted.network, smooth, offset, topology, settings, **told)
+        options = {**self._built(fitted.schema), "reported": reported, "engine": engine}
+        logits = apply_network(fitted.network, smooth, offset, topology, settings, **options)
         return fitted.probabilities(logits)
 
     @property
@@ -323,8 +323,8 @@ class LPGNN(ReportsEstimator[Fitted]):
         fitted = self.result
         if fitted.published is not None:
             return fitted.published
-        said = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
-        return replace(said, assumes=(*said.assumes, *leans_on(self.account.ledger), *fitted.notes))
+        guarantee = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
+        return replace(guarantee, assumes=(*guarantee.assumes, *leans_on(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -458,9 +458,9 @@ class LPGNN(ReportsEstimator[Fitted]):
         # one.
         if node_names(graph) is None or not self.records.named:
             return True
-        known = self.records.find(graph, None, "", self.account.ledger)
+        identified = self.records.find(graph, None, "", self.account.ledger)
         # In the same rows as well: a permutation of the same people has another prediction in each row.
-        return known is not None and torch.equal(known.rows, torch.arange(topology.num_nodes))
+        return identified is not None and torch.equal(identified.rows, torch.arange(topology.num_nodes))
 
     def _sent(
         self,
@@ -473,21 +473,21 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
-        known = self.records.find(graph, people, group, self.account.ledger)
-        if known is not None and not bool(known.new.any()):
-            self._note(known.basis if people == "same" else None)
-            return reports_from(self.records.take(known.rows))
+        identified = self.records.find(graph, people, group, self.account.ledger)
+        if identified is not None and not bool(identified.new.any()):
+            self._note(identified.basis if people == "same" else None)
+            return reports_from(self.records.take(identified.rows))
         source = require_source(randomness, "private features")
         spends = [spend for spend in self.privacy.spends(fitted.schema) if spend.unit == "features"]
 
-        def read(asked: Tensor) -> dict[str, Tensor]:
+        def read(new: Tensor) -> dict[str, Tensor]:
             # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
             self._note(None, source.void)
             mechanism = self.privacy.features(fitted.schema)
-            return _sent(randomize_features(graph, mechanism, asked, randomness=source, engine=engine))
+            return _sent(randomize_features(graph, mechanism, new, randomness=source, engine=engine))
 
         self.records, everybody = ask(
-            self.account, self.records, graph, known, lambda _: spends, read, group=group, queries=self.queries
+            self.account, self.records, graph, identified, lambda _: spends, read, group=group, queries=self.queries
         )
         return reports_from(everybody)
 

@@ -24,7 +24,7 @@ from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.advice import advised_split
-from graphveil.methods.local.asked_privacy import AskedPrivacy
+from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.accounting.report_bound import best_accuracy, report_information
@@ -146,10 +146,10 @@ def local_plan(
 def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: int = 64) -> np.ndarray:
     n = p.nodes
     # Hutchinson's estimate: the exact rows of P^K would be an n x n matrix.
-    spread, ones = drawn(2, (n, probes)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
+    spread, mass = drawn(2, (n, probes)) * np.float32(2) - np.float32(1), np.ones(n, np.float32)
     for _ in range(hops):
-        spread, ones = p.matrix @ spread, p.matrix @ ones
-    squares, reach = (spread**2).mean(axis=1, dtype=np.float64), ones.astype(np.float64)
+        spread, mass = p.matrix @ spread, p.matrix @ mass
+    squares, reach = (spread**2).mean(axis=1, dtype=np.float64), mass.astype(np.float64)
     noise = deviation * np.sqrt(squares)
     ratio: np.ndarray = np.divide(noise, signal * reach, out=np.full(n, np.inf), where=reach > 0)
     return ratio
@@ -179,7 +179,7 @@ def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]
 
 def split_advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
     """Return how the same total is better split between features and label; nothing where a part is public."""
-    if isinstance(privacy, AskedPrivacy):  # nobody spends both parts
+    if isinstance(privacy, QuestionPrivacy):  # nobody spends both parts
         return ("compare with label-pool at the same epsilon before asking anybody: it needs no answers",)
     if privacy.epsilon_x is None or math.isinf(privacy.epsilon_x) or math.isinf(privacy.epsilon_y):
         return ()

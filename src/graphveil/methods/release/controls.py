@@ -204,9 +204,9 @@ def _public_only(released: LocalReports, public: Topology, graph: Graph, split: 
 def random_in_place(graph: Graph, seed: int) -> Tensor:
     """Return the public edges and as many random protected pairs as there are made ones, [2, E]."""
     domain: PairDomain = domain_of(graph)
-    made = int((~graph.public_edges).sum()) // 2
+    count = int((~graph.public_edges).sum()) // 2
     # As many as were made: a release of more edges would otherwise win by number alone.
-    ranks = np.random.default_rng([seed, 0xED6E]).choice(domain.size, size=made, replace=False)
+    ranks = np.random.default_rng([seed, 0xED6E]).choice(domain.size, size=count, replace=False)
     edge_index, _ = joined(domain, domain.unrank(torch.from_numpy(ranks.astype(np.int64))))
     return edge_index
 

@@ -102,8 +102,8 @@ def make_edges(
         flipped = EdgeRand(epsilon=budgets["edges"], domain=domain)
         return MadeEdges(flipped.randomize(private, randomness=randomness, engine=engine))
     if privacy.edges == "lap-graph":
-        made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
-        return MadeEdges(made.randomize(private, randomness=randomness, engine=engine))
+        lap_graph = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
+        return MadeEdges(lap_graph.randomize(private, randomness=randomness, engine=engine))
     facts: dict[str, Any] = {}
     tree = _start(privacy, domain, features)
     if tree is None or privacy.edges in CHAINS:
@@ -114,11 +114,11 @@ def make_edges(
     return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
 
 
-def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:
+def joined(domain: PairDomain, synthetic: Tensor) -> tuple[Tensor, Tensor]:
     """Return public edges and made pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
-    known = domain.public if domain.public is not None else made[:, :0]
-    pairs = torch.cat([known, made], dim=1)
-    public = torch.arange(pairs.shape[1]) < known.shape[1]
+    public_pairs = domain.public if domain.public is not None else synthetic[:, :0]
+    pairs = torch.cat([public_pairs, synthetic], dim=1)
+    public = torch.arange(pairs.shape[1]) < public_pairs.shape[1]
     both = torch.cat([pairs, pairs.flip(0)], dim=1)
     # Sorted: the order in which pairs were drawn is no part of the release.
     order = torch.argsort(both[0] * domain.nodes + both[1])
@@ -158,7 +158,7 @@ def _start(privacy: ReleasePrivacy, domain: PairDomain, features: Any) -> Dendro
     """Return the tree over public edges and features; None for a chain that has none to begin with."""
     from graphveil.hierarchy.community_tree import public_tree
 
-    public = _known(domain)
+    public = _public_pairs(domain)
     if privacy.edges == "priv-hrg" or (privacy.edges == "mcmc" and not public.size):
         return None
     return public_tree(domain.nodes, public, features=features)
@@ -176,7 +176,7 @@ def _walked(
     """Return a tree drawn by a Markov chain with the help of private edges, and what may be said of it."""
     from graphveil.hierarchy.markov import fit_markov
 
-    public = _known(domain)
+    public = _public_pairs(domain)
     steps = chains.steps or STEPS_A_NODE * domain.nodes
     count = chains.chains if privacy.edges == "mcmc" else 1
     fitted = fit_markov(
@@ -193,10 +193,10 @@ def _walked(
         start=start,
         progress=progress,
     )
-    told: dict[str, Any] = {"steps": steps, "chains": count}
+    facts: dict[str, Any] = {"steps": steps, "chains": count}
     if np.isfinite(fitted.public_rhat):
-        told["public_rhat"] = float(fitted.public_rhat)
-    return fitted.dendrogram, told
+        facts["public_rhat"] = float(fitted.public_rhat)
+    return fitted.dendrogram, facts
 
 
 def _drawn(
@@ -230,7 +230,7 @@ def noisy_blocks(
     from graphveil.hierarchy.densities import collapse_by_support, informed_density
     from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
 
-    public, members = _known(domain), None if domain.members is None else domain.ids
+    public, members = _public_pairs(domain), None if domain.members is None else domain.ids
     divided = pair_tree(tree, members=members, public=public)
     # Both look at public edges, sizes and epsilon alone: the shape of the answer tells nothing of private edges.
     collapse = collapse_by_support if informed and divided.public.size else collapse_by_scale
@@ -244,6 +244,6 @@ def noisy_blocks(
     )
 
 
-def _known(domain: PairDomain) -> np.ndarray:
+def _public_pairs(domain: PairDomain) -> np.ndarray:
     """Return the public edges, int64 [2, m]."""
     return np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()

@@ -96,8 +96,8 @@ def embedded(graph: Graph, extractor: Extractor) -> Graph:
     source = f"declared with the feature extractor: {extractor.source}"
     numbers = FeatureNumbers(extractor.dimension, extractor.low, extractor.high, source)
     schema: GraphSchema = graph.schema.derived(numbers=numbers)
-    made = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
+    derived = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
     for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
         if name not in ("x", "y", "edge_index", "schema", "num_nodes", "image"):
-            made[name] = graph[name]
-    return made
+            derived[name] = graph[name]
+    return derived

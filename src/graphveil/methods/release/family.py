@@ -47,8 +47,8 @@ class ReleaseFamily:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
-        made = figures.false_edges or 0
-        p = assumed_propagation(nodes, int(nodes * ASSUMED_DEGREE + made))
+        false_edges = figures.false_edges or 0
+        p = assumed_propagation(nodes, int(nodes * ASSUMED_DEGREE + false_edges))
         cost = network_cost(p, graph, estimator.network.settings, LocalPrivacy(math.inf, math.inf))
         seconds, memory = cost if estimator.pooling == "none" else (TRAININGS * cost[0], cost[1])
         if estimator.pooling != "none" and "features" in privacy.protected:
@@ -65,7 +65,7 @@ class ReleaseFamily:
                 "one private edge": privacy.epsilon_a,
             },
             seconds=seconds + figures.seconds,
-            memory_mb=memory + (made + nodes * ASSUMED_DEGREE) * 100 / 1e6,
+            memory_mb=memory + (false_edges + nodes * ASSUMED_DEGREE) * 100 / 1e6,
             report_bytes=0.0,
             advice=figures.advice,
             figures=figures,

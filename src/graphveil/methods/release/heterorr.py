@@ -221,12 +221,12 @@ class HeteroRR(ForgetsPeople, Estimator):
         features = PublishedFeatures(graph.x, "")
         if mechanism is not None:
             features = published_features(mechanism, ask(mechanism, graph.x))
-        made, counts = None, None
+        synthetic, counts = None, None
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
-            known = rows_of(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
-            made = make_edges(privacy, domain, private, features=known, chains=self.chains, progress=tell, **how)
+            rows = rows_of(features.x) if mechanism is None else None  # noisy rows would say little of who is alike
+            synthetic = make_edges(privacy, domain, private, features=rows, chains=self.chains, progress=tell, **how)
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
                 counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **how)
@@ -235,7 +235,7 @@ class HeteroRR(ForgetsPeople, Estimator):
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
             y[y >= 0] = ask(labels, y[y >= 0]).labels
-        return Parts(features, y, made, counts)
+        return Parts(features, y, synthetic, counts)
 
     def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
         """Return the budgets, with the scores of the file that was named."""

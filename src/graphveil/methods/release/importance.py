@@ -43,10 +43,10 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
         MissingExtraError: the package shap is not installed.
     """
     shap = _shap()
-    known = y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
-    if int(known.sum()) < 2:
-        raise InputError(f"{int(known.sum())} public nodes carry a label", where="importance", allowed="at least 2")
-    rows, labels = x[known].float(), y[known]
+    labelled = y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
+    if int(labelled.sum()) < 2:
+        raise InputError(f"{int(labelled.sum())} public nodes carry a label", where="importance", allowed="at least 2")
+    rows, labels = x[labelled].float(), y[labelled]
     model = _perceptron(rows, labels, classes, seed, hidden)
     generator = torch.Generator().manual_seed(seed)
     # One order for both: its two ends are compared with each other, and are the same rows only where there are few.

@@ -47,9 +47,9 @@ class Outlook:
                 "expected lift over the public edges alone: none; made edges of a tree bought nothing on any graph "
                 "that it was measured on; class-counts did, where edges alone are private"
             )
-        found = "some" if self.lift else "none"
+        expected = "some" if self.lift else "none"
         return (
-            f"expected lift over the public edges alone: {found}, by a rule: noise of {self.noise:.2g} neighbours a "
+            f"expected lift over the public edges alone: {expected}, by a rule: noise of {self.noise:.2g} neighbours a "
             f"person beside {self.neighbours:.2g} assumed private ones"
         )
 
@@ -80,5 +80,5 @@ def assumed_neighbours(domain: PairDomain, share: float | None = None) -> float:
         share: of all edges that are private, below 1, where that is declared.
     """
     public = 0 if domain.public is None else domain.public.shape[1]
-    known = 2 * public / domain.nodes
-    return max(ASSUMED_DEGREE, known) if share is None else known * share / (1 - share)
+    public_degree = 2 * public / domain.nodes
+    return max(ASSUMED_DEGREE, public_degree) if share is None else public_degree * share / (1 - share)

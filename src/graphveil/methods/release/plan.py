@@ -77,17 +77,17 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
         # Expected over an empty graph: how many true edges there are is private and is not looked at.
         false = EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false
     chains = chosen.chains if privacy.edges == "mcmc" else 1
-    known = 0 if domain is None or domain.public is None else domain.public.shape[1]
+    public_edges = 0 if domain is None or domain.public is None else domain.public.shape[1]
     return ReleasePlan(
         nodes=nodes,
         private_nodes=nodes if domain is None else len(domain.ids),
-        public_edges=known,
+        public_edges=public_edges,
         protected_pairs=0 if domain is None else domain.size,
         noise=noise,
         least_noisy=best,
         false_edges=false,
         steps=steps,
-        seconds=(steps or 0) * chains * STEP_SECONDS + (known + 5 * nodes + (false or 0)) * EDGE_SECONDS,
+        seconds=(steps or 0) * chains * STEP_SECONDS + (public_edges + 5 * nodes + (false or 0)) * EDGE_SECONDS,
         warning=None if domain is None else warning_of(privacy, domain),
         advice=_advice(privacy, noise, domain, len(graph.schema.classes)),
     )
@@ -142,12 +142,12 @@ def _advice(
 ) -> tuple[str, ...]:
     if domain is None:
         return feature_advice(privacy, noise)
-    known = 0 if domain.public is None else domain.public.shape[1]
-    edges = (*_edge_advice(privacy, domain, known), outlook_of(privacy, domain, classes).sentence)
+    public_edges = 0 if domain.public is None else domain.public.shape[1]
+    edges = (*_edge_advice(privacy, domain, public_edges), outlook_of(privacy, domain, classes).sentence)
     return (*feature_advice(privacy, noise), *edges)
 
 
-def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> list[str]:
+def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, public_edges: int) -> list[str]:
     from graphveil.hierarchy.markov import ASYMPTOTIC
 
     if privacy.edges == CLASS_COUNTS:
@@ -156,10 +156,10 @@ def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> lis
     advice = ["look at the lift over public-edges and random-edges: only that says whether made edges bought anything"]
     if privacy.edges in CHAINS:
         advice.insert(0, f"{ASYMPTOTIC.sentence}; edge-rr (edges=public-tree) needs no such assumption")
-    elif privacy.edges == "public-tree" and known < domain.nodes:
+    elif privacy.edges == "public-tree" and public_edges < domain.nodes:
         advice.insert(
             0,
-            f"{known:,} public edges for {domain.nodes:,} nodes tell little of who belongs together: blocks "
+            f"{public_edges:,} public edges for {domain.nodes:,} nodes tell little of who belongs together: blocks "
             "will be coarse",
         )
     return advice

@@ -185,19 +185,19 @@ class ReleasePrivacy:
 
     def _people(self, schema: GraphSchema) -> list[Guarantee]:
         """The guarantees of features and label, of a curator instead of each person."""
-        made = (self.feature_mechanism(schema), self.label_mechanism(len(schema.classes)))
-        local = [mechanism.guarantee for mechanism in made if mechanism is not None]
+        mechanisms = (self.feature_mechanism(schema), self.label_mechanism(len(schema.classes)))
+        local = [mechanism.guarantee for mechanism in mechanisms if mechanism is not None]
         if self.scores is not None and self.scores.guarantee is not None:
             local.insert(0, self.scores.guarantee)
         return [
             replace(
-                one,
-                unit=one.unit.of("node"),
+                part,
+                unit=part.unit.of("node"),
                 model="central",
                 against=RELEASE_READERS,
-                assumes=tuple(filter(None, (_OF_A_RELEASE.get(fact.code, fact) for fact in one.assumes))),
+                assumes=tuple(filter(None, (_OF_A_RELEASE.get(fact.code, fact) for fact in part.assumes))),
             )
-            for one in local
+            for part in local
         ]
 
     def _edge(self, domain: PairDomain) -> Guarantee:
@@ -205,8 +205,8 @@ class ReleasePrivacy:
         from graphveil.hierarchy.markov import ASYMPTOTIC
         from graphveil.mechanisms.base.guarantees import pair_guarantee
 
-        made = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
-        return replace(made, assumes=(ASYMPTOTIC, *made.assumes)) if self.edges in CHAINS else made
+        edge = pair_guarantee(math.fsum(self.edge_budgets().values()), domain)
+        return replace(edge, assumes=(ASYMPTOTIC, *edge.assumes)) if self.edges in CHAINS else edge
 
 
 def settings_of(privacy: ReleasePrivacy) -> dict[str, Any]:

@@ -82,13 +82,13 @@ class PublicPart:
         """The scores of `sums`, `network` and `features`."""
         return [self.experts(self.sums), self.network(), self.experts(self.sums[:, :0])]
 
-    def network(self, made: Tensor | None = None) -> Tensor:
+    def network(self, further: Tensor | None = None) -> Tensor:
         """Return the scores of a graph network on the public edges.
 
         Args:
-            made: int64 [2, S], u < v, edges beside them; None: none.
+            further: int64 [2, S], u < v, edges beside them; None: none.
         """
-        pairs = self.pairs if made is None else torch.cat([self.pairs, made], dim=1)
+        pairs = self.pairs if further is None else torch.cat([self.pairs, further], dim=1)
         people = self.people
         train, val = (mask_of(nodes, people.nodes) for nodes in (people.train, people.val))
         labels = Labels(people.labels, train, val, people.classes, 1.0, 0.0)

@@ -34,16 +34,16 @@ class Parts:
 
     features: PublishedFeatures
     y: Tensor
-    made: MadeEdges | None
+    synthetic: MadeEdges | None
     counts: NeighbourCounts | None = None
 
 
 def assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: Parts) -> Graph:
     """Put the released graph together."""
-    features, made = parts.features, parts.made
+    features, synthetic = parts.features, parts.synthetic
     edge_index, public = graph.edge_index, graph.get("public_edges")
-    if made is not None and domain is not None:
-        edge_index, public = joined(domain, made.pairs)
+    if synthetic is not None and domain is not None:
+        edge_index, public = joined(domain, synthetic.pairs)
     return make_graph(
         features.x,
         edge_index,
@@ -75,9 +75,9 @@ def describe(
         ledger=ledger,
         keep=1.0 if labels is None else labels.keep,
         flip=0.0 if labels is None else labels.flip,
-        edges=parts.made is not None and parts.counts is None,
+        edges=parts.synthetic is not None and parts.counts is None,
         notes=(*_notes(privacy, parts), *schema.missing_words),
-        statistics={} if parts.made is None else dict(parts.made.facts),
+        statistics={} if parts.synthetic is None else dict(parts.synthetic.facts),
         version=graphveil.__version__,
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         counts=parts.counts,
@@ -93,11 +93,11 @@ def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
         notes.append(f"shares of the features' budget: {privacy.scores.source}, {privacy.scores.note}")
     if parts.counts is not None:
         notes.append("private edges are not in it: counts.parquet holds noisy counts of everybody's, by public class")
-    elif parts.made is not None:
+    elif parts.synthetic is not None:
         notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
         if privacy.edges in CHAINS:
             notes.append(ASYMPTOTIC.sentence)
-        if "public_rhat" in parts.made.facts:
+        if "public_rhat" in parts.synthetic.facts:
             rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
             notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
     if "labels" in privacy.protected:
@@ -126,8 +126,8 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
     members = None if declared is None else torch.as_tensor(declared)
     if public is None:
         return PairDomain(int(graph.num_nodes), members)
-    known = torch.as_tensor(graph.edge_index[:, public])
-    return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
+    public_edges = torch.as_tensor(graph.edge_index[:, public])
+    return PairDomain(int(graph.num_nodes), members, public_edges[:, public_edges[0] < public_edges[1]])
 
 
 def edge_price(origin: Release) -> float:

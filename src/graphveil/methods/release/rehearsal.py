@@ -82,19 +82,19 @@ def alternatives(privacy: ReleasePrivacy, graph: Graph) -> tuple[str, ...]:
 
 
 def rehearse(
-    privacy: ReleasePrivacy, graph: Graph, others: Sequence[str] = (), *, share: float | None = None
+    privacy: ReleasePrivacy, graph: Graph, rivals: Sequence[str] = (), *, share: float | None = None
 ) -> tuple[Rehearsal, ...]:
-    """Return what a release may be expected to buy, and what `others` would at the same price.
+    """Return what a release may be expected to buy, and what `rivals` would at the same price.
 
     Args:
         privacy: budgets and mechanism; edges alone are protected.
         graph: features, labels and public edges are read, and nothing else.
-        others: ways to publish edges.
+        rivals: ways to publish edges.
         share: of the edges that are private, where that is declared.
     """
-    domain, names = domain_of(graph), (privacy.edges, *others)
+    domain, names = domain_of(graph), (privacy.edges, *rivals)
     whole = public_part_of(graph, None, domain)
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    gains: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for number in range(WORLDS):
         split = random_split(graph, number)
         private = made_private(whole, domain, share, np.random.default_rng(number))
@@ -102,8 +102,8 @@ def rehearse(
         alone = hits(read_public(part), graph, split)
         for name in names:
             scores = _read(replace(privacy, edges=name), part, domain, private, number)
-            found[name].append(hits(scores, graph, split) - alone)
-    return tuple(Rehearsal(name, interval([np.concatenate(worlds)], difference=True)) for name, worlds in found.items())
+            gains[name].append(hits(scores, graph, split) - alone)
+    return tuple(Rehearsal(name, interval([np.concatenate(worlds)], difference=True)) for name, worlds in gains.items())
 
 
 def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng: np.random.Generator) -> Tensor:
@@ -140,9 +140,9 @@ def _read(privacy: ReleasePrivacy, part: PublicPart, domain: PairDomain, private
         counts = count_neighbours(privacy, domain, private, part.groups(), classes, randomness=randomness)
         return read_counts(part, counts, count_noise(privacy.epsilon_a).rate).scores
     features = part.people.features
-    known = features.numpy() if isinstance(features, torch.Tensor) else features
-    made = make_edges(privacy, domain, private, chains=Chains(), randomness=randomness, features=known)
-    return part.network(made.pairs)
+    public_rows = features.numpy() if isinstance(features, torch.Tensor) else features
+    synthetic = make_edges(privacy, domain, private, chains=Chains(), randomness=randomness, features=public_rows)
+    return part.network(synthetic.pairs)
 
 
 def _is_of_edges(privacy: ReleasePrivacy, graph: Graph) -> bool:

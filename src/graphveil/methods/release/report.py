@@ -36,23 +36,23 @@ def kept_structure(graph: Graph, released: Graph, *, seed: int = 0) -> Kept | No
     facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
     # Exact and without noise: what is made of it goes into the curator's part alone.
     _, private = protected_pairs(nodes, graph.edge_index, **facts)
-    public, made = pairs_of(released, known=True), pairs_of(released, known=False)
-    structure = preserved(nodes, public, made, true=private, protected=domain.size, labels=released.y, seed=seed)
+    public, synthetic = pairs_of(released, public=True), pairs_of(released, public=False)
+    structure = preserved(nodes, public, synthetic, true=private, protected=domain.size, labels=released.y, seed=seed)
     return Kept(structure.public(), structure.curator())
 
 
-def with_statistics(released: Graph, kept: Kept | None) -> Graph:
+def with_statistics(released: Graph, figures: Kept | None) -> Graph:
     """Return the released graph with the public figures in its `release`; the curator's stay out."""
-    if kept is not None:
+    if figures is not None:
         # A function of what was published: anybody could compute it, so it may be published with it.
-        told = {**released.release.statistics, **kept.public}
-        released.release = replace(released.release, statistics=told)
+        statistics = {**released.release.statistics, **figures.public}
+        released.release = replace(released.release, statistics=statistics)
     return released
 
 
-def pairs_of(graph: Graph, *, known: bool) -> Tensor:
+def pairs_of(graph: Graph, *, public: bool) -> Tensor:
     """Return the public (known) or the other edges of a graph as pairs [2, m], u < v, each once."""
-    chosen = graph.edge_index[:, graph.public_edges if known else ~graph.public_edges]
+    chosen = graph.edge_index[:, graph.public_edges if public else ~graph.public_edges]
     pairs: Tensor = chosen[:, chosen[0] < chosen[1]]
     return pairs
 

@@ -269,8 +269,8 @@ def public_scores(
     alpha = importance(part.x, part.y, len(part.schema.classes), seed=seed, hidden=hidden) if gamma > 0 else None
     beta = None if masked is None else sensitivity(part.x, masked)
     theta = combine(alpha, beta, gamma)
-    made = f"{len(part.x)} of {part.nodes} nodes whose features and labels are declared public, gamma {gamma:g}"
-    return Scores(_tuple(theta), PUBLIC, made)
+    note = f"{len(part.x)} of {part.nodes} nodes whose features and labels are declared public, gamma {gamma:g}"
+    return Scores(_tuple(theta), PUBLIC, note)
 
 
 def declared_scores(values: Sequence[float] | Tensor, *, note: str = "declared by the curator") -> Scores:
@@ -367,8 +367,8 @@ def _normalised(values: Tensor, what: str) -> Tensor:
 def _tuple(values: Tensor) -> tuple[float, ...]:
     """The shares, those too small for a randomizer to honour set to 0: the feature is not sent at all."""
     # Divided by their sum once more, so that what was cut off is not lost from the budget.
-    kept = torch.where(values < LEAST, 0.0, values)
-    return tuple(float(value) for value in kept / kept.sum())
+    shares = torch.where(values < LEAST, 0.0, values)
+    return tuple(float(value) for value in shares / shares.sum())
 
 
 def _dense_rows(x: Tensor, chosen: Tensor) -> Tensor:

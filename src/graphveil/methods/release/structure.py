@@ -271,8 +271,8 @@ def _table(name: str, left: np.ndarray, right: np.ndarray, group: np.ndarray) ->
     count = int(group.max(initial=0)) + 1
     if count > MAX_GROUPS:
         raise InputError(f"{count} groups in {name!r}", where="block densities", allowed=f"at most {MAX_GROUPS}")
-    known = (group[left] >= 0) & (group[right] >= 0)
-    cells = np.bincount(group[left[known]] * count + group[right[known]], minlength=count**2)
+    grouped = (group[left] >= 0) & (group[right] >= 0)
+    cells = np.bincount(group[left[grouped]] * count + group[right[grouped]], minlength=count**2)
     listed = cells.reshape(count, count).astype(np.float64)
     sizes = np.bincount(group[group >= 0], minlength=count).astype(np.float64)
     possible = np.outer(sizes, sizes)
@@ -283,13 +283,13 @@ def _table(name: str, left: np.ndarray, right: np.ndarray, group: np.ndarray) ->
 def _homophily(left: np.ndarray, right: np.ndarray, labels: Tensor) -> float | None:
     values = labels.numpy()
     if values.ndim == 1:
-        known = (values[left] >= 0) & (values[right] >= 0)
-        return float((values[left[known]] == values[right[known]]).mean()) if known.any() else None
-    held = values > 0
+        labelled = (values[left] >= 0) & (values[right] >= 0)
+        return float((values[left[labelled]] == values[right[labelled]]).mean()) if labelled.any() else None
+    present = values > 0
     total, counted = 0.0, 0
     # In slabs: pairs times labels at once would be many times the size of the graph.
     for start in range(0, len(left), _SLAB):
-        ours, theirs = (held[ends[start : start + _SLAB]] for ends in (left, right))
+        ours, theirs = (present[ends[start : start + _SLAB]] for ends in (left, right))
         either = (ours | theirs).sum(axis=1)
         shared = (ours & theirs).sum(axis=1)
         total += float((shared[either > 0] / either[either > 0]).sum())
@@ -318,12 +318,12 @@ def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: 
     # likely.
     second += second >= first
     ends = np.sort(neighbours.indices[neighbours.indptr[centre] + np.stack([first, second])].astype(np.int64), axis=0)
-    asked, which = np.unique(_keys(ends), return_inverse=True)
+    keys, which = np.unique(_keys(ends), return_inverse=True)
     listed = _keys(np.stack([left, right]))
     # `searchsorted` gives one past the end for the largest; the comparison below sorts it out.
-    place = np.minimum(np.searchsorted(asked, listed), len(asked) - 1)
-    closed = np.zeros(len(asked), dtype=bool)
-    closed[place[asked[place] == listed]] = True
+    place = np.minimum(np.searchsorted(keys, listed), len(keys) - 1)
+    closed = np.zeros(len(keys), dtype=bool)
+    closed[place[keys[place] == listed]] = True
     return float(closed[which].mean())
 
 

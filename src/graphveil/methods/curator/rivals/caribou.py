@@ -34,7 +34,7 @@ from graphveil.methods.curator.stages.encoder import (
     require_undirected,
 )
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
@@ -56,10 +56,10 @@ class CaribouRecipe(Recipe):
         """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * 2, batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the encoder, ask for the last state of the chain, and return it beside what it started from."""
-        yield Train(0, [known.features])
-        rows = encoded(networks[0], known.features)
+        yield Train(0, [inputs.features])
+        rows = encoded(networks[0], inputs.features)
         return [rows, cast(torch.Tensor, (yield AddUp(rows, 1)))]
 
 
@@ -105,9 +105,9 @@ class Caribou(StagedEstimator):
         once = ChangedSamples(steps=1, rate=1.0, samples=1, name=CHAIN)
         # Each number is drawn from a table and placed in its cell: two roundings.
         numbers = 2 * self.settings.hidden * hops * MOST_NODES
-        found = self.privacy.noise(schema, hops=0, trained={CHAIN: (once, numbers)})
-        sigma = self.chain.sigma(found.multipliers[CHAIN] / 2)
-        return Noise((sigma,) * hops, {}, found.epsilon, found.delta)
+        calibrated = self.privacy.noise(schema, hops=0, trained={CHAIN: (once, numbers)})
+        sigma = self.chain.sigma(calibrated.multipliers[CHAIN] / 2)
+        return Noise((sigma,) * hops, {}, calibrated.epsilon, calibrated.delta)
 
     def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
         """The chain's grid follows its noise."""

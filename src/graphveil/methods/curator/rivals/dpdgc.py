@@ -28,7 +28,7 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
 from graphveil.runtime.late import torch
@@ -61,11 +61,11 @@ class DpdgcRecipe(Recipe):
             )
         ]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Ask for the sum of rows that whoever carries this out learns, and return it beside the features."""
         hidden = cast(models.Stage, networks[0]).widths[1]
-        total = yield AddUp(torch.zeros(int(known.features.shape[0]), hidden), 1)
-        return [known.features, cast(torch.Tensor, total)]
+        total = yield AddUp(torch.zeros(int(inputs.features.shape[0]), hidden), 1)
+        return [inputs.features, cast(torch.Tensor, total)]
 
 
 class DPDGC(StagedEstimator):

@@ -27,7 +27,7 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class EclipseRecipe(Recipe):
         """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * (STEPS + 1), batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the encoder, find a basis in K products, and return X, unit(B X) and unit(B B X)."""
-        yield Train(0, [known.features])
-        rows = [encoded(networks[0], known.features)]
+        yield Train(0, [inputs.features])
+        rows = [encoded(networks[0], inputs.features)]
         # A fixed seed: the first basis is public, and knows nothing of features either, as singular vectors do not.
         drawn = torch.Generator().manual_seed(0)
         basis = unit_rows(torch.randn(rows[0].shape, generator=drawn))

@@ -34,7 +34,7 @@ from graphveil.methods.curator.stages.encoder import (
     require_undirected,
 )
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
@@ -60,10 +60,10 @@ class GconRecipe(Recipe):
         classes = len(schema.classes)
         return encoder_and_classifier(settings, schema, [settings.hidden, classes, classes], batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train the encoder, ask for the head's scores of its rows (1) and for their noisy sum (2)."""
-        yield Train(0, [known.features])
-        rows = encoded(networks[0], known.features)
+        yield Train(0, [inputs.features])
+        rows = encoded(networks[0], inputs.features)
         scores = cast(torch.Tensor, (yield AddUp(rows, 1)))
         total = cast(torch.Tensor, (yield AddUp(scores, 2)))
         return [rows, unit_rows(scores), unit_rows(total)]
@@ -104,7 +104,7 @@ class GCON(StagedEstimator):
         require_undirected(self.kind, schema)
         once = ChangedSamples(steps=1, rate=1.0, samples=1, name=HEAD)
         weights = self.settings.hidden * len(schema.classes)
-        found = self.privacy.noise(
+        calibrated = self.privacy.noise(
             schema,
             hops=1,
             columns=len(schema.classes),
@@ -112,7 +112,7 @@ class GCON(StagedEstimator):
             share_hops=self.settings.share_hops or SHARE,
         )
         # Said as what it is, one noisy release of weights, and not as a training on edges in steps.
-        return replace(found, changed=None)
+        return replace(calibrated, changed=None)
 
     def _weighing(self) -> dict[str, float | int | str]:
         return {"restart": self.settings.restart, "depth": self.settings.hops, "penalty": self.settings.penalty}

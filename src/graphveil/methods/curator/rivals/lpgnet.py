@@ -27,7 +27,7 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
 from graphveil.runtime.late import torch
@@ -57,9 +57,9 @@ class LpgnetRecipe(Recipe):
         """Return the columns that a guess moves."""
         return 1
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Train, guess, count K times, and return the scores and counts that the last network reads."""
-        read: list[FeatureBlock] = [known.features]
+        read: list[FeatureBlock] = [inputs.features]
         for hop in range(settings.hops):
             yield Train(hop, read)
             scores = logits_of(networks[hop], read)

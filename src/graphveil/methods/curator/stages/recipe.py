@@ -37,7 +37,7 @@ from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, sco
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
 from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
-from graphveil.methods.curator.stages.stages import Known, Recipe, Train, carry_out
+from graphveil.methods.curator.stages.stages import NodeInputs, Recipe, Train, carry_out
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.stages.sums import Sum, perturbed_sums
 from graphveil.methods.curator.stages.training import (
@@ -149,14 +149,14 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         networks = self._fresh(schema)
         # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
         noise = self.planned_noise(schema, int(split.train.sum()))
-        made = self.account.buy(
+        published = self.account.buy(
             self.privacy.spend("training", schema, noise, **self._weighing()),
             lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
         )
-        self._unfinished = made
+        self._unfinished = published
         if not self.own_rows:
-            self.account.remember(made.digest)
-        return made
+            self.account.remember(published.digest)
+        return published
 
     def _publish(
         self,
@@ -184,8 +184,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         # Validation labels choose at most, and a choice is paid for apart: no message may carry them.
         labels = torch.full_like(people.labels, -1)
         labels[people.train] = people.labels[people.train]
-        known = Known(people.features, labels, noise.sigmas)
-        parts = carry_out(self.recipe.steps(networks, known, self.settings), train=learn, add=add)
+        inputs = NodeInputs(people.features, labels, noise.sigmas)
+        parts = carry_out(self.recipe.steps(networks, inputs, self.settings), train=learn, add=add)
         void = None if self.privacy.public else randomness.void
         return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
@@ -317,17 +317,17 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
-        facts, kept = {"of": self.result.people}, read_answers(model, self.kind)
+        facts, saved = {"of": self.result.people}, read_answers(model, self.kind)
         # Answers of an earlier save are kept: who loads the file must not pay for them again.
-        earlier = kept[1] if kept is not None and kept[0].get("of") == facts["of"] else {}
+        earlier = saved[1] if saved is not None and saved[0].get("of") == facts["of"] else {}
         save_answers(model, self.kind, facts, {**earlier, **self._answers})
 
     def recall(self, model: Path) -> None:
         """Read the answers to queries from the file beside a saved model."""
-        kept = read_answers(model, self.kind)
+        saved = read_answers(model, self.kind)
         with restoring(model):
-            if kept is not None and kept[0]["of"] == self.result.people:
-                self._answers = kept[1]
+            if saved is not None and saved[0]["of"] == self.result.people:
+                self._answers = saved[1]
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
@@ -381,8 +381,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
         """Return networks with initial weights."""
         build = self.recipe.networks
-        found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
-        return placed(found, self.settings.device)
+        networks = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
+        return placed(networks, self.settings.device)
 
     def _drawable(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training; one that no table holds is refused now and not once it is paid for."""
@@ -471,10 +471,10 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
         """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""
         # Labels are not read, not even where a graph has some: no price was stated for them.
-        known = Known(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
-        stages = self.recipe.steps(read.networks, known, self.settings)
+        inputs = NodeInputs(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
+        stages = self.recipe.steps(read.networks, inputs, self.settings)
         parts = carry_out(stages, train=lambda stage: None, add=self._sums(read))
-        return torch.softmax(scores_of(self.recipe, read.networks, known.features, parts, self.pool), dim=1)
+        return torch.softmax(scores_of(self.recipe, read.networks, inputs.features, parts, self.pool), dim=1)
 
     def _require_own(self, published: Published) -> None:
         if published.privacy != self.privacy:

@@ -1,6 +1,6 @@
 """What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
 
-    steps = recipe.steps(networks, known, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
+    steps = recipe.steps(networks, inputs, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
     carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
 
 A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
@@ -48,7 +48,7 @@ class AddUp:
 
 
 @dataclass(frozen=True)
-class Known:
+class NodeInputs:
     """What a recipe may read of the nodes without a sum.
 
     Attributes:
@@ -113,12 +113,12 @@ class Recipe(Protocol):
         """
         return [logits_of(networks[-1], parts)]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Yield the stages in their order, and return what the last network reads of every node.
 
         Args:
             networks: those of `networks`, in the order of their training.
-            known: the nodes, as far as no edge is read.
+            inputs: the nodes, as far as no edge is read.
             settings: as of `networks`.
         """
 

@@ -150,12 +150,12 @@ def read_people(graph: Graph, split: Split) -> NodeData:
     """
     schema = require_one_label(graph)
     # Features of all nodes: the hops sum over neighbours who neither train nor validate.
-    features, asked = read_features(graph), split.train | split.val
+    features, labelled = read_features(graph), split.train | split.val
     # The test nodes' labels end here: nothing after this line could use them by mistake.
-    labels = torch.where(asked, graph.y, -1)
+    labels = torch.where(labelled, graph.y, -1)
     if not bool(split.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
-    if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
+    if bool(((labels < 0) & labelled).any()) or bool((labels >= len(schema.classes)).any()):
         raise InputError("a label is not a declared class", where=schema.name, allowed=", ".join(schema.classes))
     return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
 
@@ -189,8 +189,8 @@ def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: t
         nodes: int64 numbers.
         device: where the network is.
     """
-    found = [_block(part, nodes, device) for part in parts]
-    return torch.cat(found, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else found
+    rows = [_block(part, nodes, device) for part in parts]
+    return torch.cat(rows, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else rows
 
 
 def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str) -> Any:

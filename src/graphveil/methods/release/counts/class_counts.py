@@ -127,9 +127,9 @@ class ClassCounts(FittedEstimator[FittedCounts], ForgetsPeople):
             raise InputError(f"counts are {tuple(origin.counts.counts.shape)}", where="fit_released")
         self.account.adopt(release_digest(released), origin.ledger)
         public = public_part_of(released, split, domain_of(released), seed=self.seed)
-        found = read_counts(public, origin.counts, rate)
-        probabilities = torch.softmax(found.scores, dim=1)
-        self._fitted = FittedCounts(schema, people_key(released), origin.guarantee, probabilities, found.variant)
+        reading = read_counts(public, origin.counts, rate)
+        probabilities = torch.softmax(reading.scores, dim=1)
+        self._fitted = FittedCounts(schema, people_key(released), origin.guarantee, probabilities, reading.variant)
         self.published = released
         return self
 

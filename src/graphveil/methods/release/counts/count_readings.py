@@ -115,9 +115,9 @@ def read_network(
     judges = (labels.val & (labels.values >= 0)).nonzero()[:, 0]
     if not len(judges):
         return None
-    said = _Published(released, domain, reports, labels, noisy, settings)
-    free = said.public()
-    both = [torch.log_softmax(logits, dim=1), *said.networks(), *free]
+    published = _Published(released, domain, reports, labels, noisy, settings)
+    free = published.public()
+    both = [torch.log_softmax(logits, dim=1), *published.networks(), *free]
     judge = _Judge(judges, log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values[judges]].T)
     used = judge.find_better(both, free)
     public = judge.pooled(free)
@@ -147,15 +147,15 @@ class _Published:
         if not self.noisy:
             return []
         hops = sorted({0, self.settings.steps_x})
-        found = [self._network(topology_of(self.graph), steps) for steps in hops if steps != self.settings.steps_x]
-        return found + [self._network(self.public_edges, steps) for steps in hops if self.domain is not None]
+        scores = [self._network(topology_of(self.graph), steps) for steps in hops if steps != self.settings.steps_x]
+        return scores + [self._network(self.public_edges, steps) for steps in hops if self.domain is not None]
 
     def public(self) -> list[Tensor]:
         """Return the scores of whatever needs no private edge and no private feature."""
         labels = self.labels
         if self.domain is not None and not self.noisy and labels.keep == 1:
-            known = labels.values >= 0
-            split = Split(labels.train & known, labels.val & known, ~labels.train & ~labels.val)
+            labelled = labels.values >= 0
+            split = Split(labels.train & labelled, labels.val & labelled, ~labels.train & ~labels.val)
             return public_part_of(self.graph, split, self.domain, seed=self.settings.seed).opinions
         alone = [self._labels_alone()]
         return alone if self.noisy else [*alone, self._network(self.public_edges, self.settings.steps_x)]

@@ -50,23 +50,23 @@ def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed
         or origin.keep < 1
     ):
         raise InputError("weights = 'posterior'", allowed="releases of edge-rand and lap-graph alone")
-    made = edges[:, ~released.public_edges]
-    found = _ratio_and_total(origin, domain, made[:, made[0] < made[1]])
+    synthetic = edges[:, ~released.public_edges]
+    log_ratio, total = _ratio_and_total(origin, domain, synthetic[:, synthetic[0] < synthetic[1]])
     part = public_part_of(released, split, domain, seed=seed)
     # Weights that follow a person's label would tell it to the network, and validation would find that right.
     groups = part.groups(of_judges=False)
-    before = block_prior(part, groups, found[1])[groups[edges[0]], groups[edges[1]]]
-    after = 1 / (1 + (1 - before) / before * math.exp(-found[0]))
+    before = block_prior(part, groups, total)[groups[edges[0]], groups[edges[1]]]
+    after = 1 / (1 + (1 - before) / before * math.exp(-log_ratio))
     return Topology(edges, nodes, torch.where(released.public_edges, 1.0, after).float())
 
 
-def _ratio_and_total(origin: Release, domain: PairDomain, made: Tensor) -> tuple[float, float]:
+def _ratio_and_total(origin: Release, domain: PairDomain, synthetic: Tensor) -> tuple[float, float]:
     """Return l, and how many private edges the release itself says there are: at least one."""
     epsilon = float(origin.settings["epsilon_a"])
     if origin.settings["edges"] == "edge-rand":
-        return epsilon, max(EdgeRand(epsilon=epsilon, domain=domain).estimate(made).total, 1.0)
+        return epsilon, max(EdgeRand(epsilon=epsilon, domain=domain).estimate(synthetic).total, 1.0)
     # Above the threshold both laws fall alike: their ratio is that of the cells' noise at every level of the tail.
-    return (1 - float(origin.settings["count_share"])) * epsilon, max(float(made.shape[1]), 1.0)
+    return (1 - float(origin.settings["count_share"])) * epsilon, max(float(synthetic.shape[1]), 1.0)
 
 
 def block_prior(part: PublicPart, groups: Tensor, total: float) -> Tensor:

@@ -1,30 +1,94 @@
-"""The question that people without a label answer: asked on their devices, read with what labels say on the server."""
+"""One question about a feature, answered by people who send no label: its price, the answers, and what they say.
+
+Everybody sends a label or an answer, never both. Answers are read with what labels say, on the server.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, Split
-from graphveil.mechanisms.question import Question
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.mechanisms import NotCollected, PublicLabels
+from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.question import Question, question_from
+from graphveil.methods.base.people.local_privacy import TOPOLOGY, LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people
-from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.models.labels.answers import Matrix, fit_answers, with_answers
 from graphveil.models.labels.belief import edges_of, heard_of_friends
 from graphveil.models.labels.label_prior import class_shares, homophily
-from graphveil.privacy import Randomness
+from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, either
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(frozen=True)
+class QuestionPrivacy(LocalPrivacy):
+    """As `LocalPrivacy`, where epsilon_x is the budget of an answer and nobody sends a feature vector.
+
+    Attributes:
+        question: of those who send no label, see `mechanisms.question`.
+
+    Raises:
+        InputError: an answer without a finite budget.
+    """
+
+    question: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epsilon_x is None or math.isinf(self.epsilon_x):
+            raise InputError(f"epsilon_x = {self.epsilon_x!r}", where="question", allowed="a finite number above 0")
+
+    @property
+    def collects_features(self) -> bool:
+        """Nobody sends a feature vector."""
+        return False
+
+    def features(self, schema: GraphSchema) -> NotCollected:
+        """Return what stands for no feature vector being sent."""
+        # Answers are reports of their own, and no vector of features can be made of them.
+        return NotCollected()
+
+    def question_for(self, schema: GraphSchema) -> Question:
+        """Return what makes the answers.
+
+        Raises:
+            InputError: the schema has no such column, or it cannot be asked so.
+        """
+        domain = VectorDomain(schema.dimension, schema.low, schema.high)
+        return question_from(self.question, float(self.epsilon_x or 0.0), domain, schema.columns)
+
+    def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
+        """Return what one collection spends, in order: an answer of some, a label of the others."""
+        question = self.question_for(schema)
+        facts: dict[str, float | int | str] = {"question": self.question, "answers": len(question.answers)}
+        name = type(question.mechanism).__name__
+        return Spend("answer", "features", name, facts, question.epsilon), *super().spends(schema)
+
+    def guarantee(self, schema: GraphSchema, void: str | None = None, ledger: Ledger | None = None) -> Guarantee:
+        """Return the guarantee of one person, who sends a label or an answer."""
+        labels = self.labels(len(schema.classes))
+        parts = [replace(self.question_for(schema).guarantee, against=SERVER_AND_MODEL)]
+        # Labels that are public cost nothing: then answers are all that anybody pays for.
+        if isinstance(labels, PublicLabels):
+            whole, open_ = parts[0], labels.guarantee.assumes
+        else:
+            parts.append(replace(labels.guarantee, against=SERVER_AND_MODEL))
+            whole, open_ = either(parts), ()
+        return replace(whole, assumes=(*whole.assumes, TOPOLOGY, *open_), void=void)
+
+
 def collect_answers(
-    graph: Graph, split: Split, privacy: AskedPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
+    graph: Graph, split: Split, privacy: QuestionPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> LocalReports:
     """Return labels of the train and validation nodes, and answers of the test nodes.
 
@@ -38,7 +102,7 @@ def collect_answers(
     labels = randomize_people(graph, split, privacy, randomness=randomness, engine=engine)
     # Never both: whoever sends a label is not asked, so nobody spends more than the larger of the two budgets.
     who = split.test & ~labels.labelled
-    answers = ask_question(graph, who, privacy.asked(labels.schema), randomness=randomness, engine=engine)
+    answers = ask_question(graph, who, privacy.question_for(labels.schema), randomness=randomness, engine=engine)
     return replace(labels, features=answers)
 
 
@@ -51,7 +115,7 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
         topology: of the people who sent them.
         statistics: see `read_statistics`.
     """
-    question, answers = _asked(released), released.features
+    question, answers = _question_of(released), released.features
     who = answers.who.nonzero().squeeze(1)
     if not len(who):
         return probabilities
@@ -63,8 +127,8 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
     after[who] = torch.from_numpy(with_answers(before, evidence, table)).to(after.dtype)
     heard = _heard(probabilities.cpu(), after, released, topology)[who]
     # Once more from the start: a person's own answer counts once, whatever friends say.
-    told = before * torch.exp(heard - heard.max(dim=1, keepdim=True).values).double().numpy()
-    after[who] = torch.from_numpy(with_answers(told, evidence, table)).to(after.dtype)
+    beside_friends = before * torch.exp(heard - heard.max(dim=1, keepdim=True).values).double().numpy()
+    after[who] = torch.from_numpy(with_answers(beside_friends, evidence, table)).to(after.dtype)
     return after
 
 
@@ -105,7 +169,7 @@ def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | No
     return shares
 
 
-def _asked(released: LocalReports) -> Question:
-    if not (isinstance(released.privacy, AskedPrivacy) and isinstance(released.features, Answers)):
+def _question_of(released: LocalReports) -> Question:
+    if not (isinstance(released.privacy, QuestionPrivacy) and isinstance(released.features, Answers)):
         raise InputError("the reports hold no answers", where="fit_reports")
-    return released.privacy.asked(released.schema)
+    return released.privacy.question_for(released.schema)
