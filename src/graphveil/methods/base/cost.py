@@ -36,10 +36,9 @@ TRAINING_BESIDE_SCIPY = 0.5
 
 @dataclass(frozen=True)
 class Propagation:
-    """P as a plan needs it: its entries as SciPy holds them, without torch.
+    """P [n, n] as a plan needs it: its entries as SciPy holds them, without torch.
 
     Attributes:
-        matrix: P [n, n], float32.
         symmetric: whether training stores it once, not beside its transpose.
     """
 
@@ -48,12 +47,10 @@ class Propagation:
 
     @property
     def nodes(self) -> int:
-        """n."""
         return int(self.matrix.shape[0])
 
     @property
     def entries(self) -> int:
-        """Number of stored entries."""
         return int(self.matrix.nnz)
 
     @property
@@ -63,12 +60,7 @@ class Propagation:
 
 
 def propagation_of(edge_index: np.ndarray | Tensor, nodes: int) -> Propagation:
-    """Return P of public edges.
-
-    Args:
-        edge_index: int64 [2, E].
-        nodes: n.
-    """
+    """Return P of public edges, int64 [2, E]."""
     a = Adjacency.of(edge_index, nodes)
     return Propagation(a.to_scipy(), a.symmetric)
 
@@ -77,8 +69,7 @@ def assumed_propagation(nodes: int, entries: int) -> Propagation:
     """Return P of a made graph, where the true edges are private.
 
     Args:
-        nodes: n.
-        entries: edges drawn at random; at most MOST_TIMED are.
+        nodes: n. entries: edges drawn at random; at most MOST_TIMED are.
     """
     # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
     return propagation_of(drawn(nodes, (2, min(entries, MOST_TIMED))).astype(np.int64), nodes)
@@ -95,10 +86,7 @@ def network_cost(
     """Return the (seconds, MB) of training a network all epochs; of the features their stored size is looked at.
 
     Args:
-        p: the propagation [n, n].
-        graph: whose schema and size count.
-        network: the settings.
-        privacy: what people send.
+        p: the propagation [n, n]. graph: whose schema and size count. network: the settings. privacy: what people send.
     """
     n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
     width = first_width(network.model, network.hidden)
@@ -116,10 +104,8 @@ def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks:
     """Return the (seconds, MB) of spreading labels.
 
     Args:
-        p: the propagation [n, n].
-        classes: columns of one block.
-        products: how many times P is multiplied with all blocks.
-        blocks: how many blocks of labels are spread side by side.
+        p: the propagation [n, n]. products: how many times P is multiplied with all blocks.
+        classes: columns of one block. blocks: how many blocks of labels are spread side by side.
     """
     n, columns = p.nodes, blocks * classes
     seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)
@@ -167,7 +153,7 @@ TIMED = 2_000_000
 
 
 def settle_threads(graph: Graph) -> int:
-    """Set torch's thread count to what suits the topology of `graph` and return it."""
+    """Set torch's thread count for a topology and return it: one where the work is small, else the fastest."""
     if graph.edge_index.shape[1] < SMALL:
         # A fixed count also fixes the order of sums: the same seed gives the same bits on the same machine.
         torch.set_num_threads(1)

@@ -4,8 +4,9 @@
     model.guarantee, model.score(graph), model.save("model.safetensors")
 
     collect         pay, then read raw data through mechanisms      the one place of the method that does
-    train           post-processing of what was collected
-    probabilities   answer about the people of the collection, or about other ones
+    train           post-processing of what was collected; most may do so again and again at no privacy cost
+    probabilities   [n, c] about the people of the collection, or about other ones; takes what `says_who` names
+    keep, recall    what is kept of people beside a saved model, for its owner alone; most keep nothing
 
 People are asked once, whoever asks.  A clone therefore shares the account of its original: a second collection from the
 same people is refused, or charged where room was declared; and neither a clone nor a fitted estimator takes other
@@ -24,7 +25,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.value.protocol import Graph
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.methods.base.blocks import collecting, predicting, training
+from graphveil.methods.base.blocks import require_blocks, require_predictions
 from graphveil.methods.base.method import Method
 from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.base.parameters import (
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """A mean with its 95% interval."""
-
     @property
     def mean(self) -> float: ...
     @property
@@ -68,7 +67,6 @@ class Estimator:
         settings_type: takes the parameters that `__init__` does not name; None: there are none.
         further_help: a line about parameters that commands do not offer.
         says_who: what may be said of the people of a graph to predict: "people", "reports", or nothing.
-        by_blocks, trains_by_blocks, predicts_by_blocks: see `base.blocks`.
         account: what was paid so far, and what for.
         lift: accuracy above the best control, where `methods.runs.experiment.run` measured it with controls, else None;
             never saved, since it is measured against true labels.
@@ -112,57 +110,28 @@ class Estimator:
     if TYPE_CHECKING:  # what each method has of its own
 
         @property
-        def seed(self) -> int:
-            """What fixes the default split and initial weights, never privacy noise."""
-
+        def seed(self) -> int: ...
         @property
-        def fitted(self) -> bool:
-            """Whether there is anything to predict with."""
-
+        def fitted(self) -> bool: ...
         @property
-        def schema(self) -> GraphSchema:
-            """The public facts of the collection; raises InputError before fitting."""
-
+        def schema(self) -> GraphSchema: ...  # InputError before fitting, as the guarantee
         @property
-        def several(self) -> bool:
-            """Whether a node has several labels."""
-
+        def several(self) -> bool: ...
         @property
-        def guarantee(self) -> Guarantee:
-            """What all that was collected so far protects; raises InputError before fitting."""
-
+        def guarantee(self) -> Guarantee: ...
         @property
-        def epsilon_relationship(self) -> float | None:
-            """What one relationship costs; None where links are not what is protected."""
-
+        def epsilon_relationship(self) -> float | None: ...
         @property
-        def history(self) -> tuple[Epoch, ...]:
-            """Every epoch's figures, of released values alone."""
-
-        def parameters(self) -> dict[str, Any]:
-            """Return the settings as they are used, by name, with those that the class fixes."""
-
-        def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any:
-            """Pay for what people send or the curator reads, and return what came through the mechanisms."""
-
-        def train(self, collected: Any, *args: Any, **keywords: Any) -> None:
-            """Train on what was collected; most may do so again and again at no privacy cost."""
-
-        def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor:
-            """Return class probabilities [n, c]; takes what `says_who` names."""
-
-        def stored(self) -> Stored:
-            """Return what a saved file holds: no reports, no raw data."""
-
+        def history(self) -> tuple[Epoch, ...]: ...
+        def parameters(self) -> dict[str, Any]: ...
+        def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any: ...
+        def train(self, collected: Any, *args: Any, **keywords: Any) -> None: ...
+        def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor: ...
+        def stored(self) -> Stored: ...
         @classmethod
-        def restore(cls, stored: Stored) -> Self:
-            """Return the method of a saved file; raises KeyError, TypeError or ValueError for anything else."""
-
-        def keep(self, model: Path) -> None:
-            """Write what is kept of people beside a saved model, for its owner alone; most keep nothing."""
-
-        def recall(self, model: Path) -> None:
-            """Read what was kept beside a saved model; nothing where the model alone was handed on."""
+        def restore(cls, stored: Stored) -> Self: ...  # KeyError, TypeError or ValueError for anything else
+        def keep(self, model: Path) -> None: ...
+        def recall(self, model: Path) -> None: ...
 
     # ---- fitting and predicting ----
 
@@ -182,12 +151,8 @@ class Estimator:
             graph: with the truth at hand: n nodes, features [n, d], labels and edges; or what `graphs.as_graph` takes.
             y: nothing but the None of scikit-learn's callers: labels are the graph's own.
             split: who trains, validates and tests, masks [n]; default: a random half trains, a quarter validates.
-            randomness: the source of noise; default: the operating system's.
-            progress: told how far it is.
+            randomness: the source of noise; default: the operating system's. progress: told how far it is.
             engine: where blocks of people are worked on; nothing that comes out depends on it.
-
-        Returns:
-            The estimator itself.
 
         Raises:
             BudgetError: the ledger cannot pay, before anything is read.
@@ -197,13 +162,15 @@ class Estimator:
         if y is not None:
             raise labels_apart(graph)
         # Before the graph is looked at: what an engine cannot do is refused at no price.
-        collect = collecting(self, engine)
+        if engine != LOCAL:
+            require_blocks(self, self.name)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
+        how: dict[str, Any] = {"randomness": source, "progress": progress}
         nodes = split or random_split(graph, self.seed)
-        collected = collect(graph, split=nodes, randomness=source, progress=progress)
+        collected = self.collect(graph, split=nodes, **how, **_on(engine, self.by_blocks))
         self.lift = None  # it was of the fit before
-        training(self, engine)(collected, randomness=source, progress=progress)
+        self.train(collected, **how, **_on(engine, self.trains_by_blocks))
         return self
 
     def predict_proba(
@@ -214,18 +181,13 @@ class Estimator:
         engine: Engine = LOCAL,
         **who: object,
     ) -> Tensor:
-        """Return class probabilities.
+        """Return class probabilities [n, c].
 
         Args:
             graph: whose people are to be predicted; default: those of the training, for whom nothing is read.
-            randomness: the source of noise of people who have to be asked; none is taken by default, since asking
-                costs.
+            randomness: the source of noise of people who have to be asked; no default, since asking costs.
             engine: where blocks are worked on of people who have to be read; no answer depends on it.
-            who: `people` ("same" or "other") or `reports`, where the method asks people: see its
-                `probabilities`.
-
-        Returns:
-            Probabilities [n, c].
+            who: `people` ("same" or "other") or `reports`, where the method asks people: see its `probabilities`.
 
         Raises:
             BudgetError: people would be asked again, and no room was declared; before data is read.
@@ -243,8 +205,10 @@ class Estimator:
                     where="predict",
                     allowed=", ".join(self.says_who) or "the people of the training alone, or another graph",
                 )
-        probabilities = predicting(self, engine)
-        return probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **identity)
+        if engine != LOCAL:
+            require_predictions(self)
+        how = {"randomness": randomness, **identity, **_on(engine, self.predicts_by_blocks)}
+        return self.probabilities(None if graph is None else _as_graph(graph), **how)
 
     def predict(
         self,
@@ -257,7 +221,7 @@ class Estimator:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
 
         Args:
-            graph: see `predict_proba`, as `randomness`, `engine` and `who`.
+            graph, randomness, engine, who: see `predict_proba`.
         """
         probabilities = self.predict_proba(graph, randomness=randomness, engine=engine, **who)
         return (probabilities > 0.5).long() if self.several else probabilities.argmax(dim=1)
@@ -274,12 +238,8 @@ class Estimator:
         """Return the accuracy against true labels; the micro-averaged F1 where a node has several labels.
 
         Args:
-            graph: has the true labels.
-            mask: bool [n], the nodes that count; default: all with a label.
-            randomness: see `predict_proba`, as `engine` and `who`.
-
-        Returns:
-            A fraction.
+            graph: has the true labels. mask: bool [n], the nodes that count; default: all with a label.
+            randomness, engine, who: see `predict_proba`.
         """
         graph = _as_graph(graph)
         return true_score(self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
@@ -293,7 +253,6 @@ class Estimator:
 
     @property
     def name(self) -> str:
-        """The name that users of commands type."""
         return self.entry.name
 
     @property
@@ -308,20 +267,15 @@ class Estimator:
     # ---- files ----
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted method to one safetensors file: no reports, no raw data.
+        """Write the fitted method to one safetensors file: no reports, no raw data; return the file.
 
-        What people sent or were answered lies in a file of its own beside it, for its owner alone: see
-        `storage.save_kept`.
+        What people sent or were answered lies in a file beside it, for its owner alone: `storage.save_answers`.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.
 
-        Returns:
-            The file written.
-
         Raises:
-            InputError: it has not been fitted.
-            WriteError: the disk refuses.
+            InputError: it has not been fitted. WriteError: the disk refuses.
         """
         stored = self.stored()
         file = save_method(path, self.kind, stored.facts, stored.tensors)
@@ -334,8 +288,7 @@ class Estimator:
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
-            backbone: the module that was trained, where it was a user's own: its weights are in the file, its code is
-                not.
+            backbone: the module that was trained, where it was a user's own, whose code is not in the file.
 
         Raises:
             ModelFileError: for a file that is missing, damaged or of another method, or a backbone too many or too few.
@@ -409,10 +362,7 @@ class Estimator:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes [c] that `predict` gives, in the order of the columns of `predict_proba`: 0 to c - 1.
-
-        Their names are `schema.classes`.
-        """
+        """The classes [c] in the order of the columns of `predict_proba`: 0 to c - 1, see `schema.classes`."""
         import numpy as np
 
         return np.arange(len(self._after_fitting("classes_").schema.classes))
@@ -454,17 +404,10 @@ class Estimator:
 
 
 def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator:
-    """Return the saved method of a file, see `Estimator.load`.
+    """Return a saved method, see `Estimator.load`: a `kind` if that takes all settings, else its `class_of`.
 
     Args:
-        kind: a class that saves files of this kind.
-        path, backbone: see `Estimator.load`.
-
-    Returns:
-        A `kind`, if that one takes all settings, else what `class_of` gives.
-
-    Raises:
-        ModelFileError: for a file of another kind, and what `Estimator.load` refuses.
+        kind: a class that saves files of this kind. path, backbone: see `Estimator.load`.
     """
     _, facts, tensors = read_method(path, kind.kind)
     # What older versions kept of people is for nobody who merely has the model.
@@ -507,3 +450,7 @@ def class_of(model: Estimator) -> type[Estimator]:
 
 def _as_graph(value: Graph) -> Graph:
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
+
+
+def _on(engine: Engine, works: bool) -> dict[str, Engine]:
+    return {"engine": engine} if works and engine != LOCAL else {}

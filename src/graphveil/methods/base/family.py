@@ -91,25 +91,19 @@ def collection_repeats(repeats: int) -> str:
 
 
 class Figures(Protocol):
-    """What a family adds to a plan.
-
-    Attributes:
-        section: where its figures are in the JSON of a plan.
-    """
+    """What a family adds to a plan; `section`: where its figures are in the JSON of a plan."""
 
     @property
     def section(self) -> str: ...
 
-    def to_json(self) -> Any:
-        """Return the figures as JSON types."""
+    def to_json(self) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The answer of `runs.plan.plan`; every number comes from public facts and settings.
+    """What a run would promise, disturb and cost; every number comes from public facts and settings.
 
     Attributes:
-        method, data: their names.
         settings: as the built method uses them.
         guarantee: what the run would promise; epsilon: of each unit.
         seconds, memory_mb: of one run without controls; report_bytes: what one person sends.

@@ -15,29 +15,21 @@ if TYPE_CHECKING:
 
 
 class Fitted(Protocol):
-    """What fitting leaves of a collection."""
-
     @property
-    def schema(self) -> GraphSchema:
-        """The public facts of the collection."""
+    def schema(self) -> GraphSchema: ...
 
 
 F = TypeVar("F", bound=Fitted)
 
 
 class FittedEstimator(Estimator, Generic[F]):
-    """An estimator whose fit leaves one value.
-
-    Attributes:
-        fits: the call that fits, beside `fit`; "" where there is no other.
-    """
+    """An estimator whose fit leaves one value; `fits` is the call that fits beside `fit`, or ""."""
 
     fits: ClassVar[str]
     _fitted: F | None = None
 
     @property
     def fitted(self) -> bool:
-        """Whether there is anything to predict with."""
         return self._fitted is not None
 
     @property
@@ -50,7 +42,6 @@ class FittedEstimator(Estimator, Generic[F]):
 
     @property
     def schema(self) -> GraphSchema:
-        """The public facts of what was collected."""
         return self.result.schema
 
 
@@ -65,14 +56,10 @@ class ForgetsPeople:
 
 
 def stored_probabilities(stored: Stored, classes: int) -> Tensor:
-    """Return the probabilities [n, c] that were stored.
+    """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite.
 
     Args:
-        stored: what a method is restored from.
-        classes: c.
-
-    Raises:
-        InputError: they are of another shape, or no finite numbers.
+        stored: what a method is restored from. classes: c.
     """
     # A file of another shape would answer for other people by their row.
     probabilities = require_numbers("probabilities", stored.tensors["probabilities"])

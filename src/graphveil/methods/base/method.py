@@ -20,8 +20,7 @@ class Option:
     """A setting of a method.
 
     Attributes:
-        default, type, help: the last one line.
-        file: it may name a file.
+        help: one line. file: whether it may name a file.
         within: the names that it takes, where they are not those that `base.options` has for a setting of its name.
     """
 
@@ -37,8 +36,7 @@ class Forced:
     """A setting that leaves another only one value: the other follows, unless it is set as well.
 
     Attributes:
-        by: the setting that forces.
-        other, value: what follows, and the value that it is left with.
+        by: the setting that forces. other, value: what follows, and the value that it is left with.
         where: the values of `by` that force; None: whatever it is set to.
     """
 
@@ -61,7 +59,6 @@ class Replay:
 
     Attributes:
         changes: the unit: "person", "label", "edge", "set of contacts", "private edge", "node" or "feature vector".
-        settings: of the method.
         variant: what tells the run from the method's others.
     """
 
@@ -116,11 +113,7 @@ class Method:
     forced: tuple[Forced, ...] = ()
 
     def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with defaults filled in.
-
-        Raises:
-            InputError: for a setting the method does not take, or settings that do not go together.
-        """
+        """Return the settings with defaults filled in; refuses unknown ones, and some that do not go together."""
         for name in settings:
             if name not in self.options:
                 raise InputError(f"setting {name!r} is not known", allowed=", ".join(sorted(self.options)))
@@ -141,7 +134,6 @@ class Method:
 
     @property
     def class_name(self) -> str:
-        """What its class is called."""
         return self.location.rpartition(":")[2]
 
     def load_class(self) -> Any:
@@ -154,16 +146,10 @@ class Method:
 
 
 def entry_of(name: str, methods: Iterable[Method]) -> Method:
-    """Return the entry of a method.
-
-    Args:
-        name: of one of them.
-        methods: a family's entries.
-    """
+    """Return the entry of the method of this name among a family's."""
     return next(method for method in methods if method.name == name)
 
 
 def load_path(path: str) -> Any:
-    """Return what "module:name" says."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

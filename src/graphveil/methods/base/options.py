@@ -1,4 +1,8 @@
-"""Options that several methods share, spelt once."""
+"""Options that several methods share, and which values settings take, for editors and forms.
+
+The constructors are the law and refuse more: what depends on another setting, or on the data, is not said here.  A name
+that means different things in different methods has the widest range of them, or says its own in `Option.within`.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +64,7 @@ def field_options(
     """Return an option for each field of a settings dataclass that there is help for.
 
     Args:
-        settings: the dataclass.
-        help: field -> one line.
-        types: of fields whose default, None, does not say it.
+        settings: the dataclass. help: field -> one line. types: of fields whose default, None, does not say it.
     """
     offered = [field for field in fields(settings) if field.name in help]
     typed = {field.name: (types or {}).get(field.name, type(field.default)) for field in offered}
@@ -79,11 +81,7 @@ def network_options(without: Iterable[str] = ()) -> dict[str, Option]:
 
 
 def refuse_idle_delta(given: Mapping[str, Any]) -> None:
-    """Refuse a delta beside a feature mechanism that has none.
-
-    Raises:
-        InputError: saying what delta belongs to.
-    """
+    """Refuse a delta beside a feature mechanism that has none."""
     takers = feature_names_with("delta")
     if "delta" in given and given.get("mechanism") not in takers:
         raise InputError(

@@ -1,7 +1,7 @@
-"""The parameters of a method's class: real ones, for `inspect.signature`, `help` and `get_params`.
+"""The parameters of a method's class, and what an estimator refuses of scikit-learn's manners.
 
-An `__init__` names some of them and passes the rest on as `**settings: Unpack[Options]`: type checkers read the typed
-dictionary, and at run time its keys stand in the signature with the defaults of whatever takes them in the end.
+An `__init__` names some parameters and passes the rest on as `**settings: Unpack[Options]`: type checkers read the
+typed dictionary, and at run time its keys stand in the signature with the defaults of whatever takes them in the end.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
     """Return an `__init__` that refuses unknown parameters by name.
 
     Args:
-        kind: the class that it builds.
-        init: as it was written; its signature is spelt out.
+        kind: the class that it builds. init: as it was written; its signature is spelt out.
     """
 
     @wraps(init)
@@ -79,11 +78,7 @@ def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
     """Refuse a parameter that a class does not have.
 
     Args:
-        kind: the class.
-        settings: parameters by name.
-
-    Raises:
-        InputError: naming the first one that it does not have.
+        kind: the class. settings: parameters by name.
     """
     parameters = parameters_of(kind)
     for name in settings:
@@ -107,8 +102,7 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
     """Return the docstring of a class with a line for each parameter.
 
     Args:
-        kind: the class; what its docstring says of a parameter is kept.
-        help_of: a line about each of the others.
+        kind: the class; what its docstring says of a parameter is kept. help_of: a line about each of the others.
     """
     text = kind.__doc__ or ""
     if _ARGS not in text:
@@ -126,7 +120,6 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
 
 
 def _passed_on(kind: Any, init: Callable[..., None], annotation: str) -> Mapping[str, Any]:
-    """Return the name and type of each keyword that an `__init__` passes on."""
     if annotation.startswith("Unpack["):
         options = inspect.unwrap(init).__globals__[annotation.removeprefix("Unpack[").removesuffix("]")]
         types = options.__annotations__
@@ -146,7 +139,6 @@ def _type(annotation: Any, spaces: Mapping[str, Any]) -> Any:
 
 
 def _default(kind: Any, name: str) -> Any:
-    """Return the default of a keyword that is passed on."""
     if name in kind.derived:
         return None
     for field in fields(kind.settings_type) if kind.settings_type is not None else ():
@@ -157,11 +149,7 @@ def _default(kind: Any, name: str) -> Any:
 
 
 def not_fitted(refusal: InputError) -> InputError:
-    """Return a refusal that is scikit-learn's NotFittedError as well as an InputError.
-
-    Args:
-        refusal: the method's own.
-    """
+    """Return a method's refusal as scikit-learn's NotFittedError as well as an InputError."""
     from sklearn.exceptions import NotFittedError
 
     class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
@@ -187,8 +175,7 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
     """Return the refusal of other settings for people who may have been asked.
 
     Args:
-        name: of the class.
-        changes: the settings that would be others.
+        name: of the class. changes: the settings that would be others.
     """
     settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(

@@ -53,12 +53,11 @@ class Stored:
 def save_method(
     path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, mode: int = 0o600
 ) -> Path:
-    """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
+    """Write tensors and JSON facts to a file (or a folder's `model.safetensors`), whole or not at all; return it.
 
-    Returns the file written. Who may read it, less what the umask takes away, is `mode`: its owner alone by default.
-
-    Raises:
-        WriteError: the disk refuses.
+    Args:
+        path, kind, facts, tensors: what is written, and where.
+        mode: who may read it, less what the umask takes away: its owner alone by default.
     """
     from safetensors.torch import save
 
@@ -77,7 +76,7 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     """Return (kind, facts, tensors) of a saved method.
 
     Args:
-        kind: the kind expected, or None for any.
+        path: the file or its folder. kind: the kind expected, or None for any.
 
     Raises:
         ModelFileError: when the file is missing, damaged, not ours, of another kind or of a newer format.
@@ -104,7 +103,7 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
 def save_answers(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Write what is not for everybody who has the model (reports, answers) beside it, for its owner's eyes alone.
 
-    Nothing to keep: no file, and an older one goes.
+    Nothing to write: no file, and an older one goes.
     """
     target = answers_file(model)
     if tensors:
@@ -114,11 +113,7 @@ def save_answers(model: Path, kind: str, facts: Mapping[str, Any], tensors: Mapp
 
 
 def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-    """Return what was kept beside a saved method, or None: the model alone was handed on.
-
-    Raises:
-        ModelFileError: the file is damaged, or of another method.
-    """
+    """Return what was written beside a saved method, or None: the model alone was handed on."""
     target = answers_file(_file(Path(path)))
     if not target.is_file():
         return None
@@ -127,11 +122,7 @@ def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 
 def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
-    """Return what a saved method has spent; where a ledger lies beside it, that one: the account of all who use it.
-
-    Raises:
-        ModelFileError: the ledger beside it is damaged, or another model's.
-    """
+    """Return what a saved method has spent; where a ledger lies beside it, that one: the account of all who use it."""
     ledger = Ledger.from_dict(facts["ledger"])
     # Links are followed, so that two names of one model share one ledger and one budget.
     file = _file(Path(path)).resolve().with_name("ledger.json")
@@ -180,11 +171,7 @@ def restoring(path: str | Path) -> Iterator[None]:
 
 
 def require_numbers(name: str, tensor: Tensor) -> Tensor:
-    """Return a tensor of a file that holds finite 32-bit numbers.
-
-    Raises:
-        InputError: it holds others.
-    """
+    """Return a tensor of a file that holds finite 32-bit numbers; refuses others."""
     if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
         raise InputError(f"{name} holds {tensor.dtype}, or values that are not finite", allowed="finite float32")
     return tensor
@@ -196,11 +183,7 @@ def number(value: float | None) -> float | str | None:
 
 
 def number_from(stored: object) -> float | None:
-    """Return a number as `number` wrote it: infinity is a word, None stays None.
-
-    Raises:
-        TypeError, ValueError: for anything else.
-    """
+    """Return a number as `number` wrote it: infinity is a word, None stays None."""
     return None if stored is None else float(stored)  # type: ignore[arg-type]
 
 

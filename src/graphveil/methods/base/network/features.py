@@ -1,4 +1,13 @@
-"""What a server makes of the reports of features and labels: estimates and channels.  Post-processing alone."""
+"""What a network reads: estimates from reports, or what stands in for features that nobody sends.
+
+    normal    one Gaussian number in a random coordinate of each node
+    uniform   uniform in [0, 1], all coordinates
+    ones      1 in every coordinate
+    degree    the number of neighbours as a one-hot code; the last coordinate stands for all larger degrees
+
+Post-processing alone: no feature is read for a stand-in; "degree" shows what the topology shows.  Source of all but
+the first: Sajadmanesh and Gatica-Perez, CCS 2021, who compare LPGNN with them.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +50,7 @@ def reported_of(sent: object) -> Tensor | None:
 
 
 def spread_rows(rows: sp.csr_matrix, who: np.ndarray) -> sp.csr_matrix:
-    """Return rows [k, d] at their k places of n, with empty ones between them.
-
-    Args:
-        rows: in order. who: mask [n], k of it set.
-    """
+    """Return rows [k, d] at their k places of n (the mask `who` [n]), with empty ones between them."""
     # Empty and not zero: where rows are counted or scaled, a stored zero would be somebody's report.
     lengths = np.zeros(len(who) + 1, rows.indptr.dtype)
     lengths[1:][who] = np.diff(rows.indptr)
@@ -87,9 +92,7 @@ def stand_in_features(kind: str, topology: Topology, dimension: int, seed: int) 
     """Return (C, o): C + o [n, d] stands in for the features.
 
     Args:
-        kind: one of STAND_INS.
-        topology: public; its n nodes get rows.
-        dimension: d, as declared.
+        kind: one of STAND_INS. topology: public; its n nodes get rows. dimension: d, as declared.
         seed: of the two kinds that are drawn.
     """
     nodes = topology.num_nodes

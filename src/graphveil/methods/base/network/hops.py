@@ -6,9 +6,13 @@
 acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
 spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
 First K_x without label hops, from both ends of 1, 2, 4, 8, and none where features came without noise; then whether
-label hops add to the best.  Where validation reports are too few to tell, the public topology decides, see `reach`.
+label hops add to the best.  Where validation reports are too few to tell, the public topology decides: what a node
+hears should stay within its part of the graph.
 
-Ours.  All of it is post-processing of what was released, and costs no privacy.
+    n_eff(K) = (P^K 1)_v^2 / sum_u (P^K)_vu^2      people of equal weight whose mean has the noise of P^K x at v
+    K = the largest of 8, 4, 2, 1 with  n_eff(K) <= n / (ROOM c)  at the node in the middle
+
+The sums of squares are estimated by E (P^K g)_v^2 over random signs g.  Ours; post-processing of what was released.
 """
 
 from __future__ import annotations
@@ -41,7 +45,6 @@ class Hops:
     """What was chosen, and by what.
 
     Attributes:
-        steps_x, steps_y: hops of features and of labels.
         tried: (K_x, K_y) -> estimated accuracy of a short training; empty where the topology decided.
         trial: the short training of the pair that was chosen, None where the topology decided.
     """
@@ -78,11 +81,9 @@ def choose_hops(
     """Return hops for a training on reports.
 
     Args:
-        features, offset, labels, topology: as of `train_network`.
-        settings: the other settings, and the hops that are fixed.
-        free: which of "steps_x" and "steps_y" are chosen.
+        features, offset, labels, topology, how: as of `train_network`.
+        settings: the other settings, and the hops that are fixed. free: which of "steps_x" and "steps_y" are chosen.
         exact: whether features came without noise, which no hops need take out.
-        how: further arguments of `train_network`.
     """
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
     tried = LABEL_HOPS if "steps_y" in free else (settings.steps_y,)
@@ -131,11 +132,9 @@ def search_hops(
     """Return the best of a few pairs.
 
     Args:
-        judge: (K_x, K_y) -> estimated accuracy.
+        judge: (K_x, K_y) -> estimated accuracy. free: which of "steps_x" and "steps_y" are chosen.
         fixed: hops by the name of their setting, where they are not free.
-        free: which of "steps_x" and "steps_y" are chosen.
-        label_hops: K_y to try beside none, from the largest.
-        exact: whether no hops of features are tried as well.
+        label_hops: K_y to try beside none, from the largest. exact: whether no hops of features are tried as well.
     """
     tried: dict[Pair, float] = {}
 
@@ -186,8 +185,7 @@ def public_hops(p: sp.csr_matrix, classes: int) -> dict[str, int]:
     """Return hops of features and of labels by the name of their setting.
 
     Args:
-        p: the propagation [n, n].
-        classes: c, as declared.
+        p: the propagation [n, n]. classes: c, as declared.
     """
     n = p.shape[0]
     signs = np.random.RandomState(0).randint(0, 2, size=(n, _PROBES)).astype(np.float32) * 2 - 1

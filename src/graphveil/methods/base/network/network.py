@@ -1,7 +1,4 @@
-"""Train one network on what a server holds; used by LPGNN, by its controls and by the baselines.
-
-Everything here is post-processing of released values.
-"""
+"""A network on what a server holds: trained, applied, and as JSON facts and tensors; post-processing alone."""
 
 from __future__ import annotations
 
@@ -60,9 +57,7 @@ class Network:
     Attributes:
         weights: the kept epoch's parameters by name.
         mean [1, d] (None for published scaling), scale: what the propagated features were shifted and scaled by.
-        epoch: the epoch kept.
         logits: [n, c] on the training topology, without dropout.
-        history: every epoch's figures.
         learned: the edges whose weights were learned with it, where they were; never saved.
     """
 
@@ -111,8 +106,7 @@ def train_network(
 
     Args:
         calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
-        label_smoothing: steps_y smooths public labels alone (see `methods.base.network.objectives`) in place of
-            Drop.
+        label_smoothing: steps_y smooths public labels alone (`SmoothLabels`) in place of Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
             weights of edges are learned.
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
@@ -161,7 +155,6 @@ def _model(
 
 
 def _hops_of(topology: Structured, settings: NetworkSettings) -> SparseMatrix | None:
-    """Return P [n, n] where anything is propagated."""
     if settings.steps_x or settings.steps_y:
         p: SparseMatrix = topology.propagation().to(settings.device)
         return p
@@ -169,7 +162,6 @@ def _hops_of(topology: Structured, settings: NetworkSettings) -> SparseMatrix | 
 
 
 def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
-    """Return what the network reads of the topology."""
     if backbone is None:
         return topology.structure(settings.model, settings.device)
     edges = cast(Topology, topology)
@@ -184,11 +176,7 @@ def _objective(
     unheard: bool,
     engine: Engine,
 ) -> Any:
-    """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
-
-    Raises:
-        InputError: when no label reaches a training node, or several labels a node are private or propagated.
-    """
+    """Return what is minimised; refuses several private or propagated labels a node, and labels that reach nobody."""
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
     if values.dim() == 2:
         # Randomized response reports one label of c; several private ones a node would each cost, and none is
@@ -222,8 +210,8 @@ class UnreachedError(InputError):
 def require_reached(topology: Topology, split: Split, hops: int) -> None:
     """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
 
-    Raises:
-        InputError: naming the option.
+    Args:
+        topology: public. split: who trains and validates. hops: of labels.
     """
     _require_taught(split.train)
     if hops:
@@ -232,21 +220,11 @@ def require_reached(topology: Topology, split: Split, hops: int) -> None:
 
 
 def _require_taught(train: Tensor) -> None:
-    """Refuse to learn from nobody.
-
-    Raises:
-        InputError: where the mask [n] of training nodes is empty.
-    """
     if not bool(train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
 
 
 def _require_targets(reached: bool, hops: int) -> None:
-    """Refuse hops of labels that reach no training node.
-
-    Raises:
-        UnreachedError: naming the option.
-    """
     if not reached:
         raise UnreachedError(
             f"no label reaches a training node in {hops} hops: too few edges",
@@ -261,8 +239,8 @@ def require_shapes(
 ) -> None:
     """Refuse a stored network whose tensors are not those of its settings, or of a user's own module.
 
-    Raises:
-        InputError: naming the first tensor that is missing, left over or of another shape.
+    Args:
+        network, settings, backbone: what was stored. dimension, classes: as declared.
     """
     if backbone is not None:
         models.require_weights(models.OwnBackbone(backbone), network.weights)
@@ -302,7 +280,7 @@ def apply_network(
     """Return logits [n, c] of a trained network on (other) features and another topology.
 
     Args:
-        reported: as in training.
+        reported, backbone: as in training.
         engine: where blocks of people are worked on, in products with edges; no logit depends on it.
 
     Raises:
@@ -352,7 +330,6 @@ _WEIGHTS = "weights."
 
 
 def network_facts(network: Network) -> dict[str, Any]:
-    """Return all of a network that is no tensor."""
     return {
         "scale": network.scale,
         "epoch": network.epoch,
@@ -366,7 +343,6 @@ def backbone_facts(backbone: nn.Module | None) -> dict[str, str]:
 
 
 def network_tensors(network: Network) -> dict[str, Tensor]:
-    """Return the tensors of a network by name."""
     tensors = {f"{_WEIGHTS}{name}": value for name, value in network.weights.items()}
     tensors["logits"] = network.logits
     if network.mean is not None:
@@ -375,11 +351,10 @@ def network_tensors(network: Network) -> dict[str, Tensor]:
 
 
 def restored_network(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Network:
-    """Return the network saved with the two functions above; its shapes are still to be checked.
+    """Return the network of facts and tensors; its shapes are still to be checked.
 
     Args:
-        facts: with "backbone" where the weights are those of a user's own module, whose numbers are still to be checked
-            as well.
+        facts: with "backbone" where the weights are those of a user's own module, whose numbers are not checked.
         tensors: by name.
     """
     for name, tensor in tensors.items():

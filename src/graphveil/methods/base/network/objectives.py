@@ -1,4 +1,6 @@
-"""Drop: learning from noisy labels with propagation.
+"""What a network on labels minimises, as objectives for `training.train`, and what its predictions are worth.
+
+Drop: learning from noisy labels with propagation.
 
     y~ = argmax P^K Y'            target of a training node, Y' the one-hot noisy labels (zero rows where none)
     p(y~|x) = softmax( P^K softmax(z) T )  =  softmax( (p - q) P^K softmax(z) )      for K > 0
@@ -6,10 +8,22 @@
 
 T = q 1 1^T + (p - q) I is the channel of randomized response.  P^K times its constant part is the same for every class
 and a softmax ignores it, so forward correction is a temperature.  For K = 0 the loss is plain forward correction,
--log (softmax(z) T)[y'].  A training node with no labelled mass in reach is left out of the loss.
+-log (softmax(z) T)[y'].  A training node with no labelled mass in reach is left out of the loss.  Source: Sajadmanesh
+and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), section 3.4; the simplification
+is ours.
 
-Source: Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), section 3.4;
-the simplification is ours.  Shapes: logits z [n, c], labels [n] with -1 for none, masks [n].
+Smoothed public labels: learn the classes that a training node's surroundings carry; one that no label reaches keeps its
+own.  Source: Lin, Li, Wang, "Towards Private Learning on Decentralized Graphs With Local Differential Privacy"
+(Solitude), IEEE TIFS 17, 2022, equations 12 and 13.
+
+    Y^l = P^l Y (rows scaled to sum to 1),       loss = mean over training nodes of - sum_k Y^l_vk log p(k | v)
+
+Several labels a node, all of them public (randomized response has no form for several): micro-averaged F1.
+
+    loss = mean over training nodes and labels of  log(1 + e^z) - y z
+    F1   = 2 TP / (2 TP + FP + FN),  TP, FP, FN counted over all test nodes and labels together
+
+Shapes: logits z [n, c], labels [n] with -1 for none or [n, c] 0/1, masks [n].
 """
 
 from __future__ import annotations
@@ -32,10 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drop:
-    """The objective for `training.train`; build it with :func:`drop_objective`.
-
-    Without `corrected` labels are taken for true ones: plain cross-entropy, hops 0.
-    """
+    """Noisy labels; without `corrected` they are taken for true ones: plain cross-entropy, hops 0."""
 
     keep: float
     flip: float
@@ -55,7 +66,6 @@ class Drop:
         return self.keep
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the mean loss over the training nodes."""
         if self.p is None or self.hops == 0:
             clean = class_softmax(logits[self.fit_nodes])
             return torch.nn.functional.nll_loss(self.channel(clean).log(), self.train_targets)
@@ -149,7 +159,7 @@ SEVERAL = "several labels a node: every figure is micro-averaged F1, not a share
 
 @dataclass(frozen=True)
 class ManyLabels:
-    """The objective for `training.train`; build it with :func:`many_labels`.  Accuracies are micro-averaged F1."""
+    """Several public labels a node; accuracies are micro-averaged F1."""
 
     nodes: Tensor
     labels: Tensor
@@ -158,11 +168,9 @@ class ManyLabels:
     ideal: float = 1.0
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the mean logistic loss over training nodes and labels."""
         return torch.nn.functional.binary_cross_entropy_with_logits(logits[self.nodes], self.labels)
 
     def train_accuracy(self, logits: Tensor) -> float:
-        """Return the training nodes' F1."""
         return micro_f1(logits[self.nodes] > 0, self.labels)
 
     def validate(self, logits: Tensor) -> tuple[float, float, float]:
@@ -207,7 +215,7 @@ def f1_by_label(predicted: Tensor, labels: Tensor) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SmoothLabels:
-    """The objective for `training.train`; build it with :func:`smooth_labels`."""
+    """Public labels, smoothed."""
 
     nodes: Tensor
     targets: Tensor
@@ -217,11 +225,9 @@ class SmoothLabels:
     ideal: float = 1.0
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the mean cross entropy against the smoothed labels."""
         return -(self.targets * torch.nn.functional.log_softmax(logits[self.nodes], dim=1)).sum() / len(self.nodes)
 
     def train_accuracy(self, logits: Tensor) -> Tensor:
-        """Return the share of training nodes whose most likely class is their own label."""
         return (logits[self.nodes].argmax(dim=1) == self.labels).float().mean()
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -241,8 +247,7 @@ def smooth_labels(
     """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P.
 
     Args:
-        p: the propagation matrix [n, n]; None where hops is 0.
-        hops: l.
+        p: the propagation matrix [n, n]; None where hops is 0. hops: l.
     """
     nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
     own = label_matrix(labels, train, classes)
@@ -257,8 +262,7 @@ def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> f
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
 
     Args:
-        predicted: classes [n], or 0/1 [n, c].
-        graph: has the true labels `y`.
+        predicted: classes [n], or 0/1 [n, c]. graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
     """
     labelled = known_labels(graph) if mask is None else mask & known_labels(graph)

@@ -3,9 +3,16 @@
     asked by the method itself      pay, then read                                    one collection, one spend
     handed in (reports, sums)       free where this account paid for them; else paid as one collection more
 
-Where the ledger has an account on disk, paying is on disk before `pay` returns.
+Where the ledger has an account on disk, paying is on disk before `pay` returns.  A collection is known by a digest of
+what was sent, which is public wherever the reports are.  Devices may have answered over several epochs:
 
-A collection is known by a digest of what was sent, which is public wherever the reports are.
+    an equal value    the same answer, drawn from the same noise           no price
+    a changed value   an answer of noise of its own                        its price once more
+    what a server sees  in how many epochs k somebody has answered         k prices at most
+
+A server cannot count changes: a fresh answer may be the former one by chance, so the number of different answers is
+below the number of draws, and would state too little. Each answer is therefore taken for a draw of its own, up to the
+number of values that there are: a link has two, a label as many as classes.
 """
 
 from __future__ import annotations
@@ -24,11 +31,10 @@ if TYPE_CHECKING:
 
 
 class Collection(Protocol):
-    """What people sent, or a curator published."""
+    """What people sent, or a curator published; the digest is a hash that tells it from any other one."""
 
     @property
-    def digest(self) -> str:
-        """A hash that tells it from any other one."""
+    def digest(self) -> str: ...
 
 
 class Reports(Collection, Protocol):
@@ -50,7 +56,6 @@ class Account:
     Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
 
     Attributes:
-        ledger: everything paid so far.
         collections: digests of the collections that the ledger has paid for.
     """
 
@@ -81,12 +86,8 @@ class Account:
         is paid, for good and on disk before anything is read, and whatever happens to `read` does not pay it back.
 
         Args:
-            spends: what it costs.
-            read: reads private data through mechanisms.
+            spends: what it costs. read: reads private data through mechanisms.
             check: looks at public facts alone, and raises for data that `read` could not serve.
-
-        Raises:
-            BudgetError: the ledger cannot pay.
         """
         priced = tuple(spends)
         self.afford(*priced)
@@ -112,11 +113,13 @@ class Account:
         self.collections |= {digest}
 
     def facts(self) -> dict[str, Any]:
-        """Return the account as JSON values, from which `restored_account` makes it once more."""
         return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
         """Book a collection that was handed in, unless this account has paid for that very one.
+
+        Args:
+            digest: of the collection. spends: what it costs.
 
         Raises:
             BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
@@ -140,9 +143,6 @@ class Account:
 
         Args:
             reports: that are to be trained on. spends: what one report of each person costs.
-
-        Raises:
-            BudgetError: they are others than those that were paid for, and no budget for both.
         """
         if reports.paid is None:
             self.recognise(reports.digest, spends)
@@ -165,11 +165,7 @@ class Account:
         self.remember(f"task {paid.task}")
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
-        """Take over the account of a graph that was published, or book it as one more release where there is one.
-
-        Raises:
-            BudgetError: another release than the one that is booked, and no budget for two.
-        """
+        """Take over the account of a graph that was published, or book it as one more release where there is one."""
         name = f"release {digest}"
         # A second release of the same graph was drawn with noise of its own, and both together cost both.
         if any(collection.startswith("release ") for collection in self.collections):
@@ -180,7 +176,6 @@ class Account:
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:
-    """Return the account that the facts of a saved method tell."""
     return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
 
 
@@ -225,11 +220,7 @@ class Paid:
     times: Mapping[str, int]
 
     def spends(self, once: Iterable[Spend]) -> tuple[Spend, ...]:
-        """Return what the most asked person may have paid.
-
-        Args:
-            once: what one report costs.
-        """
+        """Return what the most asked person may have paid, of what one report costs."""
         kinds = tuple(once)
         most = max((self.times.get(spend.unit, 1) for spend in kinds), default=0)
         # One row for each report: that of a later epoch stands behind those that are booked, and changes none.
@@ -246,9 +237,6 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
 
     Args:
         ledger: of a method. paid: for the reports at hand. once: what one report costs.
-
-    Raises:
-        BudgetError: the ledger has paid for people of another task, and nothing is left for these.
     """
     new = [spend for spend in paid.spends(once) if spend not in ledger.spends]
     if not new:

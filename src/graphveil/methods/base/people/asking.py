@@ -32,9 +32,8 @@ def pay_for(
     """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
 
     Args:
-        known: who they are; None: nothing tells, and everybody who ever reported pays again.
-        spends: what one report of each kind costs.
-        name, group: of their graph, and a hash that tells it from others.
+        people: who they are; None: nothing tells, and everybody who ever reported pays again.
+        spends: what one report of each kind costs. name, group: of their graph, and a hash that tells it from others.
 
     Raises:
         BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
@@ -72,20 +71,14 @@ def ask(
     """Ask those of a graph's people who have not reported, once they have paid.
 
     Args:
-        account: what pays.
-        kept: what people sent so far, or were answered.
-        graph: theirs.
-        known: who of them is known; None: nothing tells, and everybody is asked.
+        account: what pays. records: what people sent so far, or were answered. graph: theirs.
+        people: who of them is known; None: nothing tells, and everybody is asked.
         spends: takes how many are asked, and returns what one report of each kind costs.
         read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
-        group: a hash that tells the graph from others.
-        queries: how often everybody may be asked again.
+        group: a hash that tells the graph from others. queries: how often everybody may be asked again.
 
     Returns:
-        What is kept from now on, and rows [n] of everybody, by name.
-
-    Raises:
-        BudgetError: see `pay_for`; nothing is read then.
+        The records from now on, and rows [n] of everybody, by name.
     """
     new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if people is None else people.new
     priced, name = spends(int(new.sum())), graph.schema.name
@@ -111,11 +104,7 @@ def randomize_features(
 
 
 def reports_from(tensors: Mapping[str, Tensor]) -> Any:
-    """Return the feature reports that were kept as tensors.
-
-    Raises:
-        InputError: no feature mechanism sends these.
-    """
+    """Return the feature reports that were kept as tensors; refuses what no feature mechanism sends."""
     # By their tensors' names and not by the method's setting: a file says what it holds.
     for kind in dict.fromkeys(info.report_type for info in catalogue() if info.kind == "features"):
         try:
@@ -126,7 +115,7 @@ def reports_from(tensors: Mapping[str, Tensor]) -> Any:
 
 
 def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return rows [n] of everybody: what was kept of those who are known, what was sent by the new ones."""
+    """Return rows [n] of everybody: what was stored of those who are known, what was sent by the new ones."""
     joined = {}
     for name, fresh in sent.items():
         rows = torch.empty((len(people.rows), *fresh.shape[1:]), dtype=fresh.dtype)
@@ -140,8 +129,8 @@ def side_by_side(people: Identified, stored: Mapping[str, Tensor], sent: Mapping
 def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, name: str) -> None:
     """Refuse reports that were handed in for a prediction and cannot be those of its people.
 
-    Raises:
-        InputError: of another number of people, or made by another mechanism.
+    Args:
+        reports: handed in. mechanism, nodes, name: of the people to predict.
     """
     actual = reports.privacy.features(reports.schema)
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
@@ -182,7 +171,7 @@ def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> 
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
     Args:
-        of: what tells the model's collection from others.
+        model, kind, records: what is written. of: what tells the model's collection from others.
     """
     if records.rows:
         records = records.after(read_people(model, kind, of=of))
@@ -190,11 +179,7 @@ def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> 
 
 
 def read_people(path: str | Path, kind: str, *, of: str | None) -> Records:
-    """Return what was kept beside a model; nothing where the model alone was handed on, or the file is another one's.
-
-    Raises:
-        ModelFileError: the file is damaged.
-    """
+    """Return the records beside a model; none where the model alone was handed on, or the file is another one's."""
     stored = read_answers(path, kind)
     if stored is None or stored[0].get("of") != of:
         return Records()

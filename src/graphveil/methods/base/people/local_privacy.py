@@ -36,8 +36,7 @@ class LocalPrivacy:
     Attributes:
         epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
         epsilon_y: budget of one label report; inf sends labels as they are.
-        mechanism: one of FEATURE_MECHANISMS.
-        delta: for mechanisms that need one ("gaussian").
+        mechanism: one of FEATURE_MECHANISMS. delta: for mechanisms that need one ("gaussian").
         sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
 
     Raises:
@@ -103,11 +102,7 @@ class LocalPrivacy:
         return mechanism.keep, mechanism.flip
 
     def open_ledger(self, queries: int = 0) -> Ledger:
-        """Return an empty ledger with the declared budget of each person's features and label.
-
-        Args:
-            queries: how many times a prediction may ask for everybody's features again.
-        """
+        """Return an empty ledger of features and labels; `queries` predictions may ask for features again."""
         epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
         delta = self.delta if mechanism_named(self.mechanism).takes("delta") and math.isfinite(epsilon_x) else 0.0
         # Below 1, which is no delta, however many queries are declared; the sum itself is checked when it is spent.
@@ -132,7 +127,7 @@ class LocalPrivacy:
         """Return the composed guarantee of one person's features and label; unprotected parts are said.
 
         Args:
-            ledger: says how often the most asked person has reported; None: once.
+            schema, void: of the collection. ledger: says how often the most asked person has reported; None: once.
         """
         # The most asked person decides: a guarantee is for everybody, and reports of one person add up.
         times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
@@ -165,8 +160,7 @@ def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[
     """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once.
 
     Args:
-        assumes: with the fact that every user reports once.
-        times: what is reported -> how often by the most asked user.
+        assumes: with the fact that every user reports once. times: of each report, by the most asked user.
     """
     if all(many == 1 for many in times.values()):
         return assumes

@@ -5,7 +5,7 @@
     unsaid    no ids tell, and nobody says: the same people are asked again                           paid once more
 
 The caller may say it: "same" (row i is the person that row i of the run was) or "other" (nobody of them has reported:
-declared, not checked, and stated in the guarantee).  What is kept lies in a file of its own beside the model.
+declared, not checked, and stated in the guarantee).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _DECLARED = "id of others"
 
 @dataclass(frozen=True)
 class Identified:
-    """The people of a graph as the keeper knows them.
+    """The people of a graph as the keeper of the records knows them.
 
     Attributes:
         rows: int64 [n], where what each of them sent is kept; -1 for the new ones.
         names: of each of them, by which the new ones will be known; none where position says who is who.
-        said: what the answer leans on, for the guarantee; None: on nothing more.
+        basis: what the answer leans on, for the guarantee; None: on nothing more.
         declared: by which the ids of people who are declared to be others are known again, whatever their graph.
     """
 
@@ -62,14 +62,12 @@ class Identified:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What is kept of each person.
+    """What is kept of each person, in a file of its own beside the model.
 
     Attributes:
         own: how many people the run had; theirs are the first rows. 0: nothing was kept of them.
-        places: name -> row.
-        named: whether the run's people have ids.
-        rows: tensors by name, one row a person.
-        budgets: of whom everything that was paid is in the rows.
+        places: name -> row. named: whether the run's people have ids.
+        rows: tensors by name, one row a person. budgets: of whom everything that was paid is in the rows.
     """
 
     own: int = 0
@@ -80,7 +78,7 @@ class Records:
 
     @staticmethod
     def of_run(ids: Iterable[object] | None, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Records:
-        """Return what is kept after a collection: of its people in row order, with their ids where they have some."""
+        """Return the records after a collection: of its people in row order, with their ids where they have some."""
         places = {} if ids is None else {name: row for row, name in enumerate(_names("id", ids))}
         return Records(count, places, ids is not None, dict(rows), _units(ledger))
 
@@ -92,9 +90,8 @@ class Records:
         """Return who the people of a graph are, or None where neither ids nor the caller say it.
 
         Args:
-            people: what the caller says.
+            graph: theirs. people: what the caller says. ledger: everything that was paid.
             group: a hash of what is public of the graph, by which the very same graph is known again.
-            ledger: everything that was paid.
 
         Raises:
             InputError: `people` is no such word, or they cannot be the same people.
@@ -132,7 +129,7 @@ class Records:
         return None if bool((rows < 0).any()) else Identified(rows)
 
     def after(self, earlier: Records) -> Records:
-        """Return what is kept once another collection follows `earlier`: nobody who has reported is forgotten."""
+        """Return the records once another collection follows `earlier`: nobody who has reported is forgotten."""
         # Whoever is in both keeps the newer row: it is what the last collection was trained on.
         more = {name: row for name, row in earlier.places.items() if name not in self.places}
         joined = self if not (more and self.rows) else self.add(more, earlier.take(torch.tensor(list(more.values()))))
@@ -140,10 +137,10 @@ class Records:
         return replace(joined, named=named, budgets=self.budgets | earlier.budgets)
 
     def add(self, names: Iterable[bytes], rows: Mapping[str, Tensor], paid: frozenset[str] = frozenset()) -> Records:
-        """Return what is kept after more people were asked, in the order of their rows.
+        """Return the records after more people were asked, in the order of their rows.
 
         Args:
-            paid: the names of their budgets.
+            names, rows: theirs. paid: the names of their budgets.
         """
         start = len(next(iter(self.rows.values()))) if self.rows else 0
         places = {**self.places, **{name: start + row for row, name in enumerate(names)}}
@@ -151,7 +148,7 @@ class Records:
         return replace(self, places=places, rows=joined, budgets=self.budgets | paid)
 
     def add_new(self, people: Identified, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Records:
-        """Return what is kept after the new ones among `people` were asked, in the order of their rows."""
+        """Return the records after the new ones among `people` were asked, in the order of their rows."""
         new_rows = people.new.nonzero().squeeze(1).tolist()
         joined = self.add([people.names[row] for row in new_rows], rows, paid)
         if not people.declared:
@@ -160,19 +157,16 @@ class Records:
         return replace(joined, places={**declared, **joined.places})
 
     def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Records:
-        """Return what is kept after people whom nothing names were asked: the very same graph is known again."""
+        """Return the records after people whom nothing names were asked: the very same graph is known again."""
         return self.add(_names(f"group {group}", range(int(graph.num_nodes))), rows)
 
     def take(self, rows: Tensor) -> dict[str, Tensor]:
-        """Return what is kept in these rows."""
         return {name: value[rows] for name, value in self.rows.items()}
 
     def facts(self) -> dict[str, Any]:
-        """Return what is no tensor, as JSON values."""
         return {"own": self.own, "named": self.named, "budgets": sorted(self.budgets)}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of a file."""
         names = torch.frombuffer(bytearray(b"".join(self.places) or bytes(NAME_BYTES)), dtype=torch.uint8)
         rows = {f"rows.{name}": value for name, value in self.rows.items()}
         places = torch.tensor(list(self.places.values()), dtype=torch.int64)
@@ -201,8 +195,7 @@ def pay_as_new(
     """Return the ledger after people who never reported paid for their first reports, and the names of their budgets.
 
     Args:
-        key: a hash by which they are told from others in the ledger.
-        name: of their graph.
+        key: a hash by which they are told from others in the ledger. name: of their graph.
         queries: how many further times each of them may be asked, as was declared.
         reason: what tells that they are new, which the guarantee will lean on.
     """
@@ -218,11 +211,7 @@ def pay_as_new(
 
 
 def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
-    """Return the ledger after everybody who ever reported paid once more: nothing says who it was that was asked.
-
-    Raises:
-        BudgetError: no room was declared, naming what else can be done.
-    """
+    """Return the ledger after everybody who ever reported paid once more: nothing says who it was that was asked."""
     more = [
         replace(spend, name=f"{spend.name}, again for {name}", unit=budget.unit)
         for spend in spends
@@ -257,7 +246,6 @@ def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
 
 
 def _counted(fact: Assumption, many: int) -> Assumption:
-    """The same fact with how often it was declared, where that is more than once."""
     return fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
 
 
@@ -289,7 +277,6 @@ def _room(spends: list[Spend], queries: int) -> tuple[float, float]:
 
 
 def _unused(ledger: Ledger, start: str) -> str:
-    """Return the first name of a budget with this start that the ledger does not have."""
     units = {budget.unit for budget in ledger.budget}
     endings = (")", *(f", {number})" for number in range(2, len(units) + 3)))
     return next(start + ending for ending in endings if start + ending not in units)

@@ -65,7 +65,6 @@ class Topology:
 
     @cached_property
     def adjacency(self) -> Adjacency:
-        """A [n, n]."""
         return Adjacency.of(self.edge_index, self.num_nodes, weights=self.weights)
 
     @cached_property
@@ -76,7 +75,7 @@ class Topology:
         return Adjacency.of(torch.cat([self.edge_index, self.edge_index.flip(0)], dim=1), self.num_nodes)
 
     def propagation(self) -> Any:
-        """Return P = D^{-1/2} A D^{-1/2} [n, n], see `aggregation.normalised`."""
+        """Return P = D^{-1/2} A D^{-1/2} [n, n]."""
         return self.adjacency.normalised()
 
     def structure(self, model: str, device: str = "cpu") -> Any:
@@ -96,8 +95,7 @@ class LocalReports:
         labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
             ones [n, c] float, 0 for all others.
         train, val: masks [n]: whose label trains and whose label selects.
-        schema: the public facts that the reports were made under.
-        privacy: the budgets and mechanisms that they were made with.
+        schema, privacy: the public facts, budgets and mechanisms that they were made under.
         void: why the guarantee does not hold, or None.
         origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
             what anybody may know, whatever else was done to it.
@@ -156,7 +154,6 @@ class Answers:
     reports: Any
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
         return {"who": self.who, **self.reports.to_tensors()}
 
 
@@ -169,27 +166,21 @@ class LocalCollection:
 
 
 def topology_of(graph: Graph) -> Topology:
-    """Return the public part of a graph."""
     return Topology(graph.edge_index, int(graph.num_nodes))
 
 
 def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
-    """Return the schema of a graph that a local collection of features and labels can serve.
+    """Return the schema of a graph that a local collection can serve.
 
-    Raises:
-        InputError: for a graph that declares its edges private, or with several labels a node, which randomized
-            response of one label cannot report.
+    Args:
+        graph: refused where its edges are private. several: whether several labels a node will do.
     """
     require_public_edges(graph.schema)
     return require_labels(graph, public=several)
 
 
 def require_public_edges(schema: GraphSchema) -> None:
-    """Refuse a graph that declares its edges private.
-
-    Raises:
-        InputError: with the methods that serve it.
-    """
+    """Refuse a graph that declares its edges private, naming the methods that serve it."""
     # The owner's declaration decides, not the method's name: here the server is handed every edge as it is.
     if "edges" in schema.private:
         raise InputError(
@@ -203,8 +194,8 @@ def require_public_edges(schema: GraphSchema) -> None:
 def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
     """Refuse a new graph whose features are not those of training, before any is read.
 
-    Raises:
-        InputError: naming both dimensions and ranges.
+    Args:
+        other: what the new graph declares. trained: what the training graph declared.
     """
     if (other.dimension, other.low, other.high) != (trained.dimension, trained.low, trained.high):
         raise InputError(
@@ -215,11 +206,7 @@ def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
 
 
 def require_labels(graph: Graph, *, public: bool) -> GraphSchema:
-    """Return the schema of a graph whose labels can be used: several a node where they are public alone.
-
-    Raises:
-        InputError: for a graph with several private labels a node.
-    """
+    """Return the schema of a graph whose labels can be used: several a node where they are public alone."""
     schema: GraphSchema = graph.schema
     return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
 
@@ -230,10 +217,8 @@ def randomize_people(
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
-        graph: the graph value with `x` [n, d], `y` [n] and `schema`.
-        split: train and validation nodes send a label, test nodes send none.
-        privacy: budgets and mechanisms; public parts are sent as they are.
-        randomness: the source of the devices' noise.
+        graph: with `x` [n, d], `y` [n] and `schema`. split: train and validation nodes send a label, test nodes none.
+        privacy: budgets and mechanisms; public parts are sent as they are. randomness: of the devices' noise.
         engine: where blocks of people are worked on; no report depends on it.
     """
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
@@ -257,10 +242,8 @@ def ask_question(
     """Return what the devices of some people answer to a question about their features.
 
     Args:
-        graph: the graph value with `x` [n, d].
-        who: mask [n] of those who are asked; nobody else's device answers.
-        question: what is asked, at what epsilon.
-        randomness: the source of the devices' noise.
+        graph: with `x` [n, d]. who: mask [n] of those who are asked; nobody else's device answers.
+        question: what is asked, at what epsilon. randomness: the source of the devices' noise.
         engine: where blocks of people are worked on; no answer depends on it.
     """
     # Everybody's value is checked before the first draw; what is not asked for stays on the device.
@@ -272,8 +255,8 @@ def ask_question(
 def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
     """Refuse reports that were made for another topology or under other budgets.
 
-    Raises:
-        InputError: naming what differs.
+    Args:
+        released: the reports. topology, privacy: of the method that reads them.
     """
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
