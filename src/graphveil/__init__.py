@@ -134,10 +134,7 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def method(name: str) -> object:
-    """Return a system that lives in a room after ``methods``: ``graphveil.methods`` hands it on by name.
-
-    Raises:
-        AttributeError: there is none of that name.
+    """Return a system that lives in a room after ``methods``, which hands it on by name; AttributeError for another name.
     """
     if name in _LATER:
         return getattr(import_module(f"graphveil.{_LATER[name]}"), name)

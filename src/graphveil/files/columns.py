@@ -34,7 +34,6 @@ class Number:
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
         return 1
 
 
@@ -52,7 +51,6 @@ class Integer:
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
         return 1
 
 
@@ -64,16 +62,15 @@ class YesNo:
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
         return 1
 
 
 @dataclass(frozen=True)
 class Category:
-    """One of several values without an order, encoded as one 1 among zeros.
+    """One of 2 to 4096 values without an order, encoded as one 1 among zeros.
 
     Args:
-        values: all of them, also those that nobody has; 2 to 4096.
+        values: all of them, also those that nobody has.
         empty: whether nothing is an answer too, encoded as zeros alone.
     """
 
@@ -88,7 +85,6 @@ class Category:
 
     @property
     def width(self) -> int:
-        """Encoded columns: one for each value."""
         return len(self.values)
 
     @property
@@ -109,7 +105,6 @@ class Ordinal:
 
     @property
     def width(self) -> int:
-        """Encoded columns."""
         return 1
 
 
@@ -128,7 +123,6 @@ class Tags:
 
     @property
     def width(self) -> int:
-        """Encoded columns: one for each word."""
         return len(self.vocabulary)
 
 
@@ -141,12 +135,7 @@ WORDS: Final = tuple(kind.word for kind in _KINDS)
 
 @dataclass(frozen=True)
 class Column:
-    """A column and what it may hold.
-
-    Args:
-        name: of the column.
-        kind: what it may hold; public, never read off the data.
-    """
+    """A column and what it may hold, which is public and never read off the data."""
 
     name: str
     kind: Kind

@@ -4,7 +4,8 @@
 
 The reservation is a lock (flock) on a hidden file beside the path, which the system lets go of when the process ends,
 however it ends: a run that was killed blocks no other. What was paid for is written in any case: where its path can no
-longer be had (filled, read-only, full), it goes to another name beside it, or to the next folder that takes it.
+longer be had (filled, read-only, full), it goes to another name beside it, or to the next folder that takes it; where
+none does, UsedPathError or WriteError says why. `say` hears in one line of a result that had to go elsewhere.
 """
 
 from __future__ import annotations
@@ -42,8 +43,7 @@ class Output:
 
     Args:
         path: where the result goes; once it is written, where it lies.
-        say: hears in one line of a result that had to go elsewhere.
-        stack: what is closed with the output.
+        say: see the module; stack: what is closed with the output.
     """
 
     def __init__(self, path: Path, say: Say = lambda line: None, stack: ExitStack | None = None) -> None:
@@ -54,10 +54,8 @@ class Output:
         self._files: dict[str, str] = {}
 
     def reserve(self, size: int) -> None:
-        """Take `size` bytes of the disk, which are given back to be written on.
-
-        Raises:
-            WriteError: there is not so much space.
+        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there is not so much
+        space.
         """
         self._rooms.enter_context(room_for(self.path, size))
 
@@ -67,9 +65,6 @@ class Output:
         Args:
             write: makes the file or folder that it is given the path of, whole or not at all.
             paid: whether it cost privacy or time, and goes into another folder rather than be lost.
-
-        Raises:
-            UsedPathError, WriteError: no folder takes it.
         """
         self._rooms.close()
         try:
@@ -84,7 +79,7 @@ class Output:
 
         Args:
             refusal: why the path cannot be had; raised where no other can.
-            write: makes the file or folder that it is given the path of, whole or not at all.
+            write: as in `write`.
         """
         for folder in _folders(self.path):
             for path in numbered(folder / self.path.name):
@@ -105,23 +100,15 @@ class Output:
         """Make the folder of a result that grows, with its first file, or take up the one that is there.
 
         Args:
-            name: of the file by which the folder is known.
-
-        Raises:
-            UsedPathError, WriteError: no folder takes it.
+            name: of the file by which the folder is known; text: what it holds.
         """
         self._files = {name: text} | self._files
         if not (self.path / name).exists():
             self.write(self._make)
 
     def keep(self, name: str, text: str) -> None:
-        """Write one more file of a result that grows; its folder is made anew where it is gone.
-
-        Args:
-            name: below the folder.
-
-        Raises:
-            UsedPathError, WriteError: no folder takes it.
+        """Write one more file, `name` below the folder, of a result that grows; its folder is made anew where it is
+        gone.
         """
         self.within(lambda folder: _write_below(folder, name, text))
         self._files[name] = text
@@ -131,11 +118,7 @@ class Output:
         self._files[name] = read_text(self.path / name)
 
     def within(self, do: Callable[[Path], T]) -> T:
-        """Return what `do` returns for the folder of a result that grows, which is made anew where it is gone.
-
-        Raises:
-            UsedPathError, WriteError: no folder takes it.
-        """
+        """Return what `do` returns for the folder of a result that grows, which is made anew where it is gone."""
         try:
             with writing(self.path):
                 # By its first file: a folder that was deleted, or replaced by another, has none of that name.
@@ -156,11 +139,11 @@ class Output:
 def new_output(
     out: Path | None, default: Path, *, say: Say, check: Callable[[Path], None] = refuse_used_folder
 ) -> Iterator[Output]:
-    """A path that no other process gets while the block runs.
+    """Give a path that no other process gets while the block runs.
 
     Args:
         out: as it was named. None: the first of `default`, `default-2`, `default-3` that is free.
-        say: hears in one line of a result that had to go elsewhere.
+        default: a name; say: see the module.
         check: raises UsedPathError for a path that cannot be written to, or gone on with.
 
     Raises:
@@ -172,11 +155,7 @@ def new_output(
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
-    """Take a name until `stack` ends; return whether it was free.
-
-    Raises:
-        WriteError: nothing may be written beside it.
-    """
+    """Take a name until `stack` ends; return whether it was free. WriteError: nothing may be written beside it."""
     stack.enter_context(parents_of(path))
     if fcntl is None:
         return True
@@ -191,7 +170,7 @@ def reserve(path: Path, stack: ExitStack) -> bool:
 
 
 def numbered(path: Path) -> Iterator[Path]:
-    """The path, then the same with a number: `run`, `run-2`, `run-3`; `people.csv`, `people-2.csv`."""
+    """Yield the path, then the same with a number: `run`, `run-2`, `run-3`; `people.csv`, `people-2.csv`."""
     yield path
     ending = path.suffix if path.suffix in _ENDINGS else ""
     for number in range(2, _MOST):

@@ -2,7 +2,8 @@
 
 A file is read only when it is a file (not a folder, pipe or device), not compressed, and no larger than such a file
 may be; JSON and TOML only when they nest no deeper than people write them, name every key once, and hold no number
-that does not exist. Everything else is one error that names the file.
+that does not exist. Everything else is one InputError, of the kind `error`, that names the file (`where`); a file that
+is not there is a FileNotFoundError.
 """
 
 from __future__ import annotations
@@ -50,14 +51,11 @@ Kind = type[InputError]
 
 
 def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> bytes:
-    """The content of a small file.
+    """Return the content of a small file.
 
     Args:
-        largest: the most bytes it may have.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: of kind `error`: it is no file, is compressed, too large, or cannot be opened.
+        path: may be written by a stranger, as in all functions here.
+        largest: the most bytes it may have; error: the kind of refusal.
     """
     # The descriptor is judged and read; by then the path could name another file.
     number = _open(path, error)
@@ -74,15 +72,10 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
 
 
 def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> str:
-    """The same as `read_bytes` for text in UTF-8, with or without a byte order mark.
+    """As `read_bytes`, for text in UTF-8, with or without a byte order mark.
 
     Args:
-        path: may be written by a stranger.
-        largest: the most bytes it may have.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: of kind `error`: as in `read_bytes`, or it is not UTF-8.
+        path, largest, error: as there.
     """
     try:
         # "-sig" takes off a byte order mark, which some editors write.
@@ -92,31 +85,19 @@ def read_text(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
 
 
 def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -> Any:
-    """The content of a JSON file, as strict as `parse_json`.
+    """Return the JSON value in a file, as strict as `parse_json`; the caller checks its kind.
 
     Args:
-        path: may be written by a stranger.
-        largest: the most bytes it may have.
-
-    Returns:
-        Any JSON value: the caller checks its kind.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: of kind `error`: it cannot be read, or is no strict JSON.
+        path, largest, error: as of `read_bytes`.
     """
     return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
 def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
-    """The JSON object in a file that this program wrote and can make again.
+    """Return the JSON object in a file that this program wrote and can make again.
 
     Args:
-        remedy: what makes it again.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: it is damaged.
+        path: of the file; remedy: what makes it again.
     """
     try:
         content = read_json(path)
@@ -128,17 +109,10 @@ def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any:
-    """Strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
+    """Return the value of strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
 
     Args:
-        text: UTF-8 where it is bytes.
-        where: the file or line it is from, for the error.
-
-    Returns:
-        Any JSON value: the caller checks its kind.
-
-    Raises:
-        InputError: of kind `error`: it is not JSON, or not strict.
+        text: UTF-8 where it is bytes; where: the file or line it is from; error: the kind of refusal.
     """
     try:
         content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
@@ -151,18 +125,10 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
 
 
 def read_json_lines(path: Path, *, largest: int = LARGEST_HISTORY, error: Kind = DataError) -> list[Any]:
-    """The values of a file with one JSON value a line; empty lines are passed over.
+    """Return the values of a file with one JSON value a line; empty lines are passed over.
 
     Args:
-        path: may be written by a stranger.
-        largest: the most bytes it may have.
-
-    Returns:
-        One value for each line that is not empty, in order.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: of kind `error`: it cannot be read, has too many lines, or a line is no strict JSON.
+        path, largest, error: as of `read_bytes`; also refused is a file of too many lines.
     """
     text = read_text(path, largest=largest, error=error)
     # Counted before any line is parsed.
@@ -175,39 +141,26 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
     """Refuse a file of one JSON value a line that has more lines than any real one.
 
     Args:
-        count: lines it has.
-        path: for the error.
-
-    Raises:
-        InputError: of kind `error`.
+        count: lines it has; path, error: for the refusal.
     """
     if count > MOST_LINES:
         raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
 
 
 def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: Kind = DataError) -> dict[str, Any]:
-    """The content of a TOML file, as strict as `parse_toml`.
+    """Return the content of a TOML file, as strict as `parse_toml`.
 
     Args:
-        path: may be written by a stranger.
-        largest: the most bytes it may have.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: of kind `error`: it cannot be read, or is not TOML.
+        path, largest, error: as of `read_bytes`.
     """
     return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
 def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, Any]:
-    """TOML that nests no deeper than `DEEPEST`.
+    """Return the content of TOML that nests no deeper than `DEEPEST`.
 
     Args:
-        text: lines may end as on Windows.
-        where: the file it is from, for the error.
-
-    Raises:
-        InputError: of kind `error`: it is not TOML, or nests too deeply.
+        text: lines may end as on Windows; where: the file it is from; error: the kind of refusal.
     """
     try:
         # Signed files keep their bytes: only what is parsed is changed here.
@@ -224,11 +177,7 @@ def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -
     """Refuse what no reader of large files can use: a folder, a pipe, a device, compressed content.
 
     Args:
-        packed: whether the format itself may begin as an archive does.
-
-    Raises:
-        FileNotFoundError: there is nothing.
-        InputError: of kind `error`.
+        path, error: as of `read_bytes`; packed: whether the format itself may begin as an archive does.
     """
     number = _open(path, error)
     with os.fdopen(number, "rb") as file:

@@ -1,7 +1,6 @@
 """Values as JSON, TOML and YAML that any reader takes: no literal for infinity in JSON, one way to write a value.
 
-Not `tomli-w`: it breaks every list over several lines, so `graph.toml`, `config.toml` and agreements would change.
-Not PyYAML: what cards write of YAML is mappings and lists of JSON values, which takes no library.
+Not `tomli-w`, which breaks every list over several lines; not PyYAML: cards write mappings and lists of JSON values.
 """
 
 from __future__ import annotations
@@ -31,12 +30,7 @@ def json_safe(value: object) -> Any:
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Strict JSON text of a value: never a `NaN` or `Infinity` literal.
-
-    Args:
-        value: what is written; what JSON has no kind for is written as its text.
-        indent: spaces a level; None writes one line.
-    """
+    """Return a value as strict JSON text; what JSON has no kind for is written as its text."""
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 

@@ -34,14 +34,9 @@ _BLOCK: Final = 1 << 20
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` so that the name only ever holds the old file or the whole new one.
+    """Write `text` to `path`, whose folder exists, so that the name only ever holds the old file or the whole new one.
 
-    Args:
-        path: its folder must exist.
-        text: written as UTF-8; what UTF-8 cannot hold becomes a question mark.
-
-    Raises:
-        WriteError: the disk refuses; the old file is still there.
+    What UTF-8 cannot hold becomes a question mark. WriteError: the disk refuses; the old file is still there.
     """
     write_bytes(path, text.encode("utf-8", "replace"))
 
@@ -50,11 +45,7 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write bytes as `write_text` does text.
 
     Args:
-        path: its folder must exist.
-        mode: who may read and write it, less what the umask takes away.
-
-    Raises:
-        WriteError: the disk refuses; the old file is still there.
+        path, content: as there; mode: who may read and write it, less what the umask takes away.
     """
     with whole_file(path, mode=mode) as partial, partial.open("r+b") as file:
         file.write(content)
@@ -62,17 +53,12 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
-    """An empty file beside `path` to be filled, which takes its place on disk when the block ends without an error.
+    """Give an empty file beside `path`, with a hidden name, which takes its place on disk when the block ends without
+    an error.
 
     Args:
         path: its folder must exist.
         mode: who may read and write it, less what the umask takes away; set before the first byte.
-
-    Yields:
-        The empty file, with a hidden name in the same folder.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     with writing(path):
         sweep(path.parent, path.name)
@@ -100,14 +86,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_files(folder: Path, names: Iterable[str]) -> None:
-    """Make the files of a folder and its own name durable, before what they are a copy of is removed.
-
-    Args:
-        folder: of the files. names: of them.
-
-    Raises:
-        WriteError: the disk does not keep one.
-    """
+    """Make the files of a folder and its own name durable, before what they are a copy of is removed."""
     for path in [folder / name for name in names]:
         with writing(path), path.open("r+b" if os.name == "nt" else "rb") as file:
             os.fsync(file.fileno())
@@ -117,13 +96,10 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder that appears under its name only when the block has ended without an error.
+    """Give a folder that appears under its name only when the block has ended without an error.
 
-    The block writes into a hidden sibling, which is renamed at the end and removed on any exception.
-
-    Raises:
-        UsedPathError: `path` is already used.
-        WriteError: the disk refuses.
+    The block writes into a hidden sibling, which is renamed at the end and removed on any exception. UsedPathError:
+    `path` is already used.
     """
     refuse_used_folder(path)
     with writing(path), partial_folder(path) as partial:
@@ -134,11 +110,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """A hidden folder beside `path` that is gone when the block has ended, unless it was renamed.
-
-    Raises:
-        WriteError: the disk refuses to make it.
-    """
+    """Give a hidden folder beside `path` that is gone when the block has ended, unless it was renamed."""
     with parents_of(path):
         with writing(path):
             sweep(path.parent)
@@ -156,7 +128,6 @@ class Room:
         self._file, self._lock = file, lock
 
     def allocate(self, size: int) -> None:
-        """Take `size` bytes of the disk."""
         _allocate(self._file, size)
 
     def release(self) -> None:
@@ -169,15 +140,11 @@ class Room:
 def room_for(path: Path, size: int) -> Iterator[Room]:
     """Reserve `size` bytes where `path` will be written, before anything is spent on what is to be written there.
 
+    WriteError: there is not so much space, or nothing may be written there.
+
     Args:
         path: file or folder; its parents are made, and removed again if nothing was written.
-        size: bytes.
-
-    Yields:
-        The space, given back when the block ends or when `Room.release` is called before writing.
-
-    Raises:
-        WriteError: there is not so much space, or nothing may be written there.
+        size: bytes, given back when the block ends or when `Room.release` is called before writing.
     """
     with parents_of(path):
         with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
@@ -196,14 +163,11 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
 
 @contextmanager
 def writing(path: Path, need: str = "") -> Iterator[None]:
-    """Turn whatever a disk refuses while the block writes `path` into one error that names it.
+    """Turn whatever a disk refuses while the block writes `path` into one WriteError that names it.
 
     Args:
         path: what the error names.
         need: what to say before the remedy, such as how much space is needed.
-
-    Raises:
-        WriteError: the system or a library reported an error of the disk.
     """
     try:
         yield
@@ -247,8 +211,7 @@ def sweep(folder: Path, name: str | None = None) -> None:
     """Remove the partial files that killed processes left in a folder: those of the file `name`, or all.
 
     Args:
-        folder: only its own entries are looked at, not those of folders inside.
-        name: remove partial files of this one alone; None: of all.
+        folder, name: only entries of the folder itself are looked at.
     """
     if fcntl is None:
         return
@@ -325,11 +288,7 @@ def _runs(owner: dict[str, str | None]) -> bool:
 
 @contextmanager
 def parents_of(path: Path) -> Iterator[None]:
-    """Make the folder that `path` lies in; remove what was made of it if the block leaves nothing there.
-
-    Raises:
-        WriteError: the disk refuses.
-    """
+    """Make the folder that `path` lies in; remove what was made of it if the block leaves nothing there."""
     with writing(path):
         # Noted before making them: only what was not there before may be removed again.
         created = [parent for parent in path.absolute().parents if not parent.exists()]
@@ -360,7 +319,6 @@ def _allocate(file: Path, size: int) -> None:
 
 
 def _final(name: str) -> str:
-    """The name that a hidden sibling was to get, the only one that a reader knows."""
     match = _PARTIAL.fullmatch(name)
     return match["name"] if match else name
 

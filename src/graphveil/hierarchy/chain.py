@@ -26,12 +26,7 @@ _LARGEST: Final = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Edges, and the nodes among which their pairs are counted.
-
-    Attributes:
-        edges: int64 [2, m], every edge once.
-        ends: bool [n].
-    """
+    """Edges int64 [2, m], every edge once, and the nodes, bool [n], among which their pairs are counted."""
 
     edges: IntArray
     ends: BoolArray
@@ -39,11 +34,8 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A walk towards exp(L_public + weight * L_private); `walk` changes the arrays in place.
-
-    Attributes:
-        tree, edges: the arrays of the compiled loops.
-        weight: what a nat of the private log-likelihood counts.
+    """A walk towards exp(L_public + weight * L_private) over the arrays of the compiled loops; `walk` changes them in
+    place.
     """
 
     tree: Tree
@@ -51,14 +43,11 @@ class Chain:
     weight: float
 
     def walk(self, steps: int, randomness: Randomness) -> int:
-        """Take steps, and change the tree in place.
+        """Take steps, change the tree in place, and return how many steps were accepted.
 
         Args:
-            steps: how many, at most BLOCK.
+            steps: how many, at most BLOCK; of fewer than 3 leaves there is nothing to rearrange.
             randomness: gives UNIFORMS 64-bit numbers a step, whatever becomes of it.
-
-        Returns:
-            The number of accepted steps; 0 where fewer than 3 leaves leave nothing to rearrange.
         """
         from graphveil.hierarchy.mcmc_steps import UNIFORMS, walk
 
@@ -68,12 +57,13 @@ class Chain:
         return int(walk(self.tree, self.edges, randomness.uint64(UNIFORMS * steps), self.weight))
 
     def scores(self) -> tuple[float, float]:
-        """The public and the private log-likelihood of the present tree, in nats."""
+        """Return the public and the private log-likelihood of the present tree, in nats."""
         public, private = self.tree.score.sum(0)
         return float(public), float(private)
 
     def dendrogram(self) -> Dendrogram:
-        """The present tree, with sides and numbers that follow from it alone and tell nothing of the way to it."""
+        """Return the present tree, with sides and numbers that follow from it alone and tell nothing of the way to it.
+        """
         from graphveil.hierarchy.mcmc_steps import smallest_leaf_left
         from graphveil.hierarchy.order_intervals import LEFT, RIGHT
 
@@ -86,11 +76,10 @@ class Chain:
 
 
 def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
-    """A chain that stands at the tree `start`.
+    """Return a chain that stands at the tree `start`.
 
     Args:
-        start: a dendrogram over n leaves.
-        public, private: the two layers of edges over the same n nodes.
+        start: a dendrogram over n leaves; public, private: the two layers of edges over the same n nodes.
         weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
 
     Raises:

@@ -5,10 +5,8 @@ https://arxiv.org/abs/0803.0476, run again inside every community it found, all 
 communities are left out, and each community has a modularity of its own.
 
 Why not a library: `benchmarks/communities.py` compares. Louvain of scikit-network 0.33 and of NetworkX 3.6 reach the
-same modularity within 0.007, above ours as often as below (ours, theirs: Cora 0.840, 0.839, 0.840; Facebook 0.814,
-0.808, 0.814). What a whole tree says of edges held back differs from ours by -0.9 to 2.3 percent, much as seeds do.
-But they divide one community a call: in one run the tree of Facebook (170,823 edges) takes scikit-network 38 times the
-CPU time of ours and NetworkX 26 times; and released trees would hang on another package's order of nodes.
+same modularity within 0.007, but divide one community a call: a tree of Facebook (170,823 edges) takes them 38 and 26
+times the CPU time; and released trees would hang on another package's order of nodes.
 """
 
 from __future__ import annotations
@@ -28,15 +26,12 @@ _SWEEPS: Final = 12
 
 
 def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.Generator) -> list[IntArray]:
-    """Partitions of the nodes, each inside the one before, the first into one group.
+    """Return partitions of the nodes, int64 [n] each, groups numbered without gaps, each inside the one before.
 
     Args:
         adjacency: symmetric [n, n] without diagonal.
         smallest: groups of fewer nodes are not divided.
         rng: the order in which nodes look for a better community.
-
-    Returns:
-        int64 [n] each, the groups numbered from 0 without gaps.
     """
     levels = [np.zeros(adjacency.shape[0], np.int64)]
     while True:
@@ -54,7 +49,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
 
 
 def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """One run in all groups at once: nodes move, communities become nodes, until nothing moves.
+    """Run once in all groups at once: nodes move, communities become nodes, until nothing moves.
 
     Args:
         adjacency: symmetric [n, n], no edge between two groups.
@@ -88,12 +83,7 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
 
 
 def edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
-    """The edges whose ends are in one group.
-
-    Args:
-        adjacency: [n, n].
-        groups: int64 [n]; those below 0 have none.
-    """
+    """Return the edges [n, n] whose ends are in one group; groups [n] below 0 have none."""
     from scipy.sparse import csr_matrix
 
     from graphveil.hierarchy.community_kernels import edges_within
@@ -104,7 +94,6 @@ def edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
 
 
 def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
-    """The weights between communities."""
     from scipy.sparse import csr_matrix
 
     count = int(community.max()) + 1

@@ -19,7 +19,8 @@ def move_nodes(
     community: IntArray,
     sweeps: int,
 ) -> int:
-    """Move each node to the neighbouring community where modularity gains most, until few move.
+    """Move each node to the neighbouring community where modularity gains most, until few move; return the number of
+    moves.
 
     Source: Blondel et al., 2008, first phase.
 
@@ -27,12 +28,8 @@ def move_nodes(
         indptr, indices, data: the symmetric weights between nodes in CSR form, [n+1], [nnz], [nnz].
         weight: float64 [n], each node's summed weights, those to itself included.
         total: float64 [n], the summed weights of all nodes in a node's group, the 2m of its modularity.
-        order: int64 [n], the order in which nodes are visited.
+        order: int64 [n], the order in which nodes are visited; sweeps: how often every node is visited at most.
         community: whole numbers [n], set to the number of one node of each node's community.
-        sweeps: how often every node is visited at most.
-
-    Returns:
-        How many moves were made.
     """
     nodes = len(order)
     # In the order of the visits, each node's row lies behind the one before: fetching rows from all over memory would
@@ -105,14 +102,11 @@ def _by_turns(
 def edges_within(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, groups: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The edges whose ends are of one group.
+    """Return the edges whose ends are of one group, in CSR form and in their order.
 
     Args:
         indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz].
         groups: int32 [n]; below 0 for nodes whose edges are left out.
-
-    Returns:
-        Those edges in CSR form, in their order.
     """
     starts, count = np.zeros_like(indptr), 0
     for node in range(len(groups)):
@@ -135,14 +129,10 @@ def edges_within(
 def edges_between(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, groups: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The edges whose ends are of two groups.
+    """Return the two groups of each edge whose ends are of two groups, and its weight.
 
     Args:
-        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz].
-        groups: int32 [n].
-
-    Returns:
-        The two groups of each edge, and its weight.
+        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz]; groups: int32 [n].
     """
     count = 0
     for node in range(len(groups)):
@@ -161,16 +151,12 @@ def edges_between(
 
 @compiled
 def join_intervals(row: IntArray, firsts: IntArray, children: IntArray, inner: int) -> IntArray:
-    """Join the trees of each interval of a row in pairs of neighbours, level by level.
+    """Join the trees of each interval of a row in pairs of neighbours, level by level; return the roots int64 [k].
 
     Args:
         row: int64 [n], the roots of trees that stand side by side; used up.
         firsts: int64 [k+1], where each interval starts, and the end.
-        children: int64 [2, n-1], filled from column `inner`.
-        inner: how many inner nodes there are already.
-
-    Returns:
-        int64 [k], the root of each interval.
+        children: int64 [2, n-1], filled from column `inner`, how many inner nodes there are already.
     """
     leaves = children.shape[1] + 1
     roots = np.empty(len(firsts) - 1, np.int64)
@@ -242,19 +228,14 @@ def join_level(
 
 @compiled
 def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, inner: int) -> int:
-    """Join k trees, always the two with the densest pairs between them (average linkage).
+    """Join k trees, always the two with the densest pairs between them (average linkage); return the root of all.
 
     Where no edges are left, the smallest come first.
 
     Args:
-        root: int64 [k], the roots; used up.
-        size: float64 [k], leaves below each; used up.
-        edges: float64 [k, k], the edges between them; used up.
-        children: int64 [2, n-1], filled from column `inner`.
-        inner: how many inner nodes there are already.
-
-    Returns:
-        The root of all.
+        root: int64 [k], the roots; size: float64 [k], leaves below each; edges: float64 [k, k] between them; all used
+            up.
+        children: int64 [2, n-1], filled from column `inner`, how many inner nodes there are already.
     """
     count, leaves = len(root), children.shape[1] + 1
     best = np.full(count, -1, np.int64)
@@ -316,7 +297,7 @@ def best_values(
     alternatives: np.ndarray,
     support: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log-likelihood of what is below each node, or of the alternative to it, whichever is more.
+    """Return the log-likelihood of what is below each node, or of the alternative to it, whichever is more.
 
     Args:
         left, right: int64 [n-1], the children of a dendrogram.

@@ -61,11 +61,10 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
 def tree_of_communities(
     pairs: IntArray, adjacency: csr_matrix, levels: list[IntArray], *, like: IntArray, homes: IntArray | None = None
 ) -> Dendrogram:
-    """One tree of nested communities, without the divisions that an order by degree does better.
+    """Return one tree of nested communities, without the divisions that an order by degree does better.
 
     Args:
-        pairs: int64 [2, m], the public edges, each once.
-        adjacency: the same edges, symmetric [n, n] without diagonal.
+        pairs: int64 [2, m], the public edges, each once; adjacency: the same, symmetric [n, n] without diagonal.
         levels: int64 [n] each, partitions inside one another, the first into one group.
         like: int64 [n], the order of nodes of equal degree.
         homes: the group of the second level that each node without edges belongs to. None: they stand together.
@@ -90,12 +89,7 @@ def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray 
 
 
 def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
-    """The symmetric matrix [n, n] with ones at both places of each pair [2, m] that stands once.
-
-    Args:
-        nodes: n.
-        pairs: int64 [2, m].
-    """
+    """Return the symmetric matrix [n, n] with ones at both places of each pair, int64 [2, m], that stands once."""
     from scipy.sparse import csr_matrix
 
     ends = pairs.astype(np.int32)
@@ -105,7 +99,6 @@ def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
 
 
 def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
-    """One binary tree of nested groups."""
     from graphveil.hierarchy.community_kernels import join_intervals, join_level
 
     finest = levels[-1]

@@ -29,8 +29,8 @@ class PairTree:
         place: [n] where each node stands in `row`; who is no private node has the place of the next that is.
         start, middle, stop: [2n-1] the interval of `row` under each node, as in `Layout`.
         public: int64 [2, m] the public edges among the private nodes.
-        public_counts, pairs: int64 [n-1], public edges and protected pairs whose lowest common ancestor is inner
-            node n + row.
+        public_counts, pairs: int64 [n-1], public edges and protected pairs whose lowest common ancestor is inner node
+            n + row.
     """
 
     tree: Dendrogram
@@ -83,33 +83,24 @@ def pair_tree(
 
 
 def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
-    """How many of the pairs have their lowest common ancestor at each inner node.
+    """Return how many of the pairs have their lowest common ancestor at each inner node: int64 [n-1], E_r of node n +
+    row.
 
     Adding or removing one pair changes one count, by one.
 
     Args:
-        tree: a dendrogram over n leaves.
-        pairs: integers [2, S].
-
-    Returns:
-        int64 [n-1], E_r of inner node n + row.
-
-    Raises:
-        InputError: see `lowest_common_ancestors`.
+        tree, pairs: as of `lowest_common_ancestors`.
     """
     counts = np.bincount(lowest_common_ancestors(tree, pairs) - tree.leaves, minlength=tree.leaves - 1)
     return counts.astype(np.int64, copy=False)
 
 
 def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
-    """The lowest common ancestor of each pair of different leaves, in time n log n + S.
+    """Return the lowest common ancestor of each pair of different leaves, int64 [S] from n to 2n - 2, in time n log n +
+    S.
 
     Args:
-        tree: a dendrogram over n leaves.
-        pairs: integers [2, S], 0 to n - 1.
-
-    Returns:
-        int64 [S], numbers of inner nodes, n to 2n - 2.
+        tree: a dendrogram over n leaves; pairs: integers [2, S], 0 to n - 1.
 
     Raises:
         InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
@@ -123,14 +114,10 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
 
 
 def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
-    """What the inner nodes of each subtree hold together.
+    """Return the sum over each inner node and all inner nodes below it, int64 [n-1].
 
     Args:
-        tree: a dendrogram over n leaves.
-        values: int64 [n-1], what each inner node holds.
-
-    Returns:
-        int64 [n-1], the sum over each inner node and all inner nodes below it.
+        tree: a dendrogram over n leaves; values: int64 [n-1], what each inner node holds.
     """
     from graphveil.hierarchy.kernels import add_subtrees_up
 
@@ -140,12 +127,10 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
 
 
 def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
-    """Pairs of different nodes as int64 [2, S].
+    """Return pairs of different nodes as int64 [2, S].
 
     Args:
-        pairs: integers [2, S].
-        nodes: n; ids are 0 to n - 1.
-        where: what the pairs are, for the error.
+        pairs: integers [2, S]; nodes: n, ids are 0 to n - 1; where: what the pairs are, for the error.
 
     Raises:
         InputError: another shape or type, or a pair that is none; it names the column, never the ids.
@@ -161,17 +146,10 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
 
 
 def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
-    """Whether each node is private.
+    """Return whether each node is private, bool [n]; InputError where ids are no such list.
 
     Args:
-        members: [k] declared ids, each once. None: all.
-        nodes: n.
-
-    Returns:
-        bool [n].
-
-    Raises:
-        InputError: ids that are no such list.
+        members: [k] declared ids, each once, None: all; nodes: n.
     """
     if members is None:
         return np.ones(nodes, np.bool_)
@@ -187,7 +165,7 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
 
 
 def _gaps(tree: Dendrogram) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The owners of gaps and their maxima, as `kernels.highest_owners` reads them; gap g lies behind place g."""
+    """Return the owners of gaps and their maxima, as `kernels.highest_owners` reads them; gap g lies behind place g."""
     from graphveil.hierarchy.kernels import GAPS
 
     layout, gaps = tree.layout, tree.leaves - 1

@@ -38,13 +38,11 @@ class Layout:
 class Dendrogram:
     """A full binary tree with leaves 0..n-1 and inner nodes n..2n-2, every child numbered below its parent.
 
-    So a loop over rising numbers goes from the leaves up, and the root is 2n-2.
+    So a loop over rising numbers goes from the leaves up, and the root is 2n-2. InputError refuses arrays that are not
+    such a tree.
 
     Attributes:
         left, right: int64 [n-1], the two children of inner node n + row.
-
-    Raises:
-        InputError: arrays that are not such a tree.
 
     Example:
         >>> tree = Dendrogram([0, 2, 4], [1, 3, 5])
@@ -83,17 +81,15 @@ class Dendrogram:
 
     @property
     def leaves(self) -> int:
-        """n."""
         return len(self.left) + 1
 
     @property
     def nodes(self) -> int:
-        """2n - 1, leaves and inner nodes."""
         return 2 * len(self.left) + 1
 
     @property
     def root(self) -> int:
-        """2n - 2, which is the only leaf where n is 1."""
+        """The node 2n - 2, which is the only leaf where n is 1."""
         return self.nodes - 1
 
     @cached_property
@@ -127,10 +123,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     """Number a tree's inner nodes anew, so that every child stands below its parent; leaves keep their numbers.
 
     Args:
-        left, right: [n-1] the children of inner node n + row, inner nodes in any order.
-
-    Raises:
-        InputError: the arrays are no binary tree with leaves 0..n-1.
+        left, right: [n-1] the children of inner node n + row, inner nodes in any order; else InputError.
     """
     from graphveil.hierarchy.kernels import children_first_numbers
 
@@ -154,11 +147,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
 def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
     """Join a row of leaves in pairs of neighbours, the pairs in pairs, and so on: a tree of depth log2 n, rounded up.
 
-    Args:
-        leaves: [n] the numbers 0..n-1 in the order in which they are to stand.
-
-    Raises:
-        InputError: not every number once.
+    `leaves` [n] are the numbers 0..n-1 in the order in which they are to stand; InputError: not every number once.
 
     Example:
         >>> tree = balanced_dendrogram([0, 1, 2, 3])

@@ -12,7 +12,7 @@ from graphveil.hierarchy.noisy_blocks import Blocks, require_positive
 
 
 def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float = 32.0) -> BoolArray:
-    """Collapse subtrees with fewer than `edges` / epsilon public edges below.
+    """Collapse subtrees with fewer than `edges` / epsilon public edges below: bool [n-1], for `choose_blocks`.
 
     The rule of the paper looks at densities: in a sparse graph it keeps blocks of a few dozen pairs, of which hardly
     one holds an edge, and their noise is all they tell. Private edges are taken to lie roughly where public ones do; a
@@ -21,14 +21,8 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
 
     Args:
         sorted_pairs: the tree and the public facts of its pairs.
-        epsilon: the budget of the counts.
-        edges: public edges that a block needs at epsilon 1.
-
-    Returns:
-        bool [n-1], for `choose_blocks`.
-
-    Raises:
-        InputError: an epsilon or a number of edges that is not above 0.
+        epsilon: the budget of the counts, above 0.
+        edges: public edges that a block needs at epsilon 1, above 0.
     """
     require_positive(epsilon=epsilon, edges=edges)
     # Public counts decide, never private ones: which blocks there are is published beside the noise.
@@ -37,7 +31,7 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
 
 
 def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray, IntArray], FloatArray]:
-    """A rule that weighs each noisy count against what the block's public edges let expect.
+    """Return a rule that weighs each noisy count against what the block's public edges let expect.
 
     Expected is mu = r (a + B N / 2 sum N) for a block with a public edges and N protected pairs among B blocks (half
     an edge a block, spread over the pairs), r such that the expectations sum to the noisy total. How far true counts
@@ -52,10 +46,7 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
 
     Args:
         blocks: the partition.
-        variance: of the noise of one count; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
-
-    Raises:
-        InputError: a variance that is not above 0.
+        variance: of the noise of one count, above 0; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
     """
     require_positive(variance=variance)
     places, pairs = blocks.places, blocks.pairs

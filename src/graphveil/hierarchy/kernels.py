@@ -43,14 +43,11 @@ def leaf_intervals(left: IntArray, right: IntArray, start: IntArray, middle: Int
 
 @compiled
 def children_first_numbers(left: IntArray, right: IntArray, root: int) -> IntArray:
-    """New numbers of all nodes, children before parents; the leaves keep theirs.
+    """Return new numbers of all nodes, children before parents; the leaves keep theirs; empty where there is no tree.
 
     Args:
         left, right: int64 [n-1], children of inner node n + row, in any order.
         root: the node without a parent.
-
-    Returns:
-        int64 [2n-1]; empty where the children make no tree.
     """
     leaves = len(left) + 1
     number = np.full(2 * leaves - 1, -1, np.int64)
@@ -85,7 +82,7 @@ def highest_owners(
     place: IntArray,
     pairs: npt.NDArray[np.integer[Any]],
 ) -> IntArray:
-    """The highest-numbered owner of the gaps between the leaves of each pair.
+    """Return the highest-numbered owner of the gaps between the leaves of each pair, int64 [S].
 
     Args:
         owners: int32 [g], of each gap, in blocks of `GAPS`.
@@ -93,9 +90,6 @@ def highest_owners(
         table: int32 [k, blocks], at [i, b] the highest owner of the blocks b .. b + 2^i - 1.
         place: int64 [n], of the leaves; gap g lies between the places g and g + 1.
         pairs: [2, S], different leaves.
-
-    Returns:
-        int64 [S].
     """
     highest = np.empty(pairs.shape[1], np.int64)
     for pair in range(pairs.shape[1]):
@@ -122,8 +116,7 @@ def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
     """Add to each inner node what its children have, from the leaves up.
 
     Args:
-        left, right: int64 [n-1], children, each numbered below its parent.
-        total: int64 [n-1], changed in place.
+        left, right: int64 [n-1], children, each numbered below its parent; total: int64 [n-1], changed in place.
     """
     leaves = len(left) + 1
     for row in range(leaves - 1):
@@ -134,14 +127,11 @@ def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
 
 @compiled
 def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
-    """The highest node above each inner node, or itself, that collapses.
+    """Return the highest node above each inner node, or itself, that collapses, int64 [n-1] rows; its own row where
+    none does.
 
     Args:
-        left, right: int64 [n-1], children, each numbered below its parent.
-        collapse: bool [n-1].
-
-    Returns:
-        int64 [n-1], rows of inner nodes; a node's own row where nothing above it collapses.
+        left, right: int64 [n-1], children, each numbered below its parent; collapse: bool [n-1].
     """
     leaves = len(left) + 1
     top = np.arange(leaves - 1)

@@ -19,14 +19,10 @@ from graphveil.errors import InputError
 
 
 def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
-    """L(D) in nats (eq. 2); where all or none of its pairs are edges an inner node adds 0.
+    """Return L(D) in nats (eq. 2); where all or none of its pairs are edges an inner node adds 0.
 
     Args:
-        edges: [r], E_r of each inner node.
-        pairs: [r], L_r R_r of each inner node.
-
-    Raises:
-        InputError: a count below 0 or more edges than pairs.
+        edges, pairs: [r], E_r and L_r R_r of each inner node; InputError for a count outside 0 to all pairs.
     """
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
@@ -39,28 +35,25 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
 
 
 def predictive_log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike, density: npt.ArrayLike) -> float:
-    """The log-likelihood in nats of edges where each pair is an edge with its inner node's density.
+    """Return the log-likelihood in nats of edges where each pair is an edge with its inner node's density.
 
     It is at most `log_likelihood`, and -inf where a density rules out what is there.
 
     Args:
-        edges: [r], E_r of each inner node.
-        pairs: [r], L_r R_r of each inner node.
-        density: [r], p_r, 0 to 1.
+        edges, pairs: as of `log_likelihood`; density: [r], p_r, 0 to 1.
     """
     e, total, p = (np.asarray(values, np.float64) for values in (edges, pairs, density))
     return float((_weighted_log(e, p) + _weighted_log(total - e, 1 - p)).sum())
 
 
 def likelihood_sensitivity(members: int) -> float:
-    """The most by which one private edge among n private nodes can change L(D), in nats: ln N + (N-1) ln(N/(N-1)).
+    """Return the most by which one private edge among n private nodes can change L(D), in nats: ln N + (N-1)
+    ln(N/(N-1)).
 
     N = floor(n^2 / 4) is the largest number of pairs at one inner node; the change is largest from none to one edge.
     Source: K. Tran et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",
     2022, Lemma 4, with the exponent that its eq. 15 lost; it agrees with all graphs and trees of 3 to 6 nodes.
-
-    Raises:
-        InputError: fewer than two private nodes.
+    InputError: fewer than two private nodes.
     """
     if isinstance(members, bool) or not isinstance(members, int | np.integer) or members < 2:
         raise InputError(f"members is {members!r}", where="likelihood_sensitivity", allowed="at least 2 private nodes")

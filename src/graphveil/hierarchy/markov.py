@@ -137,17 +137,13 @@ def fit_markov(
 
 
 def private_weight(epsilon: float, members: int) -> float:
-    """epsilon / (2 Delta), the exponential mechanism's weight of a nat of L_private.
+    """Return epsilon / (2 Delta), the exponential mechanism's weight of a nat of L_private.
 
     Half of epsilon / Delta, because more edges make some trees more and others less likely: both the weight of a tree
-    and the sum of all weights may move.
+    and the sum of all weights may move. It is 0 where no tree can tell the edges of so few nodes from none.
 
     Args:
-        epsilon: what the tree may cost.
-        members: k, the number of declared private nodes.
-
-    Returns:
-        A number from 0; 0 where no tree can tell the edges of so few nodes from none.
+        epsilon: what the tree may cost; members: k, the number of declared private nodes.
     """
     delta = likelihood_sensitivity(members) if members >= 2 else 0.0
     return epsilon / (2 * delta) if delta > 0.0 else 0.0
@@ -163,7 +159,7 @@ def _advance(chain: Chain, begin: int, end: int, randomness: Randomness, notify:
 def _trace(
     chain: Chain, stage: str, steps: int, randomness: Randomness, notify: ProgressCallback
 ) -> npt.NDArray[np.float64]:
-    """The public log-likelihood at POINTS moments of a whole walk, the last one its end."""
+    """Return the public log-likelihood at POINTS moments of a whole walk, the last one its end."""
     trace, done = np.empty(POINTS), 0
     for point in range(POINTS):
         until = steps * (point + 1) // POINTS
@@ -215,21 +211,16 @@ def _check_settings(nodes: int, epsilon: float, steps: int, chains: int) -> None
 
 
 def split_rhat(traces: npt.ArrayLike) -> float:
-    """The potential scale reduction of halves of chains: near 1 where all of them agree, in mean and along the way.
+    """Return the potential scale reduction of halves of chains: near 1 where all of them agree, in mean and along the
+    way.
 
     The trace of a chain that private edges steer tells about them at each of its steps, which no budget pays for. So
     traces are taken only of chains that walk towards the public part of the law, exp(L_public): they tell whether the
     number of steps was enough for that part, and the private part weighs little beside it.
     Source: A. Gelman et al., "Bayesian Data Analysis", 3rd edition, 2013, section 11.4, eq. 11.4.
 
-    Args:
-        traces: [chains, points], the first steps already left out.
-
-    Returns:
-        At least about 1; infinity where halves are constant but different, nan where all numbers are equal.
-
-    Raises:
-        InputError: fewer than 4 points in a chain, no chain, or a number that is not finite.
+    `traces` are [chains, points], at least 4 finite points each, the first steps left out. It is infinity where halves
+    are constant but different, nan where all numbers are equal.
     """
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():

@@ -47,9 +47,8 @@ class Edges(NamedTuple):
     """The neighbours of every leaf.
 
     Attributes:
-        starts: int64 [n+1], the neighbours of leaf v are ends[starts[v] : starts[v+1]].
+        starts: int64 [n+1], the neighbours of leaf v are ends[starts[v] : starts[v+1]]; ends: int32 [2m].
         middle: int64 [n], those before middle[v] are public, the others private.
-        ends: int32 [2m].
     """
 
     starts: npt.NDArray[np.int64]
@@ -59,14 +58,11 @@ class Edges(NamedTuple):
 
 @compiled
 def pair_score(edges: int, pairs: int) -> float:
-    """N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): an inner node's log-likelihood at the best density.
+    """Return N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): an inner node's log-likelihood at the best density,
+    in nats.
 
     Args:
-        edges: e, E_r in the paper.
-        pairs: N, L_r R_r in the paper.
-
-    Returns:
-        Nats, at most 0.
+        edges, pairs: e and N, E_r and L_r R_r in the paper.
     """
     if edges <= 0 or edges >= pairs:
         return 0.0
@@ -103,16 +99,11 @@ def smallest_leaf_left(left: IntArray, right: IntArray) -> None:
 
 @compiled
 def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int, int]:
-    """Edges between two subtrees, in time of the edges that end in the first.
+    """Return the public and the private edges between two subtrees, in time of the edges that end in the first.
 
     Args:
-        tree: the present tree.
-        edges: the neighbours of every leaf.
-        below: top of the subtree to walk through.
-        goal: top of the other one, apart from it.
-
-    Returns:
-        Public edges and private edges.
+        tree, edges: the present tree, and the neighbours of every leaf.
+        below: top of the subtree to walk through; goal: top of the other one, apart from it.
     """
     node, first, stack = tree.node, tree.first, tree.stack
     leaves = len(edges.middle)
@@ -140,8 +131,7 @@ def count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: i
     """Fill CROSS of an inner node: how many edges its left child has with its sibling.
 
     Args:
-        tree: the present tree; changed in place.
-        edges: the neighbours of every leaf.
+        tree, edges: the present tree, changed in place, and the neighbours of every leaf.
         inner, outer, other: the node, its parent and its sibling.
     """
     node = tree.node
@@ -160,12 +150,7 @@ def count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: i
 
 @compiled
 def sibling(tree: Tree, inner: int) -> int:
-    """The other child of a node's parent.
-
-    Args:
-        tree: the present tree.
-        inner: any node but the root.
-    """
+    """Return the other child of the parent of any node but the root."""
     outer = tree.node[inner, PARENT]
     left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
     return int(right if left == inner else left)
@@ -173,16 +158,14 @@ def sibling(tree: Tree, inner: int) -> int:
 
 @compiled
 def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float]:
-    """What a rearrangement would add to the log-likelihoods; leaves the details in `tree` for `rearrange`.
+    """Return what a rearrangement would add to the public and the private log-likelihood, in nats.
+
+    Leaves the details in `tree` for `rearrange`.
 
     Args:
-        tree: the present tree.
-        edges: the neighbours of every leaf.
+        tree, edges: the present tree, and the neighbours of every leaf.
         inner: an inner node below the root.
         swap: 0: its left child stays and its sibling takes the place of the right one; 1: the right one stays.
-
-    Returns:
-        Nats of the public and of the private layer.
     """
     node, score = tree.node, tree.score
     outer, other = node[inner, PARENT], sibling(tree, inner)
@@ -206,12 +189,7 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
 
 @compiled
 def rearrange(tree: Tree, inner: int, swap: int) -> None:
-    """Make the rearrangement that `gains` looked at last.
-
-    Args:
-        tree: the present tree; changed in place.
-        inner, swap: the same as `gains` was given.
-    """
+    """Make the rearrangement that `gains` looked at last, of the same `inner` and `swap`."""
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
@@ -238,18 +216,14 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
 
 @compiled
 def walk(tree: Tree, edges: Edges, uniforms: npt.NDArray[np.uint64], weight: float) -> int:
-    """Take Metropolis steps towards exp(public + weight * private).
+    """Take Metropolis steps towards exp(public + weight * private); return how many were accepted.
 
     The index of a rearrangement is a 64-bit number modulo 2 (n - 2): uniform to 1 part in 2^64 / 2n.
 
     Args:
-        tree: the present tree over n >= 3 leaves; changed in place.
-        edges: the neighbours of every leaf.
+        tree, edges: the present tree over n >= 3 leaves, changed in place, and the neighbours of every leaf.
         uniforms: uint64 [UNIFORMS * steps], independent and uniform.
         weight: what a nat of the private log-likelihood counts.
-
-    Returns:
-        How many steps were accepted.
     """
     leaves = len(edges.middle)
     moves = np.uint64(2 * (leaves - 2))

@@ -58,7 +58,7 @@ class Blocks:
         return np.where(self.whole, size * (size - 1) // 2, across)
 
     def of(self, pairs: npt.ArrayLike) -> IntArray:
-        """The block of each pair [2, S]; raises InputError for a pair in none of them, naming the column only."""
+        """Return the block of each pair [2, S]; InputError for a pair in none of them, naming the column only."""
         tree = self.sorted_pairs.tree
         block = self.owner[lowest_common_ancestors(tree, pairs) - tree.leaves]
         if (block < 0).any():
@@ -67,11 +67,7 @@ class Blocks:
         return block
 
     def counts(self, edges: npt.ArrayLike) -> IntArray:
-        """How many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed.
-
-        Raises:
-            InputError: an edge is no protected pair.
-        """
+        """Return how many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed."""
         return np.bincount(self.of(edges), minlength=len(self)).astype(np.int64, copy=False)
 
 
@@ -126,21 +122,14 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
 def collapse_by_scale(
     sorted_pairs: PairTree, epsilon: float, *, between: float = 0.05, within: float = 0.01
 ) -> BoolArray:
-    """The rule of the paper: collapse where noise 1 / epsilon is large beside the pairs.
+    """Apply the rule of the paper, collapse where noise 1 / epsilon is large beside the pairs: bool [n-1].
 
     1 / (epsilon L R) >= tau1 = `between` and 1 / (epsilon pairs below) >= tau2 = `within`, with L and R the private
     nodes on either side (the /2 that the paper drops in tau2 stands here, as in its authors' code).
 
     Args:
         sorted_pairs: the tree and the public facts of its pairs.
-        epsilon: the budget of the counts.
-        between, within: tau1 and tau2.
-
-    Returns:
-        bool [n-1], for `choose_blocks`.
-
-    Raises:
-        InputError: an epsilon or threshold that is not above 0.
+        epsilon, between, within: the budget of the counts, tau1 and tau2, above 0.
     """
     require_positive(epsilon=epsilon, between=between, within=within)
     tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
@@ -156,7 +145,7 @@ def collapse_by_scale(
 def release_counts(
     blocks: Blocks, edges: npt.ArrayLike, *, noise: Noise, share: Callable[..., FloatArray]
 ) -> NoisyBlocks:
-    """Count the private edges [2, S] of each block, add noise to all counts in one draw, and forget the counts.
+    """Count the private edges of each block, add noise to all counts in one draw, and forget the counts.
 
     Args:
         blocks: the partition; nothing in it may depend on the private edges.
@@ -176,16 +165,12 @@ def release_counts(
 
 
 def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
-    """Noisy counts over pairs, each brought into 0 to 1 for itself.
+    """Return noisy counts over pairs, each brought into 0 to 1 for itself, float64 [B].
 
     Unbiased but for the clamp, which adds up to half of the noise's mean size to every empty block.
 
     Args:
-        noisy: float64 [B], counts with noise.
-        pairs: int64 [B], protected pairs, at least 1.
-
-    Returns:
-        float64 [B].
+        noisy: float64 [B], counts with noise; pairs: int64 [B], protected pairs, at least 1.
     """
     # At both ends: the paper clamps from above only, and a negative density is none.
     return np.clip(noisy / pairs, 0.0, 1.0)

@@ -65,11 +65,10 @@ class Tree(NamedTuple):
 
 @compiled
 def least_work(tree: Tree, a: int, b: int, c: int) -> int:
-    """The subtree that is walked through soonest.
+    """Return the one of three subtrees that is walked through soonest; of equal ones the first wins.
 
     Args:
-        tree: the present tree.
-        a, b, c: tops of subtrees; of equal ones the first wins.
+        tree: the present tree; a, b, c: tops of subtrees.
     """
     work = tree.node[:, WORK]
     least = a
@@ -85,10 +84,8 @@ def relabel(tree: Tree, top: int, place: int, step: int) -> None:
     """Give the subtree of `top` the places place, place + step, ...: 3 k - 2 of them for k leaves.
 
     Args:
-        tree: the present tree; its places are changed.
-        top: the subtree.
-        place: the first place.
-        step: how far apart places stand, at least 1.
+        tree, top: the present tree, whose places are changed, and the subtree.
+        place, step: the first place, and how far apart places stand, at least 1.
     """
     node, first, last, stack = tree.node, tree.first, tree.last, tree.stack
     leaves = (len(first) + 1) // 2
@@ -115,23 +112,19 @@ def relabel(tree: Tree, top: int, place: int, step: int) -> None:
 
 @compiled
 def relabel_all(tree: Tree) -> None:
-    """Give every node new places, evenly."""
     nodes = len(tree.first)
     relabel(tree, nodes - 1, 0, _ROOM // (2 * nodes))
 
 
 @compiled
 def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
-    """Move places for ((keep, leave), other) becoming ((keep, other), leave).
+    """Move places for ((keep, leave), other) becoming ((keep, other), leave); False, and no change, where a gap has no
+    room.
 
     Args:
         tree: the present tree; its places are changed, children not yet.
-        inner: the parent of `keep` and `leave`.
-        outer: the parent of `inner` and `other`.
+        inner, outer: the parent of `keep` and `leave`, and that of `inner` and `other`.
         keep, leave, other: the three subtrees.
-
-    Returns:
-        False, and no change, where a gap has no room.
     """
     first, last = tree.first, tree.last
     # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.

@@ -28,15 +28,11 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     """Make every protected pair an edge with its block's density, independently.
 
     Args:
-        blocks: a partition of the protected pairs.
-        density: float64 [B], from 0 to 1.
+        blocks: a partition of the protected pairs; density: float64 [B], from 0 to 1, else InputError.
         rng: no noise of a guarantee comes from here: densities that are safe to publish stay so whatever is drawn.
 
     Returns:
         int64 [2, S], u < v, each pair once, sorted, none of them public.
-
-    Raises:
-        InputError: a density outside 0 to 1.
     """
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
         raise InputError("densities that are not shares", allowed=f"{len(blocks)} numbers from 0 to 1")
@@ -46,14 +42,10 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
 
 
 def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
-    """The number of each pair among all pairs of all blocks, public ones included.
+    """Return the number of each pair among all pairs of all blocks, public ones included, int64 [S].
 
     Args:
-        blocks: a partition of the protected pairs.
-        pairs: int64 [2, S].
-
-    Returns:
-        int64 [S].
+        blocks: a partition of the protected pairs; pairs: int64 [2, S].
     """
     sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
     u, v = np.sort(sorted_pairs.place[pairs], axis=0)

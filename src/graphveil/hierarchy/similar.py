@@ -22,19 +22,10 @@ _LEAF_SIZE: Final = 16  # so few nodes are near enough as they are
 
 
 def random_projection(features: Features, nodes: int, rng: np.random.Generator) -> FloatArray:
-    """Public features as a few random sums of each row, scaled to length 1.
+    """Return public features [n, d] as a few random sums of each row, scaled to length 1: float64 [n, 16].
 
     Angles between rows are kept up to about a quarter (Johnson and Lindenstrauss); a row of zeros stays one.
-
-    Args:
-        features: numbers [n, d], dense or sparse.
-        nodes: n.
-
-    Returns:
-        float64 [n, 16].
-
-    Raises:
-        InputError: another number of rows, or values that are not finite.
+    InputError: another number of rows than `nodes`, or values that are not finite.
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
@@ -52,13 +43,11 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
 
 
 def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> IntArray:
-    """For each isolated node the group whose other members are most like it: the largest product with their mean row.
+    """Return for each isolated node the group whose other members are most like it: the largest product with their mean
+    row.
 
     Args:
         rows: [n, k] of length 1; groups: [n], numbered from 0; isolated: the nodes to place.
-
-    Returns:
-        int64, a group with other members for each isolated node.
     """
     connected = np.ones(len(groups), np.bool_)
     connected[isolated] = False
@@ -75,13 +64,11 @@ def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> In
 
 
 def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
-    """Ranks that put like nodes side by side: sorted along the widest direction and halved, again and again.
+    """Return ranks 0..m-1 of m nodes that put like ones side by side: sorted along the widest direction and halved,
+    repeatedly.
 
     Args:
-        rows: [n, k]; nodes: the ones to rank.
-
-    Returns:
-        int64, a rank 0..len(nodes)-1 for each of the nodes.
+        rows: [n, k]; nodes: the m to rank.
     """
     order = np.arange(len(nodes))
     width = 1 << max(0, len(nodes) - 1).bit_length()  # powers of two, as the leaves are joined in pairs of neighbours

@@ -20,13 +20,11 @@ _PRICE: Final = 1.0  # nats a node that its finer community must be worth, which
 
 
 def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram) -> list[IntArray]:
-    """Nested partitions [n] again, without the divisions that an order by degree does better.
+    """Return nested partitions [n] again, without the divisions that an order by degree does better.
 
     Args:
-        rank: [n] the nodes' places by falling degree.
-        pairs: int64 [2, m], the edges.
-        levels: partitions of the nodes, each inside the one before.
-        nested: the tree made of them.
+        rank: [n] the nodes' places by falling degree; pairs: int64 [2, m], the edges.
+        levels: partitions of the nodes, each inside the one before; nested: the tree made of them.
     """
     from graphveil.hierarchy.community_kernels import best_values
 
@@ -49,11 +47,10 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
 
 
 def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
-    """The nodes of each group by rank, joined in pairs of neighbours; then the groups in their order.
+    """Return the nodes of each group by rank, joined in pairs of neighbours; then the groups in their order.
 
     Args:
-        rank: int64 [n], the nodes' places by falling degree.
-        groups: int64 [n], numbered from 0 without gaps.
+        rank: int64 [n], the nodes' places by falling degree; groups: int64 [n], numbered from 0 without gaps.
     """
     from graphveil.hierarchy.community_kernels import join_intervals
 
@@ -64,19 +61,15 @@ def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
 
 
 def bounds(groups: IntArray) -> IntArray:
-    """Where each of the groups 0, 1, .. starts when sorted, and the end."""
+    """Return where each of the groups 0, 1, .. starts when sorted, and the end."""
     return np.concatenate([[0], np.cumsum(np.bincount(groups))])
 
 
 def numbered(groups: IntArray, inner: IntArray) -> IntArray:
-    """Numbers without gaps for the pairs of an outer and an inner group, rising with the outer one.
+    """Return numbers without gaps for the pairs of an outer and an inner group, rising with the outer one: int64 [n].
 
     Args:
-        groups: int64 [n], outer groups.
-        inner: int64 [n], inner groups; the same number may stand in several outer ones.
-
-    Returns:
-        int64 [n].
+        groups: int64 [n], outer groups; inner: int64 [n], the same number may stand in several outer ones.
     """
     pairs = packed(groups, inner - inner.min())
     # Equal pairs get one number, whichever comes first: no stable sort, which takes several times as long.

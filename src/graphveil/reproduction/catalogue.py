@@ -35,10 +35,8 @@ EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhi
 
 
 def find_exhibit(name: str) -> Exhibit:
-    """Return the table or figure called `name`, ready to be run.
-
-    Raises:
-        InputError: there is none, or nothing of it can be run; says why.
+    """Return the table or figure called `name`, ready to be run; InputError where there is none, or it says why it
+    cannot be.
     """
     # Named are those that can be run: the others would be a second refusal.
     if name not in EXHIBITS:

@@ -23,13 +23,13 @@ from graphveil.federation.core.networks import (
     OutputLayer,
     Propagation,
     apart,
-    holder_structure,
 )
 from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.linear import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
+from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
 
 #: Modes whose embeddings stay shared: no holder publishes a row, so none is cut to a length.
@@ -41,9 +41,8 @@ Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 class Plan:
     """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C.
 
-    Attributes:
-        apart: whether published rows are taken apart at the server as it does today, see `core.networks`; the paper's
-            server takes them as they are.
+    `apart`: whether published rows are taken apart at the server as it does today, see `core.networks`; the paper's
+    server takes them as they are.
     """
 
     mode: str = "paper"
@@ -77,9 +76,8 @@ def run(
     """Train on all holders' data in the clear.
 
     Args:
-        parts: features and edges of each holder.
-        labels: int64 [n]. split: who trains, validates and tests.
-        seed: of weights, dropout and noise.
+        plan: the run; parts: features and edges of each holder.
+        labels: int64 [n]; split: who trains, validates and tests; seed: of weights, dropout and noise.
         words: what the holders of a secure run drew for the shared first layer, in order; made from the seed otherwise.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -157,7 +155,7 @@ class _Own:
         for features, edges in parts:
             propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
             weight = glorot((features.shape[1], plan.width), generator)
-            structure = holder_structure("sage", edges, features.shape[0])
+            structure = structure_for("sage", edges, features.shape[0])
             self.branches.append((propagation, weight, structure, from_scipy(features)))
 
     def parameters(self) -> list[nn.Parameter]:
@@ -177,7 +175,7 @@ class _Opened:
         self.branches = []
         for features, edges in parts:
             propagation = Propagation("sage", plan.width, plan.hops, generator=generator)
-            self.branches.append((propagation, holder_structure("sage", edges, features.shape[0])))
+            self.branches.append((propagation, structure_for("sage", edges, features.shape[0])))
         self.inputs = [from_scipy(features) for features, _ in parts]
         columns = sum(features.shape[1] for features, _ in parts)
         scale = (6.0 / (columns + plan.width)) ** 0.5 / len(parts) ** 0.5

@@ -18,11 +18,8 @@ SPLITS = 10
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper printed.
-
-    Attributes:
-        mean: in percent.
-        width: what stands behind its ± (the exhibit says what that is); None: no such figure, or read off a plot.
+    """What a paper printed, in percent; `width` stands behind its ± (the exhibit says what that is), None where none
+    does.
     """
 
     mean: float
@@ -40,11 +37,9 @@ class Entry:
     """One figure of an exhibit.
 
     Attributes:
-        row: what it is called there.
-        data: the named set that it was found on.
+        row: what it is called there; data: the named set that it was found on.
         method, settings: what is trained for it.
-        published: what the paper found; None: it gives no number.
-        claimed: the epsilon as the paper counts it.
+        published: what the paper found; None: it gives no number. claimed: the epsilon as the paper counts it.
         split: who trains, validates and tests, as in `experiment.run`.
         private_share: of the edges, drawn as private by the split's number; 0: as the data declare.
         cpu: CPU seconds of one run, roughly; 0: as of all others on its data.
@@ -67,7 +62,7 @@ class Entry:
         return re.sub(r"[^a-z0-9.=-]+", "_", f"{self.data} {self.row}".lower()).strip("_")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that decides what a run finds."""
+        """Return everything that decides what a run finds."""
         # Neither the row's name nor the published figure: correcting those must not run anything anew.
         about = {"data": self.data, "method": self.method, "settings": dict(self.settings), "split": self.split}
         return about | ({"private_share": self.private_share} if self.private_share else {})
@@ -78,11 +73,9 @@ class Exhibit:
     """A table or figure.
 
     Attributes:
-        paper, number: such as "lpgnn" and "table3".
-        caption: what it shows, in our own words.
+        paper, number: such as "lpgnn" and "table3"; caption: what it shows, in our own words.
         state: whether it can be run: "yes", "part" or "no"; why: what is missing, or that nothing was measured.
-        entries: its figures, in order.
-        cpu: data set -> CPU seconds of one run, roughly.
+        entries: its figures, in order; cpu: data set -> CPU seconds of one run, roughly.
         notes: what to mind when reading it: what ± is, whose price is corrected and why.
         tested: the method that the paper tests against the best of its rivals, "" for none.
     """
@@ -106,7 +99,6 @@ class Exhibit:
 
     @property
     def id(self) -> str:
-        """What the command calls it."""
         return f"{self.paper}-{self.number}"
 
     @property
@@ -116,12 +108,10 @@ class Exhibit:
 
     @property
     def data(self) -> tuple[str, ...]:
-        """The data sets, in order."""
         return tuple(dict.fromkeys(entry.data for entry in self.entries))
 
     @property
     def status(self) -> str:
-        """The state in words."""
         return self.state if self.state == "yes" else f"{self.state}: {self.why}"
 
     def seconds(self, splits: int = SPLITS) -> float:
@@ -129,7 +119,6 @@ class Exhibit:
         return splits * sum(entry.cpu or self.cpu[entry.data] for entry in self.entries)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return its entry in a list."""
         return {
             "id": self.id,
             "caption": self.caption,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.federation.vertical import vertical_partition
+from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.features import to_rows
 from graphveil.methods.runs.experiment import split_of
@@ -31,11 +31,9 @@ class Federated:
     """The training that an entry's settings describe.
 
     Attributes:
-        plan: of the training.
         shares: of columns and edges, a number a holder.
-        kind: "together"; "shares": so, by SecureML on shares and not in the clear; "alone": `holder` has its own part
-            and the labels; "mixed": one holder of everything.
-        holder: from 0.
+        kind: "together"; "shares": so, by SecureML on shares and not in the clear; "alone": `holder` (from 0) has its
+            own part and the labels; "mixed": one holder of everything.
     """
 
     plan: Plan
@@ -45,7 +43,6 @@ class Federated:
 
     @classmethod
     def of(cls, entry: Entry) -> Federated:
-        """Return the federation of an entry."""
         settings: dict[str, Any] = dict(entry.settings)
         shares = tuple(float(part) for part in str(settings.pop("shares", "1:1")).split(":"))
         kind, holder = str(settings.pop("kind", "together")), int(settings.pop("holder", 0))
@@ -62,7 +59,6 @@ class Federated:
         return Price(EMBEDDING_ROW.text, epsilon, DELTA if sigma else 0.0)
 
     def parts(self, graph: Graph, seed: int) -> list[Part]:
-        """Return what each holder has."""
         if self.kind == "mixed":
             return [(to_rows(graph.x), graph.edge_index)]
         dealt = vertical_partition(graph, self.shares, seed=seed)
@@ -84,7 +80,7 @@ def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
     """Return what an entry finds on the partition, split and seed of a number.
 
     Args:
-        graph: of all holders together.
+        entry: the figure; graph: of all holders together; number: of the split.
     """
     federated, began = Federated.of(entry), time.perf_counter()
     split = split_of(graph, entry.split, number)

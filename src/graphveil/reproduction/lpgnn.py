@@ -22,7 +22,7 @@ def settings(data: str, features: float, labels: float, **changed: Any) -> dict[
     """Return the settings of `lpgnn` that the authors used at these budgets.
 
     Args:
-        features, labels: epsilon_x and epsilon_y.
+        data: the named set; features, labels: epsilon_x and epsilon_y.
         changed: settings of the exhibit, in place of those or beside them.
     """
     kinds = "-".join("infinite" if epsilon == inf else "finite" for epsilon in (features, labels))

@@ -12,12 +12,9 @@ from graphveil.reports.base.record import interval_from_dict
 
 @dataclass(frozen=True)
 class Price:
-    """The true privacy price of one run.
+    """The true privacy price of one run: whose data (`unit`), epsilon and delta of all that is published.
 
-    Attributes:
-        unit: whose data it is the price of.
-        epsilon, delta: of all that is published.
-        relationship: epsilon of one relationship, where that is another unit; None: it is none.
+    `relationship`: epsilon of one relationship, where that is another unit.
     """
 
     unit: str
@@ -37,10 +34,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Run:
-    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds.
-
-    Attributes:
-        cost: of the parties, where they ran.
+    """One finished split: accuracy as a fraction, with the interval of its test nodes, price, seconds, and the parties'
+    cost.
     """
 
     accuracy: Interval
@@ -49,18 +44,13 @@ class Run:
     cost: Cost | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON types."""
         parties = {} if self.cost is None else {"cost": asdict(self.cost)}
         accuracy, price = self.accuracy.to_dict(), asdict(self.price)
         return {"accuracy": accuracy, "price": price, "seconds": self.seconds, **parties}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Run:
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError, InputError: for anything else.
-        """
+        """Return the inverse of `to_dict`; KeyError, TypeError, ValueError or InputError for anything else."""
         prices, costs = content["price"], content.get("cost")
         relationship = None if prices["relationship"] is None else float(prices["relationship"])
         price = Price(str(prices["unit"]), float(prices["epsilon"]), float(prices["delta"]), relationship)

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import Transcript, simulate
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, agree_on_masks, packed, unpacked
 from graphveil.federation.crypto.products import (
     Dealer,
@@ -194,7 +193,7 @@ class Lefts:
         """Return the features and the means of every holder.
 
         Args:
-            names: of the holders. nodes: n. columns: of each holder's features.
+            names: of the holders; nodes: n; columns: of each holder's features.
         """
         matrices = {}
         for place, (owner, wide) in enumerate(zip(names, columns, strict=True)):
@@ -204,7 +203,6 @@ class Lefts:
         return cls(matrices)
 
     def products(self, name: str, width: int, *, transposed: bool) -> tuple[Product, ...]:
-        """Return the products of one matrix with every other holder's share."""
         left = self.named[name]
         return tuple(Product(left, other, width, transposed) for other in left.partners)
 
@@ -221,9 +219,10 @@ class Shared:
 def run_on_shares(
     plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int, *, randomness: Randomness
 ) -> Shared:
-    """Train by the parties' own programs, in one process; arguments beside `randomness` as of `run_in_clear`.
+    """Train by the parties' own programs, in one process.
 
     Args:
+        plan, parts, labels, split, seed: as of `run_in_clear`.
         randomness: of keys and masks.
     """
     names = tuple(f"holder{number}" for number in range(1, len(parts) + 1))

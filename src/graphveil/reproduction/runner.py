@@ -52,7 +52,6 @@ class Row:
         return None if published is None else 100 * self.ours.mean - published.mean
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as JSON types."""
         published = self.entry.published
         return {
             "row": self.entry.row,
@@ -82,8 +81,7 @@ Train = Callable[[Entry, Graph, int], Run]
 def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
 
-    Raises:
-        InputError: a word of `only` fits no entry.
+    InputError: a word of `only` fits no entry.
     """
     idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
     if idle:
@@ -104,13 +102,11 @@ def _fits(entry: Entry, word: str) -> bool:
 
 
 def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
-    """Refuse a folder that cannot be that of an exhibit; nothing is written.
+    """Refuse a folder that cannot be that of an exhibit with UsedPathError; nothing is written.
 
     Args:
+        exhibit, folder: what is to be run, and where.
         options: what decides the numbers beside the catalogue: reproducible noise.
-
-    Raises:
-        UsedPathError: the folder holds another exhibit, or something else.
     """
     plan = folder / EXHIBIT_FILE
     if not plan.exists():
@@ -125,11 +121,7 @@ def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) ->
     """Make the folder of an exhibit, or continue in the one that exists.
 
     Args:
-        folder: where it lies, checked.
-        options: what decides the numbers beside the catalogue.
-
-    Raises:
-        WriteError: the disk refuses.
+        exhibit, options: as of `check_folder`; folder: where it lies, checked.
     """
     folder.begin(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
 
@@ -144,7 +136,7 @@ def run_missing(
     """Run the splits that are not finished yet; each is written, whole, as soon as it is.
 
     Args:
-        folder: as `open_folder` left it.
+        entries, splits: what to run; folder: as `open_folder` left it.
         load: returns the graph of a name; asked only for data of which something is missing, and once.
         train: trains one split of one entry.
 
@@ -188,7 +180,7 @@ def trainer(
     """Return what trains an entry: a federation by a runner of its own, all else by the experiment of `compare`.
 
     Args:
-        noise: the source of the privacy noise for a split's number.
+        noise: the source of the privacy noise for a split's number; device, progress: as of the experiment.
     """
     from graphveil.methods.runs import experiment
     from graphveil.reproduction import federated

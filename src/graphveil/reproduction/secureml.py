@@ -27,13 +27,14 @@ from torch.nn import functional
 
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import simulate
-from graphveil.federation.core.networks import Combination, OutputLayer, Propagation, holder_structure
+from graphveil.federation.core.networks import Combination, OutputLayer, Propagation
 from graphveil.federation.crypto.products import transpose
 from graphveil.federation.crypto.ring import FRACTION_BITS, RingMatrix, decode, encode, matmul
 from graphveil.federation.crypto.truncation import Scale
 from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import ring_matrix
 from graphveil.graphs import Split
+from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
 from graphveil.reproduction.clear import Outcome, Part, Plan
 
@@ -51,7 +52,7 @@ class Masked:
     """Ring elements that are about to be multiplied, with what hides them; used in all products of one step.
 
     Attributes:
-        share: of x. opened: x - u, which all holders see. mask: a share of u, at the dealer u itself.
+        share: of x; opened: x - u, which all holders see; mask: a share of u, at the dealer u itself.
     """
 
     share: Tensor
@@ -60,7 +61,6 @@ class Masked:
 
     @property
     def transposed(self) -> Masked:
-        """Of x^T."""
         return Masked(*(part.T.contiguous() for part in (self.share, self.opened, self.mask)))
 
 
@@ -154,7 +154,6 @@ class _First:
         return (yield from party.cut(sum(parts[1:], parts[0]), VALUES))
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[None]:
-        """Step down."""
         for place, weight in enumerate(self._weights):
             pull = yield from party.by_constant(features_of(place), slope, transposed=True)
             self._weights[place] = weight - (yield from party.cut(pull, step_of(self._rate)))
@@ -229,13 +228,10 @@ class Start:
 
     @classmethod
     def of(cls, plan: Plan, columns: Sequence[int], classes: int, seed: int) -> Start:
-        """Draw the weights.
+        """Draw the weights; InputError for a plan that shares have no arithmetic for.
 
         Args:
-            columns: of each holder's features.
-
-        Raises:
-            InputError: a plan that shares have no arithmetic for.
+            plan, classes, seed: of the run; columns: of each holder's features.
         """
         if (plan.combine, plan.layers) != ("mean", 1):
             raise InputError(f"{plan.combine}, {plan.layers} hidden layers", allowed="mean, one hidden layer")
@@ -253,8 +249,7 @@ class Start:
 class LabelHolder:
     """The last layer and the loss, in floating point at the one who has the labels.
 
-    Attributes:
-        best: what the epoch that validates best reached. z: of the last epoch, float32 [n, d].
+    `best` is what the epoch that validates best reached, `z` that of the last epoch, float32 [n, d].
     """
 
     def __init__(self, plan: Plan, head: OutputLayer, labels: Tensor, split: Split, seed: int) -> None:
@@ -293,11 +288,7 @@ class LabelHolder:
 
 
 def train(party: Arithmetic, start: Start, plan: Plan) -> Program[None]:
-    """Train the shared layers: what every party runs.
-
-    Args:
-        party: its arithmetic. start: the same at all parties.
-    """
+    """Train the shared layers: what every party runs, with its own arithmetic, from the same start."""
     network = _Network(party, start, rate_bits(plan))
     for _ in range(plan.epochs):
         z = yield from network.forward(party)
@@ -340,15 +331,13 @@ class _Clear:
 
 
 def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int) -> LabelHolder:
-    """Train with every number in one place: the accuracy that shares reach, without their time.
+    """Train with every number in one place, and return the label holder: the accuracy that shares reach, without their
+    time.
 
     Args:
         plan: `shared_rate` is the rate of all shared layers, a power of two.
-        parts: features and edges of each holder. labels: int64 [n]. split: who trains, validates and tests.
+        parts: features and edges of each holder; labels: int64 [n]; split: who trains, validates and tests.
         seed: of weights and dropout.
-
-    Returns:
-        What the label holder found.
     """
     start = Start.of(plan, [features.shape[1] for features, _ in parts], int(labels.max()) + 1, seed)
     own = LabelHolder(plan, start.head, labels, split, seed)
@@ -362,10 +351,10 @@ def matrices_of(place: int, part: Part) -> dict[str, RingMatrix]:
     """Return what a holder multiplies with, by name: its features, and the means over its neighbours.
 
     Args:
-        place: the holder's number, from 0. part: features and edges.
+        place: the holder's number, from 0; part: features and edges.
     """
     features, edges = part
-    rows = holder_structure("sage", edges, features.shape[0]).forward
+    rows = structure_for("sage", edges, features.shape[0]).forward
     shape = (features.shape[0],) * 2
     parts = (encode(rows.values).numpy(), rows.indices.numpy(), rows.starts.numpy())
     # Zeros encode as zeros, so the pattern stays: the owner's own products are sparse, and only masks are not.
@@ -374,20 +363,16 @@ def matrices_of(place: int, part: Part) -> dict[str, RingMatrix]:
 
 
 def features_of(place: int) -> str:
-    """Return the name of a holder's features."""
     return f"features {place}"
 
 
 def means_of(place: int) -> str:
-    """Return the name of the means over a holder's neighbours."""
     return f"means {place}"
 
 
 def rate_bits(plan: Plan) -> int:
-    """Return r of the rate 2^r.
-
-    Raises:
-        InputError: the plan's rate is no power of two, or so large that a cut would cut nothing.
+    """Return r of the rate 2^r; InputError for a rate that is no power of two, or so large that a cut would cut
+    nothing.
     """
     bits = round(math.log2(plan.shared_rate))
     if 2.0**bits != plan.shared_rate or bits >= SLOPE_BITS - FRACTION_BITS:

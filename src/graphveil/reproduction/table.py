@@ -23,7 +23,6 @@ class Tested:
     """One method beside the best rival of the same data and setting.
 
     Attributes:
-        data, setting: where; method, rival: who.
         points: the method minus the rival, mean over splits.
         p: two-tailed, of Student's t paired by split; None where one split, or equal differences, tell nothing.
     """
@@ -37,12 +36,10 @@ class Tested:
 
     @property
     def sentence(self) -> str:
-        """The test in words."""
         chance = "not to be tested on one split" if self.p is None else f"p = {self.p:.2g}"
         return f"{self.data} {self.setting}: {self.method} {self.points:+.1f} points over {self.rival}, {chance}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON types."""
         return {
             "data": self.data,
             "setting": self.setting,
@@ -57,8 +54,7 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
     """Yield a test for each data set and setting in which a method and a rival were run.
 
     Args:
-        rows: named "<method> <setting>".
-        method: the one that is tested against the best of all others.
+        rows: named "<method> <setting>"; method: what is tested against the best of all others.
     """
     settings: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -139,7 +135,6 @@ def _tests(exhibit: Exhibit, outcome: Outcome) -> list[Tested]:
 
 
 def markdown(exhibit: Exhibit, outcome: Outcome) -> str:
-    """Return an exhibit as Markdown."""
     parts = [f"# {exhibit.id}: {exhibit.caption}", ""]
     for head, rows in by_data(outcome.rows):
         parts += [f"## {head}", "", f"| {' | '.join(HEADS)} |", "| --- " * len(HEADS) + "|"]

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.simulation import head_of, simulate_training
-from graphveil.federation.vertical import partition_graph, vertical_partition
+from graphveil.federation.simulation import head_of, partition_graph, simulate_training, vertical_partition
 from graphveil.graphs import Graph, Split
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.clear import Outcome, Plan, run
@@ -25,7 +24,7 @@ class Twins:
     Attributes:
         secure: accuracy on test nodes of the parties' run, a fraction.
         plain: the run in the clear, of the same seeds and, for a shared first layer, of the same draws.
-        bytes: of all messages of the parties' run; seconds: of all parties together on the CPU.
+        bytes, seconds: of all messages of the parties' run, and of all parties together on the CPU.
     """
 
     secure: float
@@ -38,7 +37,7 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     """Train a federation's parties, and their plaintext twin on what they drew.
 
     Args:
-        plan: without noise. graph: of all holders together. shares: of columns and edges, a number a holder.
+        plan: without noise; graph, split: of all holders together; shares: of columns and edges, a number a holder.
         seed: of the partition, weights, dropout, and of what should be secret: a comparison protects nobody.
     """
     members, holdings = partition_graph(graph, split, shares, seed=seed)
@@ -63,7 +62,7 @@ def setting_of(plan: Plan, members: tuple[Member, ...], classes: int, **changes:
     """Return the agreed run that a plan stands for.
 
     Args:
-        members: the holders. classes: how many. changes: settings beside the plan's, or in their place.
+        plan, members, classes: the plan, the holders, how many classes; changes: settings beside the plan's.
     """
     own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink", "apart")}
     return Setting.of(members, classes, **{"opened": True, "epsilon": math.inf, **own, **changes})
@@ -78,12 +77,10 @@ class _RecordingSource:
         self.words: list[np.ndarray] = []
 
     def uint64(self, count: int) -> np.ndarray:
-        """Return words."""
         drawn = self._source.uint64(count)
         if count in self._counts:
             self.words.append(drawn.copy())
         return drawn
 
     def bytes(self, count: int) -> bytes:
-        """Return bytes."""
         return self._source.bytes(count)

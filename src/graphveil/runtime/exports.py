@@ -8,16 +8,13 @@ from importlib import import_module
 
 
 def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a room.
+    """Return `__getattr__` and `__dir__` of a room, to be bound to these names in its `__init__`.
 
     Args:
         room: the room's own `__name__`.
         homes: each public name and the module of the room that it is in; a home that ends with the name is the name
             itself, a room or module. No other module may be called like a public name: once loaded, it would stand
             in that name's place.
-
-    Returns:
-        The two functions, to be bound to these names in the room's `__init__`.
     """
 
     def load(name: str) -> object:

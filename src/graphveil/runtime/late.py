@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 
 
 class LateModule:
-    """A module that is imported when an attribute of it is first asked for.
-
-    Args:
-        name: the module's full name.
-    """
+    """A module, of this full name, that is imported when an attribute of it is first asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name

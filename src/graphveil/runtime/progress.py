@@ -1,7 +1,6 @@
 """How far a computation is: the one event that every loop reports, and the callback that receives it.
 
-A loop knows how many steps are done.  Whoever calls it knows what the loop is for and what it has spent, and adds that
-with `Progress.named` before handing the event on.
+A loop knows how many steps are done; its caller adds what the loop is for and what it has spent (`Progress.named`).
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ class Progress:
         """Return the event with what the work is for.
 
         Args:
-            stage: what is being done, in words.
-            epsilon: what one person has spent so far.
+            stage, epsilon: as of the class.
         """
         return replace(self, stage=stage, epsilon=epsilon)
 

@@ -16,13 +16,7 @@ Whole = TypeVar("Whole", bound=np.integer[Any])
 
 
 def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
-    """The distinct numbers, ascending.
-
-    Args:
-        numbers: whole numbers [m], in any order.
-
-    Returns:
-        A new array of the same type [at most m].
+    """Return the distinct ones of whole numbers [m], ascending, in a new array.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
@@ -34,7 +28,7 @@ def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
 
 
 def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Pairs as one word each, which sorts as they do and is taken apart without a division.
+    """Return pairs as one word each, which sorts as they do and is taken apart without a division.
 
     Args:
         first, second: whole numbers [m] from 0 to 2^32 - 1; the second is the lower half of a word.
@@ -49,23 +43,15 @@ def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.
 
 
 def turned(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The same pairs, the other way round.
-
-    >>> turned(packed(np.array([1]), np.array([0]))) == packed(np.array([0]), np.array([1]))
-    array([ True])
-    """
+    """Return the same pairs, the other way round."""
     return (words << HALF) | (words >> HALF)
 
 
 def contains(ascending: npt.NDArray[Whole], numbers: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:
-    """Whether each of `numbers` is among the `ascending` numbers.
+    """Return whether each of `numbers` is among the `ascending` numbers, bool [m].
 
     Args:
-        ascending: whole numbers, ascending.
-        numbers: whole numbers [m], in any order.
-
-    Returns:
-        bool [m].
+        ascending: whole numbers, ascending; numbers: whole numbers [m], in any order.
 
     >>> contains(np.array([1, 3]), np.array([3, 2, 1]))
     array([ True, False,  True])

@@ -137,7 +137,8 @@ def read_gender(path: Path, university: str) -> GraphParts:
 
 
 def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
-    """Return profile fields as declared categories; each may be empty. `buckets`: column of `local_info` -> how many."""
+    """Return profile fields as declared categories; each may be empty. `buckets`: column of `local_info` -> how many.
+    """
     # Left out is an answer too: code 0 says that somebody did not fill in the field.
     kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
     return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
