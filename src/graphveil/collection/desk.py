@@ -43,26 +43,17 @@ _UNFINISHED = "task.json.unfinished"
 
 
 class Desk:
-    """An organiser's folder.
-
-    Args:
-        folder: with a draft.
-    """
+    """An organiser's folder, with a draft or a task."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def sign(self, key: Path | None = None, database: str | None = None) -> dict[str, Any]:
-        """Sign the draft and begin the database.
+        """Sign the draft and begin the database; return folder, hash, signer and guarantee. Raises InputError if the
+        draft lacks something, or was signed before.
 
         Args:
             key: of the organiser, where there is one already. database: its address; None: SQLite in the folder.
-
-        Returns:
-            The folder, the hash of the task, its signer, and the guarantee.
-
-        Raises:
-            InputError: the draft lacks something, or was signed before.
         """
         draft = read_draft(self.folder)
         if (self.folder / SIGNED).exists():
@@ -94,14 +85,12 @@ class Desk:
         return {**facts_of_task, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
-        """Give everybody a token.
+        """Give everybody a token. Raises InputError if tokens were given out before, or a file has other ids than the
+        task.
 
         Args:
             out: a new csv file for ids and tokens. tokens: a csv file that has them already.
             url: of the collector, as people reach it: the file gets a link to the page for each person.
-
-        Raises:
-            InputError: tokens were given out before, a file has other ids than the task, or an invalid address.
         """
         ids = read_ids(self.folder)
         with self.store() as store:
@@ -133,9 +122,6 @@ class Desk:
 
         Args:
             id: of a person who has not enrolled. url: of the collector; None: the one in everybody's links.
-
-        Raises:
-            InputError: as `Store.replace_token`, or an invalid address.
         """
         with self.store() as store:
             stored = store.setting("url")
@@ -146,14 +132,11 @@ class Desk:
         return replacement if link is None else {**replacement, "link": link(bytes.fromhex(replacement["token"]))}
 
     def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-        """Close enrolment for an epoch, draw its nonce and sign the opening.
+        """Close enrolment for an epoch, draw its nonce and sign the opening. Raises InputError if nobody has enrolled,
+        the last epoch is still open, the key is another one, the task has closed, or the collection was scrubbed.
 
         Args:
             key: the organiser's, where it is kept outside the folder. clock: seconds since 1970.
-
-        Raises:
-            InputError: nobody has enrolled, the last epoch is still open, the key is another one, the task has closed,
-                or the collection was scrubbed.
         """
         with self.store() as store:
             task, signer = store.task(), read_key(key or self.folder / KEY)
@@ -179,13 +162,8 @@ class Desk:
         return {"epoch": len(nonces), "nonce": nonces[-1].hex(), "enrolled": status["enrolled"]}
 
     def close(self) -> dict[str, Any]:
-        """Freeze the open epoch, and forget in which order its reports came.
-
-        Returns:
-            Number and hash of the epoch, how many reports it has, and whether their order is forgotten.
-
-        Raises:
-            InputError: no epoch is open.
+        """Freeze the open epoch, and forget in which order its reports came; return its number, hash and count of
+        reports, and whether the order is forgotten. Raises InputError if no epoch is open.
         """
         from graphveil.collection.service.arrival import forget
 
@@ -208,13 +186,12 @@ class Desk:
             return {**facts, "least": task.least, **status, **counts, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
-        """Write the reports into a new folder, whole or not at all.
+        """Write the reports into a new folder, whole or not at all; InputError as `export.export` and
+        `suspects.inspect`.
 
         Args:
-            out: the folder. most_links: of one person, see `suspects.inspect`.
-
-        Raises:
-            InputError: a name that the collection's folder uses itself; and as `export.export` and `suspects.inspect`.
+            out: under no name that the collection's folder uses itself. most_links: of one person, see
+                `suspects.inspect`.
         """
         from graphveil.collection.export.export import export, read_export
         from graphveil.collection.export.moved import bounds, sentence_of
@@ -233,13 +210,8 @@ class Desk:
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Delete the bodies of reports and end the collection; that they were sent, and by whom, stays on record.
-
-        Args:
-            exported: the folder of an export that keeps them.
-
-        Raises:
-            InputError: the export is of another task or of other epochs than are closed now, or lacks a report; or an
-                epoch is open.
+        Raises InputError if the export is of another task or other epochs than are closed, or lacks a report; or an
+        epoch is open.
         """
         from graphveil.collection.export.export import FILES, read_export
 
@@ -263,11 +235,7 @@ class Desk:
             yield store
 
     def admin_token(self, store: Store) -> str | None:
-        """Make the administration's token once and return it; None where it was made before.
-
-        Args:
-            store: keeps only its hash.
-        """
+        """Make the administration's token once, store its hash and return it; None where it was made before."""
         from graphveil.collection.store.store import hashed
 
         if store.setting("admin") is not None:

@@ -23,11 +23,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Bodies:
-    """Bodies of equal length.
-
-    Args:
-        task: of the collection. bits: uint8 [n, 8 * bytes], 0 or 1. numbers: int64 [n], of the senders.
-    """
+    """Bodies of equal length as bits, uint8 [n, 8 * bytes], 0 or 1, and the numbers of their senders, int64 [n]."""
 
     task: Task
     bits: npt.NDArray[np.uint8]
@@ -38,7 +34,7 @@ class Bodies:
         """Return bodies of the right length as bits.
 
         Args:
-            task: of the collection. bodies: of ceil(task.bits / 8) bytes each. numbers: int64 [n], of the senders.
+            bodies: of ceil(task.bits / 8) bytes each. numbers: int64 [n], of the senders.
         """
         rows = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), -(-task.bits // 8))
         return cls(task, np.unpackbits(rows, axis=1), numbers)

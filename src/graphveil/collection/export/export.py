@@ -50,9 +50,8 @@ class Collected:
     """An exported collection.
 
     Args:
-        task: of the collection. ids: of everybody. last: everybody's last report.
+        ids: of everybody. last: everybody's last report. nonces: of each epoch, by which coordinates were assigned.
         bodies: the same as bits; a field that fewer people answered than the task's least number counts as unanswered.
-        nonces: of each epoch, by which coordinates were assigned.
         times: int32 [n, fields], in how many epochs they answered each field. facts: of `collection.json`.
     """
 
@@ -84,14 +83,11 @@ class Collected:
 
 
 def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
-    """Write everybody's last report of the closed epochs, and return the facts of `collection.json`.
+    """Write everybody's last report of the closed epochs, and return the facts of `collection.json`. Raises InputError
+    if no epoch is closed, fewer have answered than the task's least number, or the folder is not empty.
 
     Args:
-        store: of the collection. folder: a new or empty one.
         most_links: of one person, a public fact by which lists are checked; None: unknown.
-
-    Raises:
-        InputError: no epoch is closed, fewer have answered than the task's least number, or the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty", remedy="take another folder")
@@ -99,7 +95,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
     last, leaves = store.frozen()
-    flags, times = answer_flags(task, last), times_of(last.numbers, leaves)
+    flags, times = _answer_flags(task, last), _times_of(last.numbers, leaves)
     answered = int(flags.any(axis=1).sum())
     # Everybody agreed to the least number: below it a single person stands out too much. An empty report hides nobody.
     if answered < task.least:
@@ -132,18 +128,14 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     return facts
 
 
-def times_of(numbers: Numbers, leaves: Leaves) -> Times:
-    """Return in how many epochs everybody answered each field, int32 [n, fields].
-
-    Args:
-        numbers: of everybody who reported, ascending. leaves: of every report.
-    """
+def _times_of(numbers: Numbers, leaves: Leaves) -> Times:
+    """Return in how many epochs everybody, ascending, answered each field, int32 [n, fields]."""
     times = np.zeros((len(numbers), leaves.flags.shape[1]), np.int32)
     np.add.at(times, np.searchsorted(numbers, leaves.numbers), leaves.flags)
     return times
 
 
-def answer_flags(task: Task, last: Last) -> Bytes:
+def _answer_flags(task: Task, last: Last) -> Bytes:
     """Return who answers each field in their last report, 0 or 1 [n, fields]."""
     # From the flags' own bytes: as bits, a body is eight times as long.
     return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
@@ -158,14 +150,9 @@ def _private(path: Path) -> BinaryIO:
 
 
 def read_export(folder: Path) -> Collected:
-    """Return an exported collection, each report of it checked against the hash of its epoch.
-
-    Args:
-        folder: see above. The hashes in `collection.json` are the organiser's word: compare them with those of
-            `graphveil collect status`.
-
-    Raises:
-        DataError: a file is missing or damaged, or does not match the task or a hash.
+    """Return an exported collection, each report checked against the hash of its epoch, which is the organiser's word:
+    compare it with `graphveil collect status`. Raises DataError if a file is missing or damaged, or does not match the
+    task or a hash.
     """
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
@@ -185,7 +172,7 @@ def read_export(folder: Path) -> Collected:
         # Before the hashes, which cost most.
         _require(bool(bodies.possible().all()), "holds a report that no device sends")
         _require_frozen(task, epochs, last, leaves)
-        times = times_of(last.numbers, leaves)
+        times = _times_of(last.numbers, leaves)
     with _reading(folder / "collection.json"):
         _require_facts(facts, task, last, times)
     bodies = bodies.without(
@@ -270,7 +257,7 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
 
 def _require_facts(facts: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
     """Refuse a description that does not match the reports."""
-    flags, enrolled, most = answer_flags(task, last), facts["enrolled"], facts["most_links"]
+    flags, enrolled, most = _answer_flags(task, last), facts["enrolled"], facts["most_links"]
     answered = int(flags.any(axis=1).sum())
     _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")
     counted = {

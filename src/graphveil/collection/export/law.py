@@ -74,11 +74,7 @@ def either(first: Chances, second: Chances) -> Chances:
 
 
 def together(chances: Chances) -> float:
-    """Return Fisher's probability of many independent tests.
-
-    Args:
-        chances: of single tests, each uniform or larger for honest reports.
-    """
+    """Return Fisher's probability of many independent tests, each uniform or larger for honest reports."""
     logs = np.log(np.maximum(chances, np.finfo(np.float64).tiny))
     return float(stats.chi2.sf(-2 * logs.sum(), 2 * len(logs))) if len(logs) else 1.0
 
@@ -107,10 +103,11 @@ def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
 
 
 def degree_rate(digits: Sequence[int], overflow: int) -> float:
-    """Return r such that a degree's noise exceeds k with probability r^k at most.
+    """Return r such that a degree's noise exceeds k with probability r^k at most: digit i is 1 with odds of r^(2^i) at
+    most.
 
     Args:
-        digits, overflow: of the task. Digit i is 1 with odds of r^(2^i) at most.
+        digits, overflow: of the task.
     """
     # Independent digits, each no likelier to be 1 than in a geometric number: so their sum is no larger than one.
     logs = [np.log(float(digit) / float(DIGIT - digit)) / 2.0**place for place, digit in enumerate(digits)]

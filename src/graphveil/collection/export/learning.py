@@ -32,16 +32,15 @@ from graphveil.graphs import Graph
 from graphveil.graphs.declared.id_places import KnownIds, find_places, plain_ids
 from graphveil.graphs.tables.tables import open_table
 from graphveil.graphs.value.edges import merge_edges
-from graphveil.graphs.value.plain import PlainGraph
 from graphveil.graphs.value.splits import keeps_apart
+from graphveil.graphs.value.value import PlainGraph
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import advised, build_method, find_method
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
-from graphveil.methods.runs.memory import peak_memory_mb
-from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent
+from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent, peak_memory_mb
 from graphveil.privacy import SecureRandomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback

@@ -45,11 +45,7 @@ _TOGETHER = 10
 
 @dataclass(frozen=True)
 class Bound:
-    """How far one result can be moved.
-
-    Args:
-        what: the result. most: the bound. unit: of it.
-    """
+    """How far one result can be moved at most, in its unit."""
 
     what: str
     most: float
@@ -63,13 +59,10 @@ class Bound:
 
 
 def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...]:
-    """Return how far a share of forged reports can move the results of a collection.
+    """Return how far a share of forged reports can move the results of a collection. Raises InputError for no share.
 
     Args:
-        task: of the collection. reports: n, how many came. share: of them.
-
-    Raises:
-        InputError: a share outside 0 to 1, or no reports.
+        reports: n, how many came. share: of them, in 0 to 1.
     """
     if not 0 <= share <= 1 or reports < 1:
         raise InputError(f"{share} of {reports} reports", where="forged reports", allowed="a share of 0 to 1, of some")
@@ -115,8 +108,7 @@ def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False)
     """Return the bound of the largest movement of any coordinate's mean over everybody.
 
     Args:
-        field: the features. reports: n. forged: k.
-        chosen: whether forgers chose their coordinates, which they cannot.
+        field: the features. reports: n. forged: k. chosen: whether forgers chose their coordinates, which they cannot.
     """
     width = len(field.names)
     forgers = forged if chosen else float(stats.binom.isf(ALARM / width, forged, field.sampled / width))

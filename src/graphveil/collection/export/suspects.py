@@ -43,7 +43,7 @@ class Check:
     """The result of one comparison with the law.
 
     Args:
-        field: its kind. what: the comparison in words. people: int64, the numbers of those whose own report fails.
+        what: the comparison in words. people: int64, the numbers of those whose own report fails.
         amiss: whether the field fails as a whole, which names nobody.
     """
 
@@ -55,11 +55,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of all checks.
-
-    Args:
-        reports: how many were checked. checks: in the order of the task's fields.
-    """
+    """The results of all checks, in the order of the task's fields, and how many reports were checked."""
 
     reports: int
     checks: tuple[Check, ...]
@@ -94,13 +90,10 @@ class Findings:
 
 
 def inspect(collected: Collected, most_links: int | None = None) -> Findings:
-    """Compare a collection with the law of its task.
+    """Compare a collection with the law of its task. Raises InputError if `most_links` is below 1.
 
     Args:
-        collected: the export. most_links: of one person, where that is public; None: up to the number of people.
-
-    Raises:
-        InputError: `most_links` below 1.
+        most_links: of one person, where that is public; None: up to the number of people.
     """
     if most_links is not None and most_links < 1:
         raise InputError(f"most links = {most_links}", allowed="a whole number from 1")
@@ -271,7 +264,7 @@ def _equal(
     """Return the logarithm of the largest probability that the reports of each group are equal, [groups].
 
     Args:
-        bodies: of everybody. first: a report of each group. sizes: of the groups. last: the largest number in each.
+        first: a report of each group. sizes: of the groups. last: the largest number in each.
     """
     log = np.zeros(len(first))
     for place, field in enumerate(bodies.task.fields):

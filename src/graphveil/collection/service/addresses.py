@@ -19,11 +19,7 @@ _HOUSEHOLD = 64
 
 
 def name_of(address: str) -> str:
-    """Return the name under which an address is limited; empty where the text is no address.
-
-    Args:
-        address: as the server or a proxy gives it.
-    """
+    """Return the name under which an address, as server or proxy give it, is limited; empty where the text is none."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -35,11 +31,7 @@ def name_of(address: str) -> str:
 
 
 def host_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the name in a request's header Host, without port, in lower case; None unless there is exactly one.
-
-    Args:
-        headers: of the request, names in lower case.
-    """
+    """Return the name in a request's one header Host, without port, in lower case; None unless there is exactly one."""
     values = [value for name, value in headers if name == b"host"]
     if len(values) != 1:
         return None
@@ -62,14 +54,7 @@ def is_host(host: str, names: Collection[str]) -> bool:
 
 
 def names_in(certificate: Path) -> frozenset[str]:
-    """Return the host names of a certificate.
-
-    Args:
-        certificate: a PEM file.
-
-    Raises:
-        ValueError: it is no certificate.
-    """
+    """Return the host names of a certificate, a PEM file. Raises ValueError if it is none."""
     from cryptography import x509
 
     first = x509.load_pem_x509_certificates(certificate.read_bytes())[0]

@@ -45,11 +45,7 @@ _BEARER = HTTPBearer(auto_error=False, description="The administration's token: 
 
 
 class Refused(Exception):
-    """A request is refused with a code of `answers.STATUS`.
-
-    Args:
-        code: the code. more: members of the problem beside it.
-    """
+    """A request is refused with a code of `answers.STATUS`, and further members of the problem."""
 
     def __init__(self, code: str, **more: str) -> None:
         super().__init__(code)
@@ -65,8 +61,8 @@ class Administration:
     """The organiser's part of a collector.
 
     Args:
-        store: of the collection. task: its task. desk: the organiser's folder, where the collector may use it.
-        room: whether the disk has room. wrong: how often an address may send a wrong token.
+        desk: the organiser's folder, where the collector may use it. room: whether the disk has room.
+        wrong: how often an address may send a wrong token.
     """
 
     def __init__(

@@ -58,11 +58,7 @@ def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], byt
 
 
 def report_answers(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return status, headers and body of the answer to one report or many.
-
-    Args:
-        answers: a code for each report, in order.
-    """
+    """Return status, headers and body of the answer to reports: a code for each, in order."""
     if len(answers) == 1 and STATUS[answers[0]] >= 400:
         return problem(answers[0])
     status = STATUS[answers[0]] if len(answers) == 1 else 200

@@ -32,7 +32,7 @@ def forget(store: Store, small: int = SMALL) -> bool:
     """Rewrite the rows that came since the last time; return whether no row is left where it arrived.
 
     Args:
-        store: of the collection. small: bytes of the largest database that is rewritten while its epoch is open.
+        small: bytes of the largest database that is rewritten while its epoch is open.
     """
     try:
         done = _forgotten(store, small)
@@ -65,11 +65,7 @@ def _came(store: Store) -> int:
 
 @dataclass
 class Arrival:
-    """Forgets the order of arrival for as long as a collector runs.
-
-    Args:
-        store: of the collection. small: see `forget`. clock: seconds since 1970.
-    """
+    """Forgets the order of arrival for as long as a collector runs; small as in `forget`."""
 
     store: Store
     small: int = SMALL

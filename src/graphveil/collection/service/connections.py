@@ -66,12 +66,8 @@ class Client(Protocol):
         """Cut the client off."""
 
 
-def make_room(clients: Collection[Client], newest: Client) -> None:
-    """Cut a client off where there are too many.
-
-    Args:
-        clients: all of them. newest: the last to come, which leaves where all others are being answered.
-    """
+def _make_room(clients: Collection[Client], newest: Client) -> None:
+    """Cut a client off where there are too many: the newest, where all others are being answered."""
     if len(clients) > most_connections():
         waiting = [client for client in clients if client.waiting is not None and client is not newest]
         min(waiting, key=lambda client: (not client.overdue, client.waiting), default=newest).leave()
@@ -79,11 +75,7 @@ def make_room(clients: Collection[Client], newest: Client) -> None:
 
 @dataclass
 class Memory:
-    """Bytes that connections occupy.
-
-    Args:
-        most: of all connections together.
-    """
+    """Bytes that connections occupy, at most so many together."""
 
     most: int = MOST_BYTES
     used: int = 0
@@ -110,11 +102,7 @@ def most_connections() -> int:
 
 
 class Connection(HttpToolsProtocol):
-    """A client's connection.
-
-    Args:
-        memory: counts what all of them occupy. settings: of uvicorn.
-    """
+    """A client's connection; its memory counts what all of them occupy."""
 
     _since = 0.0
     _head: int | None = None
@@ -143,7 +131,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)  # type: ignore[arg-type]
         self._since = time.monotonic()
         self._look()
-        make_room(cast("set[Client]", self.connections), self)
+        _make_room(cast("set[Client]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client."""
@@ -230,11 +218,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Handshake:
-    """A client in its TLS handshake.
-
-    Args:
-        client: its socket. clients: all of the server.
-    """
+    """A client in its TLS handshake, among all of the server."""
 
     proven, occupied = False, 0
 
@@ -242,7 +226,7 @@ class Handshake:
         self._socket, self._clients = client, clients
         self.waiting = time.monotonic()
         clients.add(self)
-        make_room(clients, self)
+        _make_room(clients, self)
 
     @property
     def overdue(self) -> bool:
@@ -275,11 +259,7 @@ class Handshake:
 
 
 class Accepting:
-    """Accepts TLS clients: unlike the event loop's own server, it counts them before their handshake.
-
-    Args:
-        listening: a bound socket. serve: serves each client.
-    """
+    """Accepts TLS clients: unlike the event loop's own server, it counts them before their handshake."""
 
     def __init__(self, listening: socket.socket, serve: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
         self._listening, self._serve = listening, serve
@@ -313,7 +293,7 @@ class PatientServer(Server):
     """A server that accepts connections a few at a time: all at once, they could exceed its descriptors.
 
     Args:
-        config: of the server. handshake: seconds in which a client must have ended that of TLS.
+        handshake: seconds in which a client must have ended that of TLS.
     """
 
     def __init__(self, config: Config, handshake: float = PATIENCE) -> None:

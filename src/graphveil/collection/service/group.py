@@ -35,8 +35,7 @@ class Group:
     """Collects requests into transactions of one thread.
 
     Args:
-        take: checks and stores reports, and answers each.
-        most: bytes that may wait; above it requests are refused, to come again.
+        take: checks and stores reports, and answers each. most: bytes that may wait; above it requests are refused.
     """
 
     def __init__(self, take: Take, most: int = MOST_BYTES) -> None:

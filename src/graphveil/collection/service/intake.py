@@ -61,7 +61,6 @@ class Intake:
     """Checks and stores reports of one task.
 
     Args:
-        store: the collection's. task: its task.
         clock: seconds since 1970, the collector's own: a device's may be wrong by years.
         often: how many reports of one enrolment are checked.
     """

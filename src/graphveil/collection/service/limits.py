@@ -10,11 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Rate:
-    """How many requests of a kind one address may make.
-
-    Args:
-        each_second: in the long run. burst: at once.
-    """
+    """How many requests of a kind one address may make each second in the long run, and at once."""
 
     each_second: float
     burst: float

@@ -20,11 +20,7 @@ _GAUGES = {
 
 
 def exposition(status: Mapping[str, Any]) -> str:
-    """Return the counters of a collection.
-
-    Args:
-        status: see `Store.status`.
-    """
+    """Return the counters of a collection, from `Store.status`."""
     return "".join(f"{line}\n" for line in _lines(status))
 
 

@@ -36,11 +36,7 @@ _REPORTS = (
 
 @dataclass(frozen=True)
 class RouteDoc:
-    """The description of a route.
-
-    Args:
-        summary: what it does. answer: a model of JSON, or another media type and its schema. refusals: codes.
-    """
+    """What a route does, its answer (a model of JSON, or another media type and its schema), and codes of refusals."""
 
     summary: str
     answer: type[BaseModel] | tuple[str, Mapping[str, str]]
@@ -106,10 +102,8 @@ def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the framework's document with what it does not know, and without what does not apply.
-
-    Args:
-        document: of all routes but `POST /reports`.
+    """Return the framework's document, of all routes but `POST /reports`, with what it does not know and without what
+    does not apply.
     """
     paths = {
         path: {method: _answered_here(entry) for method, entry in methods.items()}

@@ -42,11 +42,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file of a page.
-
-    Args:
-        data: its bytes. kind: its media type. tag: of its bytes, quoted as in ETag.
-    """
+    """A file of a page: its bytes, media type, and a tag of its bytes, quoted as in ETag."""
 
     data: bytes
     kind: str
@@ -59,11 +55,7 @@ class Asset:
         return cls(data, f"{_KINDS[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
 
     def answer(self, etags: str | None) -> Response:
-        """Return the file, or 304 to a client that has it already.
-
-        Args:
-            etags: If-None-Match.
-        """
+        """Return the file, or 304 to a client that has it already, by If-None-Match."""
         headers = {**_HEADERS, "ETag": self.tag}
         if etags is not None and self.tag in etags:
             return Response(status_code=304, headers=headers)

@@ -68,12 +68,8 @@ _TALLIED_EVERY = 1.0
 
 @dataclass
 class Tally:
-    """Refusals by code, counted in memory and written together.
-
-    A refusal must cost less than what it refuses: none waits for the disk, and a full disk is not asked.
-
-    Args:
-        store: adds counts by code to those that are stored.
+    """Refusals by code, counted in memory and written together. A refusal must cost less than what it refuses: none
+    waits for the disk, and a full disk is not asked.
     """
 
     store: Callable[[Mapping[str, int]], None]
@@ -81,11 +77,7 @@ class Tally:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, code: str) -> None:
-        """Count one refusal.
-
-        Args:
-            code: of `answers.STATUS`.
-        """
+        """Count one refusal by a code of `answers.STATUS`."""
         with self._lock:
             self._counts[code] += 1
 

@@ -19,11 +19,7 @@ _LOG = logging.getLogger("graphveil.collection")
 
 
 class Seldom(logging.Filter):
-    """Lets a few lines of each kind through: the same line a thousand times a second would fill a disk.
-
-    Args:
-        lines: of one kind; default: three at once, then one a minute.
-    """
+    """Lets few lines of a kind through (three at once, then one a minute): a thousand a second would fill a disk."""
 
     def __init__(self, lines: Buckets | None = None) -> None:
         super().__init__()

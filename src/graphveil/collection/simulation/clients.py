@@ -14,13 +14,11 @@ LINES = Path(__file__).parents[1] / "assets" / "lines.mjs"
 
 
 def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
-    """Return the command that starts each client.
+    """Return the command that starts each client. Raises InputError for another name, a name twice, or no Node.js or
+    program.
 
     Args:
         names: python, js or both, with a comma. js: a program to use in place of our JavaScript client.
-
-    Raises:
-        InputError: another name, a name twice, or Node.js or the program is missing.
     """
     clients = [name.strip() for name in names.split(",")]
     for name in clients:

@@ -26,8 +26,7 @@ from graphveil.collection.task.drafts import refusals
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
 from graphveil.device.task import Opening, Task
-from graphveil.device.token import number_of
-from graphveil.device.wire import read
+from graphveil.device.wire import number_of, read
 from graphveil.errors import InputError
 from graphveil.graphs.load import load_parts
 from graphveil.graphs.value.parts import GraphParts
@@ -37,17 +36,13 @@ from graphveil.runtime.progress import Progress, ProgressCallback
 def ring(
     folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
 ) -> dict[str, Any]:
-    """Let everybody whose token is unused take part in one epoch.
+    """Let everybody whose token is unused take part in one epoch; return how many enrolled, enrolled elsewhere,
+    answered and sent again. Raises InputError if the collector is on another machine, the data has other people, or no
+    token is unused.
 
     Args:
         folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
         cast: clients, dropouts, retries, seed. tell: called with progress. tokens: their file; None: in the folder.
-
-    Returns:
-        How many enrolled, enrolled elsewhere, answered and sent again.
-
-    Raises:
-        InputError: the collector is on another machine, the data has other people than the tokens, or none is unused.
     """
     if not Place(urlsplit(url).hostname or "").here:
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
@@ -65,8 +60,7 @@ class Phones:
     """Made-up phones.
 
     Args:
-        remote: the collector. graph: whose nodes the people are. cast: who plays. clients: which they use in turn.
-        tell: called with progress. wait: sleeps for seconds.
+        graph: whose nodes the people are. clients: which they use in turn. wait: sleeps for seconds.
     """
 
     remote: Remote
@@ -77,14 +71,7 @@ class Phones:
     wait: Callable[[float], None] = time.sleep
 
     def enrol(self, tokens: Sequence[str]) -> list[Device]:
-        """Enrol everybody whose token is unused.
-
-        Args:
-            tokens: of everybody, by number.
-
-        Raises:
-            InputError: all tokens are used.
-        """
+        """Enrol everybody whose token, by number, is unused. Raises InputError if all tokens are used."""
         devices: list[Device] = []
         for node, token in enumerate(tokens):
             key = os.urandom(32)
@@ -100,7 +87,7 @@ class Phones:
         """Wait for the devices' first epoch, and answer in it; return the counts.
 
         Args:
-            task: of the collection. devices: as they enrolled.
+            devices: as they enrolled.
         """
         opening, draws = self._await_opening(task, devices[0].joined), Random(self.cast.seed)
         kinds, counts = [field.kind for field in task.fields], Counter[str]()

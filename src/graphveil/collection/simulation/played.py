@@ -50,12 +50,10 @@ class Cast:
     """Who plays.
 
     Args:
-        people: how many enrol; None: all. clients: commands of programs that answer lines of the standard, by name;
-            people use them in turn.
+        people: how many enrol; None: all. clients: commands that answer lines of the standard, by name, used in turn.
         dropouts: share of people who enrol and never answer. retries: share of those who answer whose acknowledgement
-            is lost, and who send again. seed: of who does what; it never changes noise.
-        epochs: how many. changed: share of people whose values change in each epoch after the first. late: share of
-            people who enrol only after the first epoch.
+            is lost, and who send again. seed: of who does what; it never changes noise. epochs: how many.
+        changed: share whose values change in each epoch after the first. late: share who enrol after the first epoch.
     """
 
     people: int | None
@@ -74,11 +72,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Device:
-    """A person's device in a play.
-
-    Args:
-        node: of the person. number, joined: from the collector. client: its program. secret, key: its own.
-    """
+    """A person's device in a play; number and joined are the collector's, secret and key its own."""
 
     node: int
     number: int
@@ -89,14 +83,7 @@ class Device:
 
 
 class Client:
-    """A program that answers lines of the standard.
-
-    Args:
-        name: for messages. command: starts it.
-
-    Raises:
-        InputError: it does not start.
-    """
+    """A program that answers lines of the standard. Raises InputError if it does not start."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
@@ -113,11 +100,7 @@ class Client:
         self._process.communicate()
 
     def ask(self, **line: object) -> dict[str, Any]:
-        """Return the program's answer to a line.
-
-        Raises:
-            InputError: it refuses, or has ended.
-        """
+        """Return the program's answer to a line. Raises InputError if it refuses, or has ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
         reply = ""
         with contextlib.suppress(BrokenPipeError):
@@ -131,11 +114,7 @@ class Client:
 
 
 class Apart:
-    """A collector to which each connection comes from an address of its own, as those of phones do.
-
-    Args:
-        inner: the collector.
-    """
+    """A collector to which each connection comes from an address of its own, as those of phones do."""
 
     def __init__(self, inner: Collector) -> None:
         self._inner = inner
@@ -150,17 +129,13 @@ class Apart:
 
 
 def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Output | None = None) -> dict[str, Any]:
-    """Play a collection from enrolment to export.
+    """Play a collection from enrolment to export; return how many enrolled, dropped out, answered and sent again, by
+    client; the refusals; the hash of the epoch. Raises InputError if the draft has no price, or other people than the
+    data.
 
     Args:
         folder: with the draft of the task, signed or not; it is not changed. data: whose nodes are the people.
-        cast: who plays. tell: called with progress. out: where to write the export; None: nowhere.
-
-    Returns:
-        How many enrolled, dropped out, answered and sent again, by client; the refusals; the hash of the epoch.
-
-    Raises:
-        InputError: the draft has no price, or its people are not the nodes of the data.
+        tell: called with progress. out: where to write the export; None: nowhere.
     """
     require_extra()
     draft, graph = read_draft(folder), load_parts(data)
@@ -224,10 +199,7 @@ def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
 
 
 def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
-    """Write the graph's edges by ids beside the export, where people are not asked for them and they are public.
-
-    The file, with columns source and target, is what `graphveil train METHOD FOLDER --edges FILE` reads.
-    """
+    """Write edges by ids, for `graphveil train METHOD FOLDER --edges FILE`, beside the export where they are public."""
     import polars
 
     if draft.prices.links is not None or draft.prices.degree is not None or "edges" in graph.schema.private:
@@ -270,12 +242,7 @@ def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Plays a collection.
-
-    Args:
-        desk: with a signed task. remote: its collector. graph: of the people. cast: who plays. tell: called with
-            progress.
-    """
+    """Plays a collection, whose desk has a signed task and whose remote serves it."""
 
     desk: Desk
     remote: Remote
@@ -371,7 +338,7 @@ def report_of(task: Task, opening: str, device: Device, values: Mapping[str, obj
     """Return the report that a device's program makes of a person's values.
 
     Args:
-        task: of the collection. opening: the signed one. device: the person's. values: see `values_of`.
+        opening: the signed one. device: the person's. values: see `values_of`.
     """
     task_line = {"task": task.hash.hex()}
     secret = device.secret.hex()

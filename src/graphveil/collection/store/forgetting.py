@@ -22,11 +22,7 @@ def is_scrubbed(connection: Connection) -> bool:
 
 
 def require_bodies(connection: Connection) -> None:
-    """Refuse to open an epoch where bodies were scrubbed; nobody scrubs them before the transaction ends.
-
-    Raises:
-        InputError: bodies were scrubbed.
-    """
+    """Raise InputError where bodies were scrubbed; nobody scrubs them before the transaction ends."""
     connection.execute(_EVERY).all()
     # People would pay for reports that no export can hold: one of all epochs needs the bodies of all.
     if is_scrubbed(connection):
@@ -34,11 +30,7 @@ def require_bodies(connection: Connection) -> None:
 
 
 def require_closed(connection: Connection) -> None:
-    """Refuse to scrub while an epoch is open; nobody opens one before the transaction ends.
-
-    Raises:
-        InputError: an epoch is open.
-    """
+    """Raise InputError while an epoch is open; nobody opens one before the transaction ends."""
     connection.execute(_EVERY).all()
     # Its reports were acknowledged, and could not be exported beside bodies that are gone.
     if (epoch := connection.execute(OPEN).scalar_one_or_none()) is not None:

@@ -41,10 +41,8 @@ class Last:
     bodies: Bytes
 
     def keeps(self, rows: Iterator[Row]) -> bool:
-        """Return whether these are exactly the reports that a database holds.
-
-        Args:
-            rows: see `last_of`; a body that is scrubbed already matches any.
+        """Return whether these rows of `last_of` are exactly the reports here; a body that is scrubbed already matches
+        any.
         """
         at = 0
         while block := list(islice(rows, _AT_ONCE)):
@@ -63,10 +61,8 @@ class Last:
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves of the epochs' hashes (see `seals`), one of every report, by epoch and number.
-
-    Args:
-        epochs: int64 [r]. leaves: uint8 [r, bytes].
+    """The leaves of the epochs' hashes (see `seals`), one of every report, by epoch and number: int64 [r], uint8 [r,
+    bytes].
     """
 
     epochs: Numbers
@@ -89,11 +85,7 @@ class Leaves:
 
 
 class Gathered:
-    """Collects reports as they are read from a database.
-
-    Args:
-        task: what was asked. secrets: of each closed epoch, None where it was scrubbed.
-    """
+    """Collects reports as they are read from a database; the secret of a closed epoch is None where it was scrubbed."""
 
     def __init__(self, task: Task, secrets: Mapping[int, bytes | None]) -> None:
         self._task, self._secrets, self._places = task, secrets, flag_places(task)
@@ -102,11 +94,7 @@ class Gathered:
         self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
 
     def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
-        """Add a report; a person's reports come in the order of their epochs.
-
-        Raises:
-            InputError: it was scrubbed.
-        """
+        """Add a report; a person's reports come in the order of their epochs. Raises InputError if it was scrubbed."""
         secret = self._secrets[epoch]
         if body is None or secret is None:
             raise scrubbed()
@@ -138,7 +126,7 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
     """Yield every report of some epochs, by number and epoch.
 
     Args:
-        connection: of the database. epochs: the closed ones.
+        epochs: the closed ones.
     """
     # Imported here: training on an export reads no database.
     from sqlalchemy import select

@@ -37,7 +37,7 @@ def has_room(engine: Engine, size: int) -> bool:
     """Return whether the disk has room for a second copy and a log of it; PostgreSQL's disk is its own concern.
 
     Args:
-        engine: see `tables.opened`. size: bytes of the database.
+        size: bytes of the database.
     """
     return engine.dialect.name != "sqlite" or shutil.disk_usage(_file(engine).parent).free > 3 * size
 
@@ -46,7 +46,7 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
     """Rewrite all rows in the order of their keys; writers wait meanwhile. If killed, it has changed nothing.
 
     Args:
-        engine: see `tables.opened`. in_memory: whether SQLite makes its copy in memory, not in a temporary file.
+        in_memory: whether SQLite makes its copy in memory, not in a temporary file.
     """
     if engine.dialect.name == "sqlite":
         with _alone(engine) as connection:
@@ -63,10 +63,8 @@ def rewrite(engine: Engine, *, in_memory: bool) -> None:
 
 
 def overwrite(engine: Engine) -> None:
-    """Leave nothing of deleted bodies in the database's own files.
-
-    Raises:
-        InputError: somebody reads SQLite's log for so long that it cannot be emptied.
+    """Leave nothing of deleted bodies in the database's own files. Raises InputError if a reader keeps SQLite's log
+    full.
     """
     # PostgreSQL keeps old rows until the table is rewritten; SQLite has overwritten them, but its log still holds
     # them.
@@ -84,7 +82,7 @@ def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
     """Copy SQLite's log into the file and empty it; return whether that could be done now.
 
     Args:
-        engine: see `tables.opened`. wait: milliseconds for readers.
+        wait: milliseconds for readers.
     """
     if engine.dialect.name != "sqlite":
         return True

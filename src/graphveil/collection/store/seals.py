@@ -71,7 +71,7 @@ def epoch_hash(task: Task, epoch: int, nonce: bytes, leaves: Iterable[bytes]) ->
     """Return the hash of a closed epoch.
 
     Args:
-        task: of the collection. epoch: its number. nonce: 16 bytes. leaves: one or many after the other, by number.
+        nonce: 16 bytes. leaves: one or many after the other, by number.
     """
     digest = hashlib.sha256(b"graphveil/epoch/1" + task.hash + epoch.to_bytes(8, "big") + nonce)
     for part in leaves:

@@ -33,8 +33,7 @@ from graphveil.collection.store.tables import (
 )
 from graphveil.collection.task.drafts import refusals
 from graphveil.device.task import Task
-from graphveil.device.token import numbered
-from graphveil.device.wire import enrolment_id
+from graphveil.device.wire import enrolment_id, numbered
 from graphveil.errors import InputError
 
 _AT_ONCE = 1 << 14
@@ -63,7 +62,6 @@ class Sent:
 
     Args:
         number: who sent it. epoch: for which it was made. digest: of all its bytes, id included, 16 bytes.
-        body: of the report.
     """
 
     number: int
@@ -87,11 +85,7 @@ class Enrolment:
 
 
 class Store:
-    """A collection's database.
-
-    Args:
-        engine: see `tables.opened`. Its `reader` waits for nobody, and nobody for it.
-    """
+    """A collection's database (see `tables.opened`), whose `reader` waits for nobody, and nobody for it."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.reader = engine, engine.execution_options(**READS)
@@ -100,13 +94,10 @@ class Store:
     # ---- task and people ----
 
     def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store a task and who may take part in it.
+        """Store a task and who may take part in it. Raises InputError if the database has a task already.
 
         Args:
             task: signed. people: id and token of everybody, in order of their numbers.
-
-        Raises:
-            InputError: the database has a task already.
         """
         with self.engine.begin() as connection:
             if self._setting(connection, "task") is not None:
@@ -115,23 +106,14 @@ class Store:
             _write_people(connection, people)
 
     def withdraw(self, task: bytes) -> None:
-        """Forget a task that was never published, so that another can begin here.
-
-        Args:
-            task: as it was signed; any other stays.
-        """
+        """Forget a signed task that was never published, so that another can begin here; any other stays."""
         with self.engine.begin() as connection:
             mine = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
             connection.execute(delete(SETTINGS).where(mine))
 
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store who may take part in a collection that began without people.
-
-        Args:
-            people: id and token of everybody, in order of their numbers.
-
-        Raises:
-            InputError: there are people already.
+        """Store id and token of everybody, in order, in a collection without people. Raises InputError if there are
+        people.
         """
         with self.engine.begin() as connection:
             if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
@@ -139,11 +121,7 @@ class Store:
             _write_people(connection, people)
 
     def task(self) -> Task:
-        """Return the task.
-
-        Raises:
-            InputError: there is none, or it is of another version of the standard.
-        """
+        """Return the task. Raises InputError if there is none, or it is of another version of the standard."""
         data = self.setting("task")
         if data is None:
             raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
@@ -165,13 +143,11 @@ class Store:
     # ---- enrolment ----
 
     def enrol(self, task: Task, token: bytes, key: bytes) -> Enrolment | None:
-        """Bind a token to a device's key for good; the same token and key again are the same enrolment.
+        """Bind a token to a device's key for good; the same token and key again are the same enrolment. None where no
+        such token was given out, or it is bound to another key.
 
         Args:
-            task: of the collection. token: as it was handed out. key: 32 bytes that the device made.
-
-        Returns:
-            The enrolment, or None where no such token was given out, or it is bound to another key.
+            token: as it was handed out. key: 32 bytes that the device made.
         """
         with self.engine.begin() as connection:
             # The row is locked: a token that is being replaced enrols before that, or not at all.
@@ -191,13 +167,11 @@ class Store:
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
 
     def replace_token(self, id: str, random: bytes) -> bytes:
-        """Give somebody another token, and return it; the old one enrols nobody any more.
+        """Give somebody another token, and return it; the old one enrols nobody any more. Raises InputError if nobody
+        has this id, or they have enrolled.
 
         Args:
-            id: of a person who has not enrolled. random: of the new one.
-
-        Raises:
-            InputError: nobody has this id, or they have enrolled.
+            random: of the new one.
         """
         with self.engine.begin() as connection:
             query = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
@@ -217,11 +191,7 @@ class Store:
         return token
 
     def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
-        """Return the enrolments behind names on the wire; names that nobody has are left out.
-
-        Args:
-            names: 16 bytes each.
-        """
+        """Return the enrolments behind names on the wire, 16 bytes each; names that nobody has are left out."""
         query = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
         with self.reader.connect() as connection:
             rows = connection.execute(query).all()
@@ -230,13 +200,8 @@ class Store:
     # ---- epochs ----
 
     def open_epoch(self, nonce: bytes) -> int:
-        """Begin an epoch, and return its number.
-
-        Args:
-            nonce: 16 bytes, drawn now.
-
-        Raises:
-            InputError: the epoch before it is not closed, or bodies were scrubbed.
+        """Begin an epoch with a nonce drawn now; return its number. Raises InputError if another is open, or bodies
+        were scrubbed.
         """
         with self.engine.begin() as connection:
             require_bodies(connection)
@@ -269,11 +234,7 @@ class Store:
             return is_scrubbed(connection)
 
     def close_epoch(self) -> tuple[int, bytes]:
-        """Freeze the open epoch: return its number and the hash of everything that was received up to now.
-
-        Raises:
-            InputError: none is open.
-        """
+        """Freeze the open epoch; return its number and the hash of all that came. Raises InputError if none is open."""
         task, secret = self.task(), secrets.token_bytes(32)
         with self.engine.begin() as connection:
             row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
@@ -299,14 +260,12 @@ class Store:
     # ---- reports ----
 
     def add(self, sent: Sequence[Sent], *, inside: bool = True) -> list[str]:
-        """Store reports in one transaction; see `intake` for what is checked before.
+        """Store reports in one transaction; see `intake` for what is checked before. Return for each "accepted",
+        "again" (the same report was stored before), "conflict" (another report of the person was), or "closed" (its
+        epoch or the window is).
 
         Args:
-            sent: reports. inside: whether the task's window is open for new ones; stored ones are acknowledged always.
-
-        Returns:
-            For each: "accepted", "again" (the same report was stored before), "conflict" (another report of the person
-            was stored), or "closed" (its epoch is closed, or the window is).
+            inside: whether the task's window is open for new ones; stored ones are acknowledged always.
         """
         with self.engine.begin() as connection:
             # A shared lock: an epoch is not closed and hashed while reports of it are being stored.
@@ -354,10 +313,8 @@ class Store:
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
     def frozen(self) -> tuple[Last, Leaves]:
-        """Return everybody's last report of the closed epochs, and the leaves of these epochs' hashes.
-
-        Raises:
-            InputError: bodies were scrubbed.
+        """Return everybody's last report of the closed epochs, and their leaves. Raises InputError if bodies were
+        scrubbed.
         """
         task = self.task()
         with self.reader.connect() as connection:
@@ -383,15 +340,9 @@ class Store:
             last = page[-1].number
 
     def scrub(self, last: Last) -> int:
-        """Delete the bodies of closed epochs, and return how many; that they were sent stays on record.
-
-        The database's own files no longer hold them: neither its pages nor its log. Backups and copies of the disk do.
-
-        Args:
-            last: everybody's last report, as an export holds them.
-
-        Raises:
-            InputError: an epoch is open, or the closed ones hold other reports; or as `rewriting.overwrite`.
+        """Delete the bodies of closed epochs, and return how many; that they were sent stays on record. The database's
+        own files no longer hold them, neither pages nor log; backups and copies of the disk do. Raises InputError if an
+        epoch is open, or the closed ones hold other reports than an export's `last`; or as `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
             require_closed(connection)
@@ -410,11 +361,7 @@ class Store:
         return forgotten
 
     def count(self, refused: Mapping[str, int]) -> None:
-        """Add to the counters of refusals.
-
-        Args:
-            refused: how many, by code.
-        """
+        """Add to the counters of refusals, by code."""
         if not refused:
             return
         with self.engine.begin() as connection:

@@ -124,14 +124,11 @@ ALONE = {"graphveil_alone": True}
 
 
 def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
-    """Return the engine of a database; missing tables are made, older ones brought up to date.
+    """Return the engine of a database; missing tables are made, older ones brought up to date. Raises InputError for
+    another kind of database, an unknown shape, or a file that others may read and whose mode this user cannot change.
 
     Args:
         url: "sqlite:///FILE" or "postgresql+psycopg://...". steps: see `STEPS`.
-
-    Raises:
-        InputError: another kind of database, an unknown shape, or a file that others may read and whose mode this user
-            cannot change.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
@@ -154,10 +151,7 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
 
 
 def _keep_private(url: str) -> None:
-    """Close the file of a SQLite database to all but its owner, before its first byte is written.
-
-    What SQLite writes beside it, the log included, gets the mode of the file.
-    """
+    """Close a SQLite file, and what SQLite writes beside it, to all but its owner before its first byte is written."""
     file = make_url(url).database
     if not file or file == ":memory:":
         return

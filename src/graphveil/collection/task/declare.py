@@ -42,11 +42,10 @@ Mechanism: TypeAlias = MultiBit | RandomizedResponse | AdjacencyRR | NoisyDegree
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """The fields of a task with their epsilons, as decimals; None leaves a field out.
+    """The fields of a task with epsilons of one report each, as decimals; None leaves a field out.
 
     Args:
-        features, label, links, degree: epsilon of one report of each. mode: for whom a list answers, see `AdjacencyRR`.
-        sampled: coordinates of the features; None: the best number.
+        mode: for whom a list answers, see `AdjacencyRR`. sampled: coordinates of the features; None: the best number.
     """
 
     features: str | None = None
@@ -79,15 +78,12 @@ def task_facts(
     closes: int,
     least: int,
 ) -> dict[str, object]:
-    """Return the facts of a task, ready to be signed.
+    """Return the facts of a task, ready to be signed. Raises InputError for no field, or a price or size that no task
+    can have.
 
     Args:
         schema: of the graph to be collected. names: of its columns. ids: of everybody who may take part, in order.
-        prices: of the fields. words: the texts.
         opens, closes: seconds since 1970. least: reports, below which nothing is exported.
-
-    Raises:
-        InputError: no field, or a price or size that no task can have.
     """
     fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
     if not fields_and_mechanisms:
@@ -112,10 +108,8 @@ def task_facts(
 
 
 def at_most(decimal: str) -> float:
-    """Return the largest binary64 number that is not above a decimal, 44 at most.
-
-    Raises:
-        DeviceError: no decimal that a task may name.
+    """Return the largest binary64 number not above a decimal, at most 44. Raises DeviceError for one that no task may
+    name.
     """
     return below(number({"epsilon": decimal}, "epsilon"))
 

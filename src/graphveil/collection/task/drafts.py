@@ -52,13 +52,7 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Draft:
-    """A task before it is signed.
-
-    Args:
-        subject: what may be asked, and of whom. words: the texts, empty where they are missing.
-        opens, closes: as they were written. least: reports, below which nothing is exported; 0 where it is missing.
-        prices: of the fields.
-    """
+    """A task before it is signed; texts are empty and the least number of reports 0 where they are missing."""
 
     subject: Subject
     words: Words
@@ -82,11 +76,7 @@ class Draft:
         return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
-        """Return the facts of the task.
-
-        Raises:
-            InputError: something is missing or invalid.
-        """
+        """Return the facts of the task. Raises InputError if something is missing or invalid."""
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
         window = {"opens": self.opens, "closes": self.closes, "least": self.least}
@@ -94,21 +84,15 @@ class Draft:
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """Return the guarantee at these prices in sentences, none without prices.
-
-        Raises:
-            InputError: a price that no task can have.
+        """The guarantee at these prices in sentences, if there are any. Raises InputError for a price that no task can
+        have.
         """
         # With any window and least number: neither changes the guarantee.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
 
     def report_bytes(self) -> int:
-        """Return the bytes of one report at these prices, 0 without prices.
-
-        Raises:
-            InputError: a price that no task can have.
-        """
+        """The bytes of one report at these prices, 0 without. Raises InputError for a price that no task can have."""
         if not self.asks:
             return 0
         with refusals(TASK):
@@ -135,8 +119,7 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
     """Write a draft.
 
     Args:
-        folder: an existing one. subject: what may be asked. typed: those of texts, window and least number that are
-            known. prices: those that are known.
+        typed: those of texts, window and least number that are known. prices: those that are known.
     """
     # The least number has no default: how few reports are safe to publish is the organiser's decision.
     facts = {"name": subject.schema.name, "least": 0, **typed}
@@ -153,11 +136,7 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
 
 
 def read_draft(folder: Path) -> Draft:
-    """Return the draft of a folder.
-
-    Raises:
-        InputError: there is none, or one of its files is damaged.
-    """
+    """Return the draft of a folder. Raises InputError if there is none, or one of its files is damaged."""
     try:
         facts = read_toml(folder / TASK, error=InputError)
         about = read_json(folder / SCHEMA, error=InputError)
@@ -207,11 +186,7 @@ def read_ids(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def refusals(where: str) -> Iterator[None]:
-    """Turn a device's refusal in the block into an InputError.
-
-    Args:
-        where: of the error.
-    """
+    """Turn a device's refusal in the block into an InputError at `where`."""
     try:
         yield
     except DeviceError as error:
@@ -224,13 +199,10 @@ def _toml(value: object) -> str:
 
 
 def moment_of(name: str, text: str) -> int:
-    """Return a day or moment of a draft in seconds since 1970.
+    """Return a day or moment of a draft in seconds since 1970. Raises InputError if the text is neither.
 
     Args:
         name: of the fact. text: as it was written.
-
-    Raises:
-        InputError: the text is neither.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -241,13 +213,10 @@ def moment_of(name: str, text: str) -> int:
 
 
 def require_possible(facts: Mapping[str, object], people: int) -> None:
-    """Refuse a window or a least number that no task can have, whatever else is filled in.
+    """Raise InputError for an invalid day, an end before the beginning, or a least number above that of people.
 
     Args:
         facts: those that are known. people: how many may take part.
-
-    Raises:
-        InputError: an invalid day, an end before the beginning, or more reports than people.
     """
     opens, closes = (str(facts.get(name) or "") for name in ("opens", "closes"))
     seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}

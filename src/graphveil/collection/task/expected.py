@@ -36,10 +36,8 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The assumptions about people's neighbours.
-
-    Args:
-        neighbours: of a person, on average. alike: chance that a neighbour has the person's own class.
+    """The assumptions about people's neighbours: how many on average, and the chance that one has the person's own
+    class.
     """
 
     neighbours: float = 10.0
@@ -47,14 +45,12 @@ class Surroundings:
 
 
 def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
-    """Return the accuracy of results from so many answers.
+    """Return the accuracy of results from so many answers. "means": for each field the estimate, its error (95%; None
+    before anybody answered) and its whole range; "accuracy": None where no label is asked, else now and at full
+    participation.
 
     Args:
-        task: of the collection. answered: how many people answered. around: the assumptions about the graph.
-
-    Returns:
-        "means": for each field the estimate, its error (95%; None before anybody answered) and its whole range;
-        "accuracy": None where no label is asked, else at the present participation and at full participation.
+        answered: how many people answered. around: the assumptions about the graph.
     """
     means = [row for field in task.fields for row in _means(field, answered, task.people)]
     label = next((field for field in task.fields if isinstance(field, Label)), None)

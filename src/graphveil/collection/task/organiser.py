@@ -15,10 +15,8 @@ from graphveil.files.writing import write_bytes
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
-    """Make a key and write it to a new file that only its owner may read.
-
-    Raises:
-        InputError: the file exists: devices would refuse what a new key signs.
+    """Make a key and write it to a new file of its owner. Raises InputError if it exists: devices would refuse the new
+    key.
     """
     key = Ed25519PrivateKey.generate()
     partial = path.with_name(f".{path.name}.new")
@@ -34,11 +32,7 @@ def new_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key of a file.
-
-    Raises:
-        InputError: the file holds no key.
-    """
+    """Return the key of a file. Raises InputError if the file holds no key."""
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
     except (OSError, ValueError) as error:
@@ -58,7 +52,7 @@ def signed_opening(task: Task, nonces: Sequence[bytes], key: Ed25519PrivateKey) 
     """Return the signed opening of the last epoch.
 
     Args:
-        task: whose. nonces: one for each epoch so far. key: the organiser's.
+        nonces: one for each epoch so far. key: the organiser's.
     """
     return _signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [nonce.hex() for nonce in nonces]}, key)
 

@@ -13,25 +13,19 @@ from graphveil.collection.task.declare import Prices
 from graphveil.collection.task.drafts import TASK, Draft, read_draft, write_draft
 from graphveil.collection.task.subject import Subject
 from graphveil.files.writing import new_folder
-from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.family import Plan
 from graphveil.methods.links.privacy import SHARES
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import plan
 
 
 def drafted(
     out: Path, subject: Subject, typed: Mapping[str, object], prices: Prices
 ) -> tuple[dict[str, Any], Plan | None]:
-    """Write the draft of a task into a new folder.
+    """Write a draft into a new folder; return what is missing, the guarantee, the bytes of a report, and the plan where
+    there is a graph to plan with. Raises InputError for a price that no task can have, or a folder that is used.
 
     Args:
-        out: the folder. subject: what may be asked, and of whom. typed: those of texts, window and least number that
-            are known. prices: those that are known.
-
-    Returns:
-        What is missing, the guarantee and the bytes of a report; the plan, where there is a graph to plan with.
-
-    Raises:
-        InputError: a price that no task can have, or a folder that is used.
+        typed: those of texts, window and least number that are known. prices: those that are known.
     """
     with new_folder(out) as partial:
         # Closed to others before the key and everybody's tokens are written here.
@@ -48,11 +42,7 @@ def drafted(
 
 
 def planned(draft: Draft) -> Plan | None:
-    """Return the plan of training on the reports; None without a method or a graph.
-
-    Args:
-        draft: with prices that a task can have.
-    """
+    """Return the plan of training on the reports of a draft with possible prices; None without a method or a graph."""
     method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
     if method is None or graph is None:
         return None

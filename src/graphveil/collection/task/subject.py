@@ -23,8 +23,7 @@ class Subject:
     """What may be asked, and of whom.
 
     Args:
-        schema: the declaration. names: of its columns, as people read them. ids: of everybody, in order.
-        parts: the graph, where there is one, for plans.
+        names: of the columns, as people read them. ids: of everybody, in order. parts: the graph, if any, for plans.
     """
 
     schema: GraphSchema
@@ -40,13 +39,11 @@ class Subject:
 
 
 def require_people(ids: Sequence[str], where: str) -> None:
-    """Refuse a list in which a person stands twice, even in two spellings of one id.
+    """Raise InputError for a list in which a person stands twice, even in two spellings of one id, or no device reads
+    an id.
 
     Args:
         ids: of everybody. where: of the error.
-
-    Raises:
-        InputError: with both ids, or with one that no device reads.
     """
     try:
         require_distinct(ids)
@@ -58,15 +55,11 @@ def require_people(ids: Sequence[str], where: str) -> None:
 
 
 def subject_of(data: str, root: Path | None = None, people: Path | None = None) -> Subject:
-    """Return what may be asked about a data set.
+    """Return what may be asked about a data set. Raises InputError for no such data, or no people.
 
     Args:
         data: its name or folder; a folder needs only a `graph.toml`, since only its declaration is used.
-        root: where named sets are. people: a file with an id a line, or a csv file with a column of ids; None: the
-            nodes of the data.
-
-    Raises:
-        InputError: no such data, or no people.
+        people: a file with an id a line, or a csv file with a column of ids; None: the nodes of the data.
     """
     folder = Path(data)
     of_its_own = not is_name(data) and (folder / FILE).is_file()

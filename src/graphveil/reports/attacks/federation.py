@@ -38,18 +38,15 @@ def attack_folder(
     seed: int = 0,
     plain: bool = True,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data.
+    """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data. Raises
+    DataError if there is no agreement, or data are missing or not as agreed; InputError for an attack that does not
+    fit, or holders that share nobody.
 
     Args:
         folder: of the federation, or of one of its parties.
         name: one of `attacks.federation.catalogue.FEDERATION_ATTACKS`.
         truth: the folder with one folder of data a holder, named as in the agreement.
         nodes: among how many people pairs are judged. seed: of weights, splits that are not declared, and draws.
-
-    Raises:
-        DataError: no agreement, or a holder's data are missing or not what was agreed.
-        ModelFileError: what a party kept was changed.
-        InputError: an attack that does not fit, or holders that share nobody.
     """
     require_federation_attack(name)
     place = _agreed(folder)
@@ -67,7 +64,7 @@ def attack_folder(
             allowed=f"a folder with {', '.join(agreement.setting.names)}, as written by graphveil federation split",
         )
     setting = agreement.setting
-    holdings = holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
+    holdings = _holdings_of(agreement, Path(truth), data_root=data_root, seed=seed)
     results = {}
     for label, unprotected in ((setting.protocol.mode, False), (PLAIN, True))[: 1 + plain]:
         run = simulated(setting, holdings, randomness=randomness, seed=seed, unprotected=unprotected, name=name)
@@ -75,12 +72,8 @@ def attack_folder(
     return results
 
 
-def holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, seed: int) -> dict[str, Holding]:
-    """Return what each holder has, for the people that all share, in one order.
-
-    Raises:
-        DataError: a holder's folder is missing or not what was agreed. InputError: the holders share nobody.
-    """
+def _holdings_of(agreement: Agreement, truth: Path, *, data_root: Path | None, seed: int) -> dict[str, Holding]:
+    """Return what each holder has, for the people that all share, in one order; DataError and InputError as above."""
     setting, graphs = agreement.setting, {}
     for name in setting.names:
         if not (truth / name).is_dir():

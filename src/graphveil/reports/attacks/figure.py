@@ -26,11 +26,8 @@ _COLOURS: Final = (ORANGE, BLUE, GREEN, "#cc79a7", "#e69f00", "#56b4e9")
 
 
 def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
-    """Two panels: the whole curve, and both axes logarithmic, where a careful adversary works.
-
-    Args:
-        results: name -> what one attack found, at least one; such as the same attack without and with protection. The
-            tightest epsilon among them is shaded: a curve in there shows more than was promised.
+    """Two panels: the whole curve, and both axes logarithmic, where a careful adversary works. The tightest epsilon
+    among the results (name -> what one attack found) is shaded: a curve in there shows more than was promised.
     """
     figure = Figure(figsize=(8.6, 4.9), layout="constrained")
     whole, few = figure.subplots(1, 2)

@@ -39,11 +39,7 @@ AttackResults = Mapping[str, Mapping[str, "AttackResult"]]
 
 
 def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
-    """Return the result of every attack in a folder: attack -> attacked -> result.
-
-    Raises:
-        ModelFileError: a file of them is damaged or was changed.
-    """
+    """Return attack -> attacked -> result of a folder. Raises ModelFileError if a file is damaged or was changed."""
     files = sorted(folder.glob("attack-*.json"))
     if not files:
         return {}
@@ -66,8 +62,6 @@ def attacks_section(attacks: AttackResults, command: str, *, none: str = NONE) -
 
     Args:
         attacks: attack -> attacked model -> result; the one named `PLAIN` is the network without protection.
-        command: what runs an attack, to be typed.
-        none: what to say where no attack was run.
     """
     if not attacks:
         return Section(_TITLE, (Paragraph(none), Command(command)))

@@ -18,11 +18,7 @@ _GAP = 0.25  # of an image, between two
 
 
 def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
-    """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack.
-
-    Args:
-        results: attacked -> what one attack found, of the same people.
-    """
+    """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack."""
     several = {label: result.samples for label, result in results.items() if result.samples is not None}
     if not several:
         return None
@@ -41,8 +37,7 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     """Return one line of images for each of rows, from the top down.
 
     Args:
-        classes: what is written above each image [k].
-        rows: name, images [k, height, width] in 0..1, dark where high.
+        classes: what is written above each image [k]. rows: name, images [k, height, width] in 0..1, dark where high.
     """
     figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
     lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

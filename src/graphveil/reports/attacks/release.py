@@ -36,16 +36,11 @@ def attack_release(
     seed: int = 0,
     plain: bool = True,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in a release and, beside it, in the truth published as it is.
+    """Return what an attack finds in a release and, beside it, in the truth published as it is. Raises InputError for
+    an attack that does not fit or no truth; DataError if the release is incomplete or was changed.
 
     Args:
-        release: the folder of the released graph.
-        truth: the graph it was made of.
-        nodes: among how many random nodes pairs are judged.
-
-    Raises:
-        InputError: another attack than the one on releases, or no truth, or one that does not fit.
-        DataError: the release is incomplete or was changed.
+        truth: the graph that the release was made of. nodes: among how many random nodes pairs are judged.
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
@@ -60,13 +55,11 @@ def attack_release(
 
 
 def curator_folder(release: Path, out: Path | None) -> Path:
-    """Return where the curator keeps what no one else may see; nothing is written yet.
+    """Return where the curator keeps what no one else may see. Raises InputError if inside the release, or used
+    otherwise.
 
     Args:
         out: as asked for; None: beside the release, its name and ENDING.
-
-    Raises:
-        InputError: inside the release, or in a folder that holds something else.
     """
     beside = release if release.name not in ("", "..") else release.resolve()
     folder = beside.with_name(beside.name + ENDING) if out is None else out
@@ -85,19 +78,13 @@ def curator_folder(release: Path, out: Path | None) -> Path:
 def keep_for_curator(
     results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
 ) -> tuple[Path, ...]:
-    """Write what was found, and the curator's card, into the curator's folder; return the files of the attack.
-
-    Where the folder takes nothing, what was found goes beside it.
+    """Write what was found, and the curator's card, into the curator's folder, or beside it; return the files of the
+    attack.
 
     Args:
         results: attacked -> result; computed from private data without noise.
-        release: the published folder, which is only read.
-        folder: the curator's own; made where it is missing.
-        name: of the attack, which names its files.
-        say: hears in one line of files that went beside it.
-
-    Raises:
-        WriteError: no folder takes it.
+        release: the published folder, which is only read. folder: the curator's own; created where it is missing.
+        name: of the attack, which names its files. say: hears in one line of files that went beside the folder.
     """
 
     def write() -> tuple[Path, ...]:

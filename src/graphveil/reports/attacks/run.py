@@ -52,21 +52,16 @@ def attack_run(
     seed: int = 0,
     plain: bool = True,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
+    """Return what an attack finds in the run and, beside it, in a plain network of the same graph. Raises
+    ModelFileError if there is no run; InputError for an unknown attack, or one that does not fit the method.
 
     Args:
-        name: one of `attacks.catalogue.ATTACKS`.
-        randomness: of shadow models and reports that are made for the attack.
-        truth: where the run was trained on a published graph, or on a collection that was simulated: the graph it was
-            made of.
+        name: one of `attacks.catalogue.ATTACKS`. randomness: of shadow models and reports made for the attack.
+        truth: the graph that a release or a simulated collection was made of, where the run was trained on one.
         people: of a run on a collection: what the export says of its people.
         data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
-
-    Raises:
-        ModelFileError: there is no run there.
-        InputError: for an unknown attack, or one that does not fit the method.
     """
     if (shadow is None) == (name == SHADOW):
         problem = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
@@ -115,22 +110,12 @@ def _noted(result: AttackResult, graph: Graph, model: str) -> AttackResult:
 
 
 def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
-    """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there.
-
-    The cards of a run are written anew, so that they tell of it. Where the folder takes nothing, what was found goes
-    beside it.
+    """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file and two
+    pictures.
 
     Args:
-        results: attacked -> result.
-        run: folder of a run or a federation.
-        name: of the attack, which names its files.
-        say: hears in one line of files that went beside it.
-
-    Returns:
-        The JSON file, then the picture as PNG and as SVG; only their maker may read them.
-
-    Raises:
-        WriteError: no folder takes it.
+        results: attacked -> result. run: folder of a run or a federation. name: of the attack, which names its files.
+        say: hears in one line of files that went beside the folder.
     """
 
     def write() -> tuple[Path, ...]:
@@ -147,11 +132,7 @@ def or_beside(write: Callable[[], T], results: Results, folder: Path, name: str,
     """Return what `write` returns; where the disk refuses, the files of an attack in a new folder beside `folder`.
 
     Args:
-        write: writes what was found into the folder.
-        results: attacked -> result.
-        folder: where it belongs.
-        name: of the attack.
-        say: hears where the files went.
+        write: writes what was found into the folder. results: attacked -> result. say: hears where the files went.
     """
     try:
         return write()

@@ -53,13 +53,7 @@ ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Brief:
-    """The three lines, without their headings.
-
-    Attributes:
-        guarantee: what is hidden from whom and how strongly; first of all that it is less than a person, or nothing.
-        exposed: what is not protected.
-        assumes: how many facts it leans on, those that nobody may miss, and where all of them stand.
-    """
+    """What is hidden from whom, what is not protected, and what both lean on: three lines without their headings."""
 
     guarantee: str
     exposed: str
@@ -70,8 +64,7 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
     """Return the three lines.
 
     Args:
-        exposed: what is not protected, as cards list it: what stands before a colon says it in short.
-        card: the file that tells the whole.
+        exposed: as cards list it: what stands before a colon says it in short. card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     protected = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)
@@ -79,10 +72,8 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
 
 
 def claim(alike: Sequence[Guarantee]) -> str:
-    """What is hidden from whom and how strongly, in short; of several prices the least and the largest.
-
-    Args:
-        alike: at least one; all make one promise (:class:`graphveil.reports.base.trust.Promise`).
+    """What is hidden from whom and how strongly, of at least one guarantee of one promise: the least and the largest
+    price.
     """
     # Marked rows must not lend their prices to what the others promise.
     holds = [guarantee for guarantee in alike if not guarantee.void] or alike
@@ -90,11 +81,7 @@ def claim(alike: Sequence[Guarantee]) -> str:
 
 
 def open_parts(exposed: Sequence[str]) -> str:
-    """What is not protected, in short.
-
-    Args:
-        exposed: as cards list it: what stands before a colon says it in short.
-    """
+    """What is not protected, in short: of each line of a card what stands before the colon."""
     return "; ".join(dict.fromkeys(_head(line) for line in exposed))
 
 

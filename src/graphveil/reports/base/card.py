@@ -81,12 +81,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """What a card says.
-
-    Attributes:
-        title: of the page; alarms: what must be seen before anything else, each a loud start and the rest.
-        sentence: the guarantee for people; matter: the same for hubs, see `front_matter`.
-    """
+    """What a card says: alarms come first, each a loud start and the rest; matter is for hubs, see `front_matter`."""
 
     title: str
     sentence: str
@@ -101,27 +96,21 @@ def pages(card: Card) -> dict[str, str]:
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write both forms into a folder, over those that are there.
+    """Write both forms into a folder, over those that are there. Raises WriteError if the disk refuses.
 
     Args:
         folder: must exist.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     for name, content in pages(card).items():
         write_text(folder / name, content)
 
 
 def alarms(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
-    """Return the alarm of a guarantee that protects nobody: it does not hold, or hides nothing.
+    """Return the alarm, its loud start and the rest, of a guarantee that does not hold or hides nothing; nothing for
+    others.
 
     Args:
-        guarantee: states in `void` why it does not hold.
         what: "run" or "release".
-
-    Returns:
-        At most one pair: a loud start, and the rest of the sentence.
     """
     if guarantee.void is not None:
         reason = f"{guarantee.void}. What follows is what it would have protected."
@@ -135,7 +124,6 @@ def read_as_is(guarantee: Guarantee, what: str) -> str:
     """Return what a guarantee that hides nothing leaves to be minded.
 
     Args:
-        guarantee: one that is `unprotected`.
         what: "run" or "release".
     """
     parts = {"features": "features", "label": "labels", "edge": "edges", "edges": "edges", "entry": "edges"}
@@ -148,9 +136,7 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
     """Return units, relation, epsilon and delta, who must be trusted, and the assumptions.
 
     Args:
-        guarantee: one row for each of its parts, and one for all together.
-        trusted: who must be trusted, and with what.
-        facts: sentences to stand first.
+        trusted: who must be trusted, and with what. facts: sentences to stand first.
     """
     assumes = tuple(f"Assumes: {fact.sentence}" for fact in guarantee.assumes)
     if math.isinf(guarantee.epsilon):

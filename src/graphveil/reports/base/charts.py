@@ -20,13 +20,11 @@ History = Sequence[Sequence[Row]]
 
 @dataclass(frozen=True)
 class Line:
-    """One curve.
+    """One curve; values are None where nothing was measured.
 
     Attributes:
-        values: one for each place of the chart; None where nothing was measured.
-        faint: of a further repeat, drawn thin and not named in the legend.
-        filled: shaded upwards: where no curve may be.
-        dashed: for comparison.
+        faint: of a further repeat, drawn thin and not named in the legend. filled: shaded upwards: where no curve may
+            be.
     """
 
     name: str
@@ -39,12 +37,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over the same places.
+    """Curves over the same places along x, which increase; logarithmic axes need positive numbers.
 
     Attributes:
-        name: a word that no other chart of the page has; title: what it shows; alt: the same for those who do not see.
-        x, y: what the axes measure; places: along x, increasing.
-        log: whether both axes are logarithmic, which needs positive numbers.
+        name: a word that no other chart of the page has. alt: what it shows, for those who do not see it.
     """
 
     name: str
@@ -116,10 +112,8 @@ def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
 
 
 def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, ...]:
-    """The curves of `training_charts` for several runs in the same charts, a colour for each run.
-
-    Args:
-        runs: of each its name, its history, and whether its validation labels were randomized.
+    """`training_charts` of several runs, each a name, a history and whether labels were noisy, in a colour for each
+    run.
     """
     # One axis for all: a run that stopped early ends where it stopped, and is not stretched.
     epochs = _epochs([history for _, history, _ in runs])

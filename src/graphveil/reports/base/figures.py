@@ -33,7 +33,6 @@ def clean(axes: Axes, *, grid: Literal["x", "y"]) -> None:
 
     Args:
         axes: changed in place, after everything is drawn on it.
-        grid: the measured axis.
     """
     axes.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
@@ -53,9 +52,6 @@ def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
 
     Args:
         dots_per_inch: resolution.
-
-    Returns:
-        The file; without date or version, so that equal figures give equal bytes.
     """
     buffer = io.BytesIO()
     # No version of matplotlib in the file, so that equal figures give equal bytes.
@@ -79,14 +75,10 @@ def svg(figure: Figure, *, background: str | None = None) -> str:
 
 
 def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
-    """The figure as an ``<svg>`` element to put into an HTML page.
-
-    Names of its parts start with ``name``, so that two figures on a page do not mix; the ink becomes the
-    colour of the text around it; addresses of name spaces, which HTML does not need, are left out.
+    """The figure as an ``<svg>`` element for a page: its ink is the colour of the text around it.
 
     Args:
-        name: a word no other figure of the page has.
-        alt: what the picture shows, for those who do not see it.
+        name: a word no other figure of the page has: names of parts begin with it. alt: for those who do not see it.
     """
     text = svg(figure)
     text = text[text.index("<svg") :]

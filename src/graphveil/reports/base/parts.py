@@ -52,22 +52,15 @@ def is_public_part(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """What a run protects and has spent, by the files that say so and were checked against each other.
-
-    Attributes:
-        guarantee: of the model.
-        ledger: of the model, continued by what the file beside it has beyond it.
-    """
+    """What a run protects and has spent: its model's ledger, continued by what the file beside it has beyond it."""
 
     guarantee: Guarantee
     ledger: Ledger
 
 
 def checked(run: Path) -> CheckedRun:
-    """Return what a run, or its public part alone, protects and has spent.
-
-    Raises:
-        ModelFileError: a file is missing or was changed, or two of them contradict each other.
+    """Return what a run, or its public part, protects and spent. Raises ModelFileError if files are missing or
+    contradict.
     """
     # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
     # both.
@@ -98,12 +91,7 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     """Write files, and their digests once the block has ended; stopped before, it leaves known files, old or new.
 
     Args:
-        folder: the part of a run, public or not; must exist.
-        texts: file name -> content.
-        mode: who may read the files, less what the umask takes away.
-
-    Raises:
-        WriteError: the disk refuses.
+        folder: the part of a run, public or not. texts: file name -> content. mode: less what the umask takes away.
     """
     # For as long as files are being replaced, either digest is right: a kill leaves no file that looks forged.
     new = {name: [_sha256(text.encode())] for name, text in texts.items()}
@@ -117,16 +105,10 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
 
 
 def save_public_model(model: Estimator, public: Path) -> None:
-    """Save a model without the figures of its training: some methods measure them on true labels.
-
-    What people sent, and each node's own answers, go beside the public part and not into it.
+    """Save a model without the figures of its training, measured on true labels, nor what people sent or were answered.
 
     Args:
-        model: fitted.
         public: the folder that may be handed on.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
     with partial_folder(public / MODEL) as beside:
@@ -150,25 +132,16 @@ def link_old_names(run: Path) -> None:
 
 
 def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
-    """Write a text that nobody but its maker may read, whoever could read the file that was there before.
+    """Write a text whole, whoever could read the file that was there before.
 
     Args:
-        file: its folder must exist.
-        text: written as UTF-8.
-        mode: who may read it; its owner alone by default.
-
-    Raises:
-        WriteError: the disk refuses.
+        file: its folder must exist. mode: who may read it; its owner alone by default.
     """
     write_bytes(file, text.encode("utf-8", "replace"), mode=mode)
 
 
 def read_object(file: Path) -> Mapping[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ModelFileError: it is missing, or holds something else.
-    """
+    """Return the JSON object in a file. Raises ModelFileError if it is missing, or holds something else."""
     _require(file)
     try:
         content = read_json(file)
@@ -183,11 +156,7 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
     """Refuse a guarantee that promises more than its parts: they add up, or the largest counts where one is sent.
 
     Args:
-        guarantee: as read from a file, which may have been edited.
-        file: for the error.
-
-    Raises:
-        ModelFileError: it does.
+        guarantee: as read from a file, which may have been edited. file: for the ModelFileError.
     """
     parts = guarantee.parts
     together = max if guarantee.assumption("one-of-reports") else math.fsum
@@ -204,12 +173,7 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
     """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
 
     Args:
-        guarantee: as read from a file, which may have been edited.
-        ledger: what was spent, of the same folder.
-        file: for the error.
-
-    Raises:
-        ModelFileError: it does.
+        guarantee: as read from a file, which may have been edited. file: for the ModelFileError.
     """
     paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
     # Above 0 as well: a finite epsilon that nobody paid is a promise without noise behind it.
@@ -242,14 +206,10 @@ def _require_equal(stored: object, expected: object, file: Path, *, cut_off: boo
 
 
 def require_unchanged(folder: Path, names: tuple[str, ...]) -> None:
-    """Refuse files that are not those whose digests the folder lists.
+    """Raise ModelFileError for a file that is missing or not the one whose digest the folder lists.
 
     Args:
-        folder: holds the files and the list of their digests.
         names: the files that must be there and as listed.
-
-    Raises:
-        ModelFileError: one is missing or was changed.
     """
     digests = _digests(folder)
     for name in names:

@@ -33,15 +33,11 @@ EYES = "each row is for that person's eyes alone: epsilon is what everybody else
 
 
 def check_file(path: Path | None, where: str = "--out") -> None:
-    """Refuse a file that could not be written, before anything is computed.
+    """Refuse a file that could not be written, before anything is computed. Raises UsedPathError if there is such a
+    file; InputError if the name ends in neither .csv nor .parquet, or lies in no folder.
 
     Args:
-        path: the file; None: nothing is to be written.
-        where: the option that named it.
-
-    Raises:
-        UsedPathError: there is such a file.
-        InputError: the name ends in neither .csv nor .parquet, or lies in no folder.
+        path: None: nothing is to be written. where: the option that named it.
     """
     if path is None:
         return
@@ -54,14 +50,10 @@ def check_file(path: Path | None, where: str = "--out") -> None:
 
 
 def check_people(people: str | None, model: Estimator) -> None:
-    """Refuse an unknown word for who people are, or any word for a method that does not ask.
+    """Raise InputError for an unknown word for who people are, or any word for a method that does not ask.
 
     Args:
         people: what the user says of the graph's people; None: nothing was said.
-        model: of the run; only methods that remember who reported ask.
-
-    Raises:
-        InputError: saying what is allowed.
     """
     if people is None:
         return
@@ -74,14 +66,10 @@ def check_people(people: str | None, model: Estimator) -> None:
 
 
 def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> pl.DataFrame:
-    """One row for each node.
+    """One row for each node: ``id``, ``prediction``, ``probability`` and one ``p(<class>)`` for each class.
 
     Args:
-        probabilities: [n, c], a row for each node.
-        graph: the graph they are for; its ``ids`` are used where it has them, else row numbers.
-
-    Returns:
-        Columns ``id``, ``prediction``, ``probability`` and one ``p(<class>)`` for each class.
+        probabilities: [n, c]. graph: its ``ids`` are used where it has them, else row numbers.
     """
     values = probabilities.detach().cpu().numpy()
     best = values.argmax(axis=1)
@@ -97,14 +85,10 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write a table to ``path``, for its owner alone, whole or not at all, as CSV or Parquet by its name.
+    """Write a table, for its owner alone, whole or not at all.
 
     Args:
-        table: one row for each node.
-        path: ends in .csv or .parquet, as `check_file` demands.
-
-    Raises:
-        WriteError: the disk refuses; an old file is still there.
+        path: its ending, .csv or .parquet, says how.
     """
     # Rows of people by name: who may see them is for their owner to say.
     with whole_file(path, mode=OWN) as partial:
@@ -115,15 +99,10 @@ def write(table: pl.DataFrame, path: Path) -> None:
 
 
 def write_own(model: Estimator, graph: Graph, path: Path) -> str:
-    """Write what a model predicts of the people it was trained on, and return in a sentence who may see it.
+    """Write what a model just fitted predicts of the people it was trained on; return in a sentence who may see it.
 
     Args:
-        model: just fitted; nothing more is read or paid.
-        graph: whose people they are.
-        path: see `write`.
-
-    Raises:
-        WriteError: the disk refuses.
+        graph: whose people they are; nothing more is read or paid.
     """
     write(tabulate(model.predict_proba(), graph, model.schema.classes), path)
     return EYES if model.own_rows else "what the guarantee says of the model holds for them too"
@@ -147,7 +126,6 @@ def cost(
     """What predicting costs the people of a graph, in one sentence.
 
     Args:
-        privacy: the budgets of features and labels.
         links: the budget of neighbour lists, for a method that collects them.
         newcomers: whether people who did not report for the run can be predicted at all.
     """
@@ -204,14 +182,9 @@ def summary(
     """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file.
 
     Args:
-        table: one row for each node, with columns id, prediction and probability.
-        data: what was predicted on.
-        out: the file that holds the rows; None: they are part of the answer.
-        note: what the predictions cost.
+        table: one row for each node, with columns id, prediction and probability. data: what was predicted on.
+        out: the file that holds the rows; None: they are part of the answer. note: what the predictions cost.
         guarantee: of the model, these predictions included.
-
-    Returns:
-        Fields with JSON values.
     """
     if guarantee.void is not None:
         note = f"VOID, no epsilon holds: {guarantee.void}; without that: {note}"

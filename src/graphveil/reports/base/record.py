@@ -22,11 +22,7 @@ _MOST_NOTES = 10_000
 
 
 def interval_from_dict(content: Mapping[str, Any]) -> Interval:
-    """The inverse of ``Interval.to_dict``.
-
-    Raises:
-        InputError: a number is missing or no number.
-    """
+    """The inverse of ``Interval.to_dict``. Raises InputError if a number is missing or no number."""
     try:
         mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
         # Runs of earlier versions say nothing of how their intervals were found.
@@ -37,15 +33,11 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One finished training run, as printed, saved and reported.
+    """One finished training run, as printed, saved and reported; scores, privacy and cost as in `Result`.
 
     Attributes:
-        method, data: their names; built: the method that was really run, "" where an older version did not say.
-        settings: as the method used them; options: the choices of the run that are no setting: seed, repeats, device.
-        scores, privacy, cost: as in `Result`.
-        history: one list of epoch rows per repeat.
-        notes: what to mind when reading the run.
-        created, version: when, and by which version; run: the folder.
+        options: the choices of the run that are no setting: seed, repeats, device. notes: what to mind when reading it.
+        history: one list of epoch rows per repeat. built: the method really run, "" where an older version did not say.
     """
 
     method: str
@@ -64,10 +56,9 @@ class RunRecord:
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
-        """The record of ``result``, ended now.
+        """The record of a result, ended now.
 
         Args:
-            result: as `experiment.run` returned it.
             options: choices that are no setting of the method, such as seed and split.
         """
         return cls(
@@ -120,14 +111,11 @@ class RunRecord:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
-        """The inverse of :meth:`to_dict`, with the epochs given apart.
+        """The inverse of :meth:`to_dict`. Raises InputError if a field is missing or has another kind of value.
 
         Args:
-            content: as read from a file, which may have been edited.
-            history: repeat -> one mapping for each epoch; kept in a file of its own.
-
-        Raises:
-            InputError: a field is missing or has another kind of value.
+            content: as read from a file, which may have been edited. history: repeat -> epochs; kept in a file of its
+                own.
         """
 
         try:

@@ -16,17 +16,11 @@ def lead(record: RunRecord) -> Interval | None:
 
 
 def difference(own_score: Interval, rival_score: Interval) -> Interval:
-    """One score minus another with a 95% interval.
-
-    Several runs are paired. Of one run, or of equal ones, only the two intervals are known: they are added as if the
-    scores were independent, which is too wide where both err on the same nodes, never too narrow.
+    """One score minus another with a 95% interval; several runs are paired. Of one run, or of equal ones, the two
+    intervals are added as if independent, which is too wide where both err on the same nodes, never too narrow.
 
     Args:
-        own_score: a score; one number for each run.
-        rival_score: a score of the same runs in the same order, or of as many nodes.
-
-    Returns:
-        Mean, ends and, of paired runs, each difference; in the unit of the scores.
+        own_score: one number for each run. rival_score: of the same runs in the same order, or of as many nodes.
     """
     if len(own_score.runs) == len(rival_score.runs) > 1:
         leads = [own - rival for own, rival in zip(own_score.runs, rival_score.runs, strict=True)]

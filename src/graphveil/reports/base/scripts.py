@@ -20,11 +20,7 @@ _OWN: Final = _ROOM / "templates" / "report.js"
 
 @dataclass(frozen=True)
 class Scripts:
-    """Scripts that are written into a page, in this order.
-
-    Attributes:
-        texts: their source; style: what they need beside the page's own style.
-    """
+    """Scripts that are written into a page, in this order, and the style they need beside the page's own."""
 
     texts: tuple[Markup, ...]
     style: Markup
@@ -40,10 +36,8 @@ class Scripts:
 
 
 def page_scripts(*, graph: bool = False) -> Scripts:
-    """Return what makes a report move: the chart library, then our own script.
-
-    Args:
-        graph: whether the page has a picture of a graph, whose library is larger than all the rest.
+    """Return what makes a report move: the chart library, for a picture of a graph a far larger one, then our own
+    script.
     """
     files = (_CHARTS, *((_GRAPHS,) if graph else ()), _OWN)
     return Scripts(tuple(_text(file) for file in files), _text(_CHART_STYLE))

@@ -17,10 +17,9 @@ from graphveil.reports.base import text, words
 
 
 def rendered(template: str, **content: object) -> str:
-    """Return one of our templates, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
+    """Return one of our templates in `reports/templates`, ``NAME.md.j2`` or ``NAME.html.j2``, filled in.
 
     Args:
-        template: a file name in `reports/templates`.
         content: the names that it uses; texts are escaped for the kind of page.
     """
     kind = template.split(".")[-2]

@@ -14,10 +14,8 @@ def printable(text: object) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """``text`` as a cell that no spreadsheet computes and no terminal obeys.
-
-    What would begin a formula (``=``, ``+``, ``-``, ``@``) gets an apostrophe before it, unless it is a plain number;
-    control characters are written as escapes.
+    """``text`` as a cell that no spreadsheet computes and no terminal obeys: what would begin a formula (``=``, ``+``,
+    ``-``, ``@``) gets an apostrophe, unless it is a plain number; control characters are escaped.
     """
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     formula = plain.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
@@ -71,7 +69,6 @@ def named(name: str, value: object) -> str:
 
     Args:
         name: it tells whether the value is a privacy price.
-        value: of any JSON type.
     """
     if not (is_price(name) and isinstance(value, float)):
         return value_text(value)

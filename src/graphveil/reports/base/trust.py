@@ -40,11 +40,7 @@ LEGEND: Final = (
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that an epsilon of its own protects.
-
-    Attributes:
-        unit: what may change; relation: "replace" or "add/remove".
-    """
+    """One thing that an epsilon of its own protects: what may change, by "replace" or "add/remove"."""
 
     unit: ProtectedUnit
     relation: str
@@ -57,13 +53,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Promise:
-    """What runs must share for their epsilons to be comparable.
-
-    Attributes:
-        trust: one of HEADS.
-        parts: what is protected; nothing where nothing is.
-        against: who may look; None where nothing is protected.
-    """
+    """What runs must share for epsilons to be comparable; no parts and nobody against where nothing is protected."""
 
     trust: str
     parts: tuple[Part, ...]
@@ -116,13 +106,11 @@ def _leaves(guarantee: Guarantee) -> tuple[Guarantee, ...]:
 
 
 def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str, Any]) -> dict[str, str]:
-    """For each of ASPECTS: "yes" (protected), "partly", "no" (used as it is) or "unused" (not even read).
-
-    A whole person is protected where it makes no difference whether somebody takes part at all.
+    """For each of ASPECTS: "yes" (protected), "partly", "no" (used as it is) or "unused" (not even read). A whole
+    person is protected where it makes no difference whether somebody takes part at all.
 
     Args:
-        reads: what of a person the method reads.
-        settings: the method's settings; features that are not collected have epsilon_x None.
+        reads: what of a person the method reads. settings: features that are not collected have epsilon_x None.
     """
     promise = Promise.of(guarantee)
     states = dict.fromkeys(ASPECTS, "no")
@@ -192,8 +180,7 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     """How often private data are read for one run, in words.
 
     Args:
-        ledger: of the run; its parameters say how often it published or trained.
-        promise: tells who collects.
+        ledger: its parameters say how often the run published or trained. promise: tells who collects.
     """
     if promise.trust == "none":
         return "as often as one likes"
@@ -214,9 +201,7 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     """Which epsilons may be compared and which may not, in sentences; groups are called A, B, ... in order.
 
     Args:
-        promises: of each group.
-        epsilons: one of each group, for the example.
-        opened: what each group leaves unprotected.
+        epsilons: one of each group, for the example. opened: what each group leaves unprotected.
     """
     protected = [place for place, promise in enumerate(promises) if promise.parts]
     if not protected:

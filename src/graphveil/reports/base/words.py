@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphveil.methods.base.method import RELEASE
-from graphveil.methods.base.network.many_labels import SEVERAL
+from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.registry import tagged
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED
@@ -226,11 +226,7 @@ def _price(part: Guarantee) -> str:
 
 
 def connections(relationship: float | None) -> tuple[str, ...]:
-    """What one relationship costs; nothing where it is not protected.
-
-    Args:
-        relationship: epsilon of one undirected relationship; None where edges are not private.
-    """
+    """What one relationship costs; nothing where it is not protected (infinity) or edges are not private (None)."""
     return () if relationship is None or relationship == math.inf else (relationship_line(relationship),)
 
 
@@ -316,12 +312,10 @@ def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
 
 
 def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
-    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``.
-
-    Where connections are protected the sum covers one of them, and says so.
+    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``; a sum covers ONE
+    edge.
 
     Args:
-        guarantee: one epsilon for each of its parts.
         settings: of the method; an epsilon of infinity declares a part public.
     """
     units = unit_epsilons(guarantee)
@@ -363,8 +357,7 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     """What a reader might wrongly think is protected, most important first.
 
     Args:
-        guarantee: what the run promises.
-        settings: the method's settings; an ``epsilon_...`` of infinity declares that part public.
+        settings: of the method; an ``epsilon_...`` of infinity declares that part public.
     """
     units = [unit for unit, epsilon, _ in unit_epsilons(guarantee) if epsilon < math.inf]
     node, connected = any(unit.is_node for unit in units), any(unit.covers_connections for unit in units)

@@ -58,11 +58,8 @@ class Comparison:
     """What is compared.
 
     Args:
-        data: the graph's name.
         methods: method -> the settings that stay the same in all of its cells.
-        axes: setting -> its values; a method takes part in those of its own settings.
-        takes: method -> the axes it takes part in.
-        seeds: one cell for each.
+        axes: setting -> its values. takes: method -> the axes it takes part in. seeds: one cell for each.
         options: everything else that decides the numbers (controls, reproducible noise).
     """
 
@@ -103,15 +100,11 @@ def default_folder(data: str) -> Path:
 
 
 def check_folder(comparison: Comparison, folder: Path) -> None:
-    """Refuse a folder that a comparison can neither make nor continue; nothing is written.
+    """Refuse a folder that a comparison can neither make nor continue; nothing is written. Raises UsedPathError if it
+    holds another comparison, or something else; InputError if it cannot be read or made.
 
     Args:
-        comparison: what is compared; a folder taken up again must hold the same.
-        folder: which may be there.
-
-    Raises:
-        UsedPathError: the folder holds another comparison, or something else.
-        InputError: what it compares cannot be read, or it cannot be made.
+        comparison: a folder taken up again must hold the same.
     """
     plan = folder / PLAN_FILE
     if not plan.exists():
@@ -129,32 +122,22 @@ def check_folder(comparison: Comparison, folder: Path) -> None:
 
 
 def open_folder(comparison: Comparison, folder: Output) -> None:
-    """Make the folder of a comparison, or continue in the one that exists.
+    """Make the folder of a comparison, or continue in the one that exists, with the errors of `check_folder`.
 
     Args:
         folder: where it lies, checked.
-
-    Raises:
-        UsedPathError: the folder holds another comparison, or something else.
-        WriteError: the disk refuses.
     """
     check_folder(comparison, folder.path)
     folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
 
 
 def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
-    """Run the cells that are not finished yet; each is written, whole, as soon as it is.
+    """Run the cells that are not finished yet, write each as soon as it is, and return the records of all, in order.
+    Raises InputError if a cell's file is damaged or of another cell; ModelFileError if it promises more than was paid
+    for.
 
     Args:
-        folder: as :func:`open_folder` left it.
         run: runs a cell; also told which of how many it is, in words.
-
-    Returns:
-        The records of all cells, in order.
-
-    Raises:
-        InputError: a cell's file is damaged or belongs to another cell.
-        ModelFileError: it was changed, or promises more than was paid for.
     """
     cells = list(comparison.cells())
     records = []
@@ -183,10 +166,8 @@ def experimenter(
     """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
 
     Args:
-        noise: the source of the privacy noise for a cell's seed.
-        controls: whether the controls are trained too.
-        device: "cpu" or "cuda".
-        split: who trains, validates and tests, as in ``experiment.run``.
+        noise: the source of the privacy noise for a cell's seed. controls: whether the controls are trained too.
+        device: "cpu" or "cuda". split: who trains, validates and tests, as in ``experiment.run``.
     """
     from graphveil.methods.runs import experiment
 

@@ -28,12 +28,7 @@ _FEDERATED = "vfgnn"
 
 
 def finished(folders: Sequence[Path]) -> Sheet:
-    """What lies in the folders, side by side.
-
-    Raises:
-        InputError: a folder is named twice.
-        ModelFileError, DataError: a folder holds nothing finished, or was damaged.
-    """
+    """What lies in the folders, side by side. Raises InputError if one is named twice; else as `read_finished`."""
     places = [folder.resolve() for folder in folders]
     twice = next((folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
@@ -59,10 +54,8 @@ def finished(folders: Sequence[Path]) -> Sheet:
 
 
 def read_finished(folder: Path) -> tuple[Row, str]:
-    """The row of what lies in a folder, and on which nodes it was tested, in words.
-
-    Raises:
-        ModelFileError, DataError: there is nothing finished, or it was damaged.
+    """The row of a folder, and on which nodes it was tested. Raises ModelFileError or DataError if damaged or not
+    finished.
     """
     if is_release(folder):
         row, tested, attacked = _release(folder), f"on {folder}", [_curators(folder)]

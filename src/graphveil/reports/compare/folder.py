@@ -25,9 +25,6 @@ def write(page: Sheet, folder: Path) -> None:
 
     Args:
         folder: must exist.
-
-    Raises:
-        WriteError: the disk refuses.
     """
     write_text(folder / table.MARKDOWN, table.markdown_text(page))
     write_text(folder / "table.csv", table.csv_text(page))

@@ -21,17 +21,11 @@ from graphveil.reports.base.files import new_folder, to_json, write_bytes, write
 
 
 def write(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> dict[str, Any]:
-    """Make the folder with ``comparison.json``, ``figure.png`` and ``figure.svg``; returns what the JSON holds.
-
-    Where every mechanism refuses, there is nothing to draw and ``figure`` is ``None``.
+    """Make the folder, new or empty, with ``comparison.json`` and the figure; return what the JSON holds.
 
     Args:
         question: which vectors and range were asked for.
-        results: one for each mechanism and epsilon.
-        folder: to be made; must be new or empty.
-
-    Raises:
-        InputError: the folder is already used.
+        results: one for each mechanism and epsilon; where every mechanism refuses, ``figure`` is None.
     """
     content = {
         "dimension": question.dimension,
@@ -64,8 +58,8 @@ def mechanism_figure(question: Question, results: Sequence[Measurement]) -> Figu
     """Three panels with one row for each mechanism, the least error at the middle epsilon on top.
 
     Args:
-        question: what was compared on; up to five of its epsilons are drawn, evenly picked.
-        results: the measurements; a mechanism that refused an epsilon has no mark there.
+        question: up to five of its epsilons are drawn, evenly picked.
+        results: a mechanism that refused an epsilon has no mark there.
     """
     epsilons = _picked(sorted(question.epsilons))
     middle = epsilons[len(epsilons) // 2]

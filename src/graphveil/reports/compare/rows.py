@@ -53,14 +53,11 @@ class Row:
     """One line of a comparison.
 
     Attributes:
-        axes: the settings that were varied, or that tell runs apart.
-        protects: aspect of :data:`trust.ASPECTS` -> yes, partly, no, unused.
-        exposed: what is not protected, as cards list it.
-        collected: how often private data are read, in words.
-        accuracy: None where nothing was trained (a release) or scored (a party without labels).
-        control: the accuracy of the best control; lift: accuracy minus it.
-        score: what the accuracy is called.
-        folder: of a finished run; attacks: attack -> what it found there.
+        axes: the settings that were varied, or that tell runs apart. exposed: what is not protected, as cards list it.
+        protects: aspect of :data:`trust.ASPECTS` -> yes, partly, no, unused. collected: how often data are read, in
+            words.
+        accuracy: called `score`; None where nothing was trained (a release) or scored (a party without labels).
+        control: the accuracy of the best control; lift: accuracy minus it. attacks: attack -> what it found.
     """
 
     method: str
@@ -160,14 +157,11 @@ def _content(score: Interval | None) -> dict[str, Any] | None:
 
 
 def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a row that follow from what was promised and spent.
+    """The fields of a row that follow from what was promised and spent: guarantee, protects, exposed and collected.
 
     Args:
         method: says what is read of a person; one that is not known counts as reading everything.
         settings: features that are not collected have epsilon_x None.
-
-    Returns:
-        Values for the fields guarantee, protects, exposed and collected of a `Row`.
     """
     reads = METHODS[method].reads if method in METHODS else trust.ASPECTS
     return {
@@ -195,11 +189,10 @@ def _axes(comparison: Comparison, cell: Cell) -> tuple[tuple[str, Any], ...]:
 
 
 def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> Row:
-    """The row of records that differ in their seeds alone.
+    """The row of at least one record, all of one promise, which differ in their seeds alone.
 
     Args:
         axes: setting -> value, as varied in the comparison.
-        group: at least one; their promises are the same.
     """
     first = group[0]
     best, control, lift = _above(group, "control")

@@ -40,12 +40,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is put side by side.
-
-    Attributes:
-        title: what it is about; rows: in the order of their groups.
-        axes: the settings that were varied.
-        notes: what to mind beside the epsilons.
+    """Rows side by side, in the order of their groups; axes are the settings varied, notes what to mind beside
+    epsilons.
     """
 
     title: str
@@ -92,7 +88,6 @@ def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
     """The sheet of a comparison.
 
     Args:
-        comparison: says which settings were varied, and on which split.
         rows: one for each method and point of the axes, seeds put together.
     """
     count = len(comparison.seeds)

@@ -32,13 +32,10 @@ def epsilon_columns(group: Group) -> list[str]:
 
 
 def epsilon_cells(group: Group, row: Row) -> list[str]:
-    """The epsilons of a row under those headings.
+    """The epsilons of a row under those headings, rounded up.
 
     Args:
         group: tells whether any row has a delta.
-
-    Returns:
-        As many texts as `epsilon_columns` has headings; prices are rounded up.
     """
     epsilons = [rounded_up(part.epsilon) for part in row.parts]
     epsilons += [rounded_up(row.guarantee.epsilon)] if len(epsilons) > 1 else []
@@ -61,15 +58,10 @@ def columns(page: Sheet, group: Group) -> list[str]:
 
 
 def cells(page: Sheet, group: Group, row: Row) -> list[str]:
-    """One line of a group's table, as texts.
+    """One line of a group's table, as many texts as `columns` has headings.
 
     Args:
-        page: decides which columns there are.
-        group: the group of the row.
-        row: one of that group.
-
-    Returns:
-        As many texts as `columns` has headings.
+        page: decides which columns there are. row: of the group.
     """
     texts = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     texts += [with_interval(row.accuracy)]
@@ -210,14 +202,10 @@ def content(page: Sheet) -> dict[str, Any]:
 
 
 def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
-    """What a command prints with ``--json``.
+    """What a command prints with ``--json``: JSON values; paths of files that are not there are None.
 
     Args:
-        folder: where it was written; None: nowhere.
-        facts: further fields, put first.
-
-    Returns:
-        Fields with JSON values; paths of files that are not there are None.
+        folder: where it was written; None: nowhere. facts: further fields, put first.
     """
     files = {"folder": "", "table": MARKDOWN, "figure": "figure.png"}
     paths = {key: None if folder is None else folder / name for key, name in files.items()}

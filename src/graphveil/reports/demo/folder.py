@@ -25,16 +25,10 @@ ROOM = 2 << 20
 
 
 def write(story: Story, path: Path) -> Mapping[str, Any]:
-    """Write a story whole or not at all.
+    """Write a story whole or not at all; return what `--json` prints.
 
     Args:
         path: the folder to make; it must not exist, or be empty.
-
-    Returns:
-        What `--json` prints: the story, the folder and its picture.
-
-    Raises:
-        InputError: the folder is used. WriteError: the disk refuses.
     """
     answer = {**story.to_dict(), "run": str(path), "picture": str(path / "demo.svg")}
     picture = figure(story)
@@ -57,11 +51,7 @@ _TRUST = {"a curator": "A trusted curator", "nobody": "Nobody is trusted", "orga
 
 
 def figure(story: Story) -> Figure:
-    """Two panels with a row for each way: accuracy beside its best control, and the AUC of an attack.
-
-    Args:
-        story: as it was told; the counterexample is its last way.
-    """
+    """Two panels with a row for each way: accuracy beside its best control, and the AUC of an attack."""
     picture = Figure(figsize=(9.6, 4.0), layout="constrained", facecolor="white")
     scores, attacks = picture.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     least = min(min(way.accuracy.low, way.control_accuracy.mean) for way in story.ways)

@@ -25,8 +25,7 @@ from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.simulation import head_of
-from graphveil.federation.vertical import partition_graph
+from graphveil.federation.simulation import head_of, partition_graph
 from graphveil.graphs import Graph
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.controls import hits
@@ -66,10 +65,7 @@ class Way:
     """One way to trust.
 
     Attributes:
-        trust: who is trusted, in words. method: what was trained.
-        accuracy: on the test nodes. control, control_accuracy: the best that does without the private data in question.
-        lift: accuracy minus it, paired by node.
-        guarantee: what is protected.
+        control, control_accuracy: the best that does without the private data in question. lift: accuracy minus it.
         unprotected: what an attack finds where nothing is protected. protected: what the same attack finds here.
     """
 
@@ -103,14 +99,11 @@ class Way:
 
 @dataclass(frozen=True)
 class Story:
-    """All ways on one graph.
+    """All ways on one graph: the three kinds of trust, then the counterexample.
 
     Attributes:
-        data: its name; nodes, connections, columns, classes: how many it has. seed: of splits and weights.
-        plain: accuracy of a plain GCN, which protects nothing.
-        ways: the three kinds of trust, then the counterexample.
+        plain: accuracy of a plain GCN, which protects nothing. seconds: that all of it took.
         alike: what similar answers tell of connections in the curator's model; its baseline saw none.
-        seconds: that all of it took.
     """
 
     data: str
@@ -136,14 +129,11 @@ class Story:
 
 
 def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: ProgressCallback | None = None) -> Story:
-    """Train and attack everything on one graph.
+    """Train and attack everything on one graph. Raises InputError for a graph on which a method cannot be trained.
 
     Args:
         graph: undirected, n nodes with one label each.
         randomness: of all privacy noise. seed: of splits, weights and the attackers' draws.
-
-    Raises:
-        InputError: a graph on which a method cannot be trained.
     """
     if graph.schema.directed:
         raise InputError("the demo needs undirected connections", where=graph.schema.name)
@@ -185,12 +175,7 @@ class _Stage:
         return network.fit(self.graph, split=self.split, randomness=self.randomness)
 
     def way(self, trust: str, method: str, unprotected: AttackResult) -> tuple[Way, Any]:
-        """Return one way and its fitted method.
-
-        Args:
-            trust: who is trusted. method: what is trained.
-            unprotected: what an attack found where nothing is protected; the same one is played here.
-        """
+        """Return one way and its fitted method, attacked as what was `unprotected`."""
         # Rivals and ceilings would take most of the minute, and say nothing of what trust buys.
         options: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
         result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **options)
@@ -212,11 +197,7 @@ class _Stage:
         return way, result.model
 
     def attacked(self, name: str, method: Any, *, noiseless: bool = False) -> AttackResult:
-        """Return what an attack finds in a fitted method.
-
-        Args:
-            name: one of `attacks.catalogue.ATTACKS`. noiseless: whether features are shown as they are.
-        """
+        """Return what an attack finds in a fitted method, whose features may be shown as they are."""
         common: dict[str, Any] = {"nodes": _TARGETS, "seed": self.seed, "noiseless": noiseless}
         return attack(name, Target(method, self.graph, self.graph, self.split, None, self.randomness, **common))
 

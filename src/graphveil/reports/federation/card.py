@@ -38,13 +38,8 @@ _ALONE = (
 _NOBODY = "None was run: an attack needs the data of all holders, which no party has. Whoever has it can simulate one:"
 
 
-def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
-    """Return the card of a party.
-
-    Args:
-        outcome: what the party kept of its run, see `federation.write_outcome`.
-        ledger: of one holder; attacks: attack -> attacked -> result.
-    """
+def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
+    """Return the card of a party, of what it kept of its run and one holder's ledger."""
     guarantee = Guarantee.from_dict(outcome["guarantee"])
     typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
     return Card(
@@ -78,16 +73,14 @@ def is_party(folder: Path) -> bool:
 
 
 def rewrite_party(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a party anew, with the attacks kept in its folder or in that of the whole federation.
-
-    Raises:
-        DataError: a file of it is damaged. ModelFileError: it was changed, or a file of an attack is damaged.
+    """Write both cards of a party anew, with attacks in its folder or the federation's, and the errors of
+    `check_party`.
     """
     attacks = {**read_attacks(folder.parent), **read_attacks(folder)}
     try:
         outcome = read_json(folder / OUTCOME)
         ledger = Ledger.from_dict(read_json(folder / "ledger.json"))
-        card = party_card({**outcome, "folder": str(folder)}, ledger, attacks)
+        card = _party_card({**outcome, "folder": str(folder)}, ledger, attacks)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"damaged: {error}", where=str(folder / OUTCOME)) from error
     check_party(folder)
@@ -98,11 +91,7 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
 
 
 def check_party(folder: Path) -> None:
-    """Refuse what a party kept where a file was changed, or contradicts another or the agreement that all signed.
-
-    Raises:
-        ModelFileError: naming the file. DataError: the agreement was changed.
-    """
+    """Refuse a file that was changed, or contradicts another or the agreement, by ModelFileError or DataError."""
     if (folder / DIGESTS).is_file():
         require_unchanged(folder, (OUTCOME, GUARANTEE, LEDGER))
     outcome = read_object(folder / OUTCOME)
@@ -145,11 +134,7 @@ def _published(outcome: Mapping[str, Any]) -> str:
 
 
 def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a reader might wrongly think is protected.
-
-    Args:
-        outcome: what the party kept of its run.
-    """
+    """Return what a reader might wrongly think is protected."""
     sent = "guesses" if outcome["mode"] == "guesses" else "rows"
     lines = [f"The {sent}: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
     lines.append(f"Between the parties: {outcome['opens']}.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from graphveil.errors import DataError, InputError
@@ -35,7 +36,7 @@ from graphveil.federation.crypto.keys import (
     require_signature,
     write_identity,
 )
-from graphveil.federation.vertical import feature_parts, vertical_partition
+from graphveil.federation.simulation import feature_parts, vertical_partition
 from graphveil.files.columns import width_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.files.writing import writing
@@ -62,16 +63,10 @@ class Facts:
 
 
 def shares_of(proportion: str | None, parties: int) -> list[float]:
-    """Return the shares in "5:5".
+    """Return the shares in "5:5". Raises InputError if not one positive number a holder.
 
     Args:
         proportion: what was typed; None is equal shares. parties: how many holders.
-
-    Returns:
-        One number a holder.
-
-    Raises:
-        InputError: not one positive number a holder.
     """
     try:
         shares = [float(part) for part in proportion.split(":")] if proportion else [1.0] * parties
@@ -83,17 +78,12 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
 
 
 def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
-    """Write one own-files folder a holder; the first has the labels and the split.
+    """Write one own-files folder a holder; the first has the labels and the split. Raises InputError if the folder is
+    already there, or nodes have several labels.
 
     Args:
         graph: of all holders together. shares: one number a holder. path: a new folder.
         seed: of the partition, the split and the order of rows.
-
-    Returns:
-        What was written, as JSON values.
-
-    Raises:
-        InputError: the folder is already there, or nodes have several labels.
     """
     require_one_label(graph)
     nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
@@ -102,7 +92,7 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     summary: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
         dealt = vertical_partition(graph, shares, seed=seed)
-        chosen = feature_parts(graph.schema, shares, seed=seed)
+        chosen = feature_parts(graph.schema, shares, np.random.default_rng(seed))
         for number, ((x, edge_index), features) in enumerate(zip(dealt, chosen, strict=True), start=1):
             # Each holder in another order: an exercise in which rows happened to agree would pass without any
             # alignment.
@@ -132,13 +122,11 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
 
 
 def facts_of(source: Path, port: int) -> Facts:
-    """Return the facts of a folder of `federation split`, every party on this machine.
+    """Return the facts of a folder of `federation split`, every party on this machine. Raises DataError if no holders
+    are there, or they differ in range, classes or direction.
 
     Args:
-        source: the folder. port: of the server; holders have the next ones.
-
-    Raises:
-        DataError: no holders there, or they differ in range, classes or direction.
+        port: of the server; holders have the next ones.
     """
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
@@ -160,15 +148,12 @@ def facts_of(source: Path, port: int) -> Facts:
 def facts_from(
     server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
 ) -> Facts:
-    """Return the facts that were typed.
+    """Return the facts that were typed. Raises InputError if something is missing or cannot be read.
 
     Args:
-        server: HOST:PORT. holders: NAME=HOST:PORT=COLUMNS each; the first has the labels. In place of a number of
-            columns, the graph.toml that declares them.
-        classes: names with commas between. feature_range: LOW,HIGH. directed: whether edges have a direction.
-
-    Raises:
-        InputError: something is missing or cannot be read.
+        server: HOST:PORT. classes: names with commas between. feature_range: LOW,HIGH.
+        holders: NAME=HOST:PORT=COLUMNS each, the first has the labels; for COLUMNS also a graph.toml that declares
+            them.
     """
     if not holders:
         raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")
@@ -209,11 +194,7 @@ def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
-    """Return settings from KEY=VALUE.
-
-    Raises:
-        InputError: an unknown key, or a value of another type.
-    """
+    """Return settings from KEY=VALUE. Raises InputError if an unknown key, or a value of another type."""
     settings: dict[str, Option] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
@@ -234,11 +215,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
 
 
 def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
-    """Return the certificates of parties that keep their own keys.
-
-    Raises:
-        InputError: not NAME=FILE, no such file, or a certificate that names another party.
-    """
+    """Return certificates of parties by NAME=FILE. Raises InputError if a file is missing or names another party."""
     certificates = {}
     for pair in pairs:
         name, _, file = pair.partition("=")
@@ -251,16 +228,10 @@ def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
 
 
 def make_key(name: str, path: Path) -> dict[str, Any]:
-    """Write a new key and its certificate.
+    """Write a new key and its certificate; return what `--json` prints.
 
     Args:
         name: the party's. path: a new folder.
-
-    Returns:
-        Party, folder, fingerprint and files, as JSON values.
-
-    Raises:
-        InputError: the folder is already there.
     """
     identity = new_identity(name)
     write_identity(identity, path)
@@ -271,14 +242,12 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
 def write_parties(
     path: Path, name: str, facts: Facts, settings: Mapping[str, Option], certificates: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Write one folder a party and return who is in it.
+    """Write one folder a party and return who is in it. Raises InputError if the folder is already there, a certificate
+    is of nobody, or the agreement is not one.
 
     Args:
         settings: at least epsilon; all others are written with their defaults, so that whoever signs reads them.
-        certificates: certificates of parties that keep their own keys.
-
-    Raises:
-        InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
+        certificates: of parties that keep their own keys.
     """
     names = [party.name for party in facts.parties]
     for party_name in certificates:
@@ -316,13 +285,11 @@ def write_parties(
 
 
 def take_agreement(folder: Path, file: Path) -> None:
-    """Copy an agreement into a party's folder; signatures of another one there are dropped.
+    """Copy an agreement into a party's folder; signatures of another one there are dropped. Raises DataError if it is
+    none.
 
     Args:
         folder: the party's. file: the agreement.
-
-    Raises:
-        DataError: no such file, or no agreement.
     """
     try:
         data = read_bytes(file, largest=LARGEST_TOML)
@@ -339,16 +306,11 @@ def take_agreement(folder: Path, file: Path) -> None:
 
 
 def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
-    """Add the signature of the key in a folder to the agreement there, and those in files of other parties.
+    """Add the signature of the key in a folder to the agreement there, and those in files of other parties; return who
+    has signed. Raises DataError if key or agreement is missing, the key is not of a party, or a signature does not fit.
 
     Args:
-        folder: the party's, with its key. others: files of signatures of other parties.
-
-    Returns:
-        Who has signed, as JSON values.
-
-    Raises:
-        DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
+        folder: the party's, with its key.
     """
     identity = read_identity(folder)
     try:

@@ -61,7 +61,7 @@ class StatusFile:
         self._round, self._epsilon = 0, 0.0
 
     def write(self, state: str, round: int, epsilon: float) -> None:
-        """Write the state after `round` rounds.
+        """Write where the party stands.
 
         Args:
             state: in words. round: how many are finished. epsilon: what this party has spent.
@@ -96,11 +96,7 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return where a party stands.
-
-    Raises:
-        DataError: it has not started, or the file is damaged.
-    """
+    """Return where a party stands. Raises DataError if it has not started, or the file is damaged."""
     file = folder / STATUS
     try:
         content = read_json(file)
@@ -144,15 +140,11 @@ class TranscriptFile:
 
 
 def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
-    """Read all messages of this agreement's run, over all starts.
-
-    A line that a crash cut off is passed over, and so are those of other agreements.
+    """Read all messages of this agreement's run, over all starts; a line that a crash cut off is passed over. Raises
+    DataError if there are more lines than anybody writes, or one that is none of a transcript.
 
     Args:
         folder: of the party. agreement: whose messages are wanted.
-
-    Raises:
-        DataError: more lines than anybody writes, or a line that is none of a transcript.
     """
     file, entries = folder / TRANSCRIPT, []
     if not file.is_file():
@@ -197,14 +189,10 @@ def write_outcome(
     seconds: float = 0.0,
     say: Say = lambda line: None,
 ) -> dict[str, Any]:
-    """Write what a finished party keeps, and return it in short; where its folder takes nothing, beside that.
+    """Write what a finished party keeps, in its folder or else beside it; return what `--json` prints.
 
     Args:
-        folder: the party's. name: its name. agreement: of all parties. outcome: of its run.
         ids: of the label holder's rows. seconds: how long the run took. say: hears what went beside the folder.
-
-    Returns:
-        What `--json` prints.
     """
     run = (name, agreement, outcome, ids, seconds)
     try:

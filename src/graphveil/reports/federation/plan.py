@@ -50,11 +50,7 @@ _UNBOUNDED = (
 
 
 def draft(folder: Path) -> tuple[Agreement, list[str]]:
-    """Return the agreement in a folder, and which parties have not signed it; a plan comes before signatures.
-
-    Raises:
-        DataError: it is missing or damaged.
-    """
+    """Return the agreement in a folder, and who has not signed it. Raises DataError if it is missing or damaged."""
     file = folder / FILE
     try:
         agreement = parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
@@ -69,14 +65,10 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
 
 
 def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
-    """Return the plan of a run over `nodes` aligned nodes, `rows` of which train.
+    """Return the plan of a run over `nodes` aligned nodes, `rows` of which train, as `--json` prints it.
 
     Args:
-        agreement: of all parties. nodes: how many are aligned. rows: how many of them train.
         unsigned: parties that have not signed.
-
-    Returns:
-        What `--json` prints.
     """
     setting = agreement.setting
     guarantee = guarantee_of(setting)

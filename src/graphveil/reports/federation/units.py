@@ -10,11 +10,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 
 
 def unit_line(unit: Mapping[str, Any]) -> str:
-    """Return one unit's price and warning as a sentence.
-
-    Args:
-        unit: "unit", "epsilon", "delta" and "warning", as a plan and an outcome state them.
-    """
+    """Return one unit's price and warning, as a plan and an outcome state them, as a sentence."""
     epsilon = float(unit["epsilon"])
     price = (
         "epsilon inf" if math.isinf(epsilon) else f"epsilon {rounded_up(epsilon)}, delta {rounded_up(unit['delta'])}"

@@ -50,8 +50,8 @@ def release_card(
     """Return the card of a released graph: what is protected, what is in it, what it keeps.
 
     Args:
-        folder: where it lies, or will; only its name is shown, since the card is published.
-        lift: what training on it showed, if that was tried.
+        folder: only its name is shown, since the card is published. lift: what training on it showed, if that was
+            tried.
         attacks: for the curator's own card alone: what attacks found; None for the card that is published.
     """
     release: Release = released.release
@@ -92,10 +92,8 @@ def is_release(folder: Path) -> bool:
 
 
 def rewrite_card(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a released graph anew; return what the command answers.
-
-    Raises:
-        DataError: the release is incomplete or was changed, or its lift is damaged.
+    """Write both cards of a release anew; return the command's answer. Raises DataError if a file is missing or
+    changed.
     """
     from graphveil.graphs import load_plain
 

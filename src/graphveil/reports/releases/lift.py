@@ -22,14 +22,11 @@ SETTINGS: Mapping[str, Any] = {}  # its defaults
 
 
 def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> RunRecord:
-    """Train on the release in a folder, on several splits and with all controls, and keep the record there.
+    """Train on a release, on several splits with all controls, and keep the record there. Raises DataError if it is
+    incomplete or was changed; InputError if it has no labels to score a network with.
 
     Args:
         folder: of a release; the record is written into it.
-
-    Raises:
-        DataError: the release is incomplete or was changed.
-        InputError: it has no labels to score a network with.
     """
     from graphveil.graphs import load_plain
     from graphveil.methods.runs import experiment
@@ -50,11 +47,7 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
 
 def read_lift(folder: Path) -> RunRecord | None:
-    """Return what `measure_lift` kept in a folder, or None.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """Return what `measure_lift` kept in a folder, or None. Raises DataError if the file is damaged."""
     file = folder / FILE
     if not file.is_file():
         return None

@@ -23,18 +23,11 @@ _Side = tuple[str, RunRecord, AttackResults]
 
 
 def write_against(run: Path, other: Path) -> Path:
-    """Write the page that shows two runs beside each other into the first; it is for their maker alone.
+    """Write the page of two runs side by side, for their maker alone. Raises ModelFileError if there is no run in one
+    of them, or a file of it is damaged or was changed.
 
     Args:
         run: the folder that the page is written into.
-        other: the folder of the run beside it.
-
-    Returns:
-        The page.
-
-    Raises:
-        ModelFileError: there is no run in one of them, or a file of it is damaged or was changed.
-        WriteError: the disk refuses.
     """
     sides = [(folder.resolve().name, read_run(folder), read_attacks(folder)) for folder in (run, other)]
     page = run / f"against-{text.plain_name(sides[1][0])}.html"

@@ -27,10 +27,8 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True)
 class About:
-    """What anybody may know of a run: nothing that was measured on true labels, no time, no path.
-
-    Attributes:
-        relationship: what one relationship costs where connections are protected, else None.
+    """What anybody may know of a run: nothing that was measured on true labels, no time, no path; its relationship is
+    what one costs where connections are protected, else None.
     """
 
     method: str
@@ -54,15 +52,11 @@ class About:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
-        """The inverse of `to_dict`.
+        """The inverse of `to_dict`, of a file that may be edited. Raises KeyError, TypeError or ValueError for other
+        content.
 
         Args:
-            content: as read from a file, which may have been edited.
-            guarantee: of the same folder.
-            ledger: of the same folder.
-
-        Raises:
-            KeyError, TypeError, ValueError: a field is missing or has another kind of value.
+            guarantee, ledger: of the same folder.
         """
         settings = {str(key): number_of(value) for key, value in content["settings"].items()}
         price = None if content["relationship"] is None else float(content["relationship"])
@@ -105,7 +99,7 @@ def public_card(about: About) -> Card:
 
 
 def run_card(record: RunRecord, attacks: AttackResults) -> Card:
-    """Return the card of a run and of the attacks on it (attack -> attacked -> result).
+    """Return the card of a run and of the attacks on it.
 
     Args:
         attacks: attack -> attacked -> result; empty where none was run.
@@ -148,8 +142,7 @@ def results(record: RunRecord, name: str) -> Section:
     """Return the accuracies and the lift over the free baseline.
 
     Args:
-        record: of the run, or of the training on a release.
-        name: what the run itself is called in the table.
+        record: of the run, or of the training on a release. name: what the run itself is called in the table.
     """
     own = (name, *_scores(record.scores.accuracy))
     rows = [Row(own, strong=True)]

@@ -37,9 +37,7 @@ def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None
     """Return the maker's copy, and the one that may be handed on.
 
     Args:
-        model: fitted on the graph.
-        graph: the truth.
-        split: who trained, validated and tested.
+        model: fitted on the graph. split: who trained, validated and tested.
     """
     shared = shareable(model, graph)
     # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
@@ -50,9 +48,7 @@ def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     """Return the maker's copy: true edges and labels beside the predictions, where a curator holds them.
 
     Args:
-        model: fitted on the graph.
-        graph: the truth.
-        split: who trained, validated and tested.
+        model, graph, split: as `copies`.
     """
     if _kept_on_devices(model.guarantee):
         return shareable(model, graph)
@@ -80,8 +76,7 @@ def shareable(model: Estimator, graph: Graph) -> Picture | None:
     """Return the copy that may be handed on, or None where the guarantee covers no picture of people.
 
     Args:
-        model: fitted on the graph.
-        graph: the same; read are its edges where the guarantee calls the topology public, and a release it is.
+        graph: read are its edges where the guarantee calls the topology public, and a release it is.
     """
     guarantee = model.guarantee
     # Without a guarantee that holds, predictions and released edges are as private as what they were made of.

@@ -101,26 +101,18 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
     """``runs/<data>-<method>-<time>``, which `outputs.new_output` numbers where it is used.
 
     Args:
-        data: name or path of the graph; of a path, only the last part is kept.
-        now: local time; seconds are kept.
-        root: the folder that holds all runs.
+        data: name or path of the graph; of a path, only the last part is kept. root: the folder that holds all runs.
     """
     return root / f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
 
 
 def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
-    """Write the whole run folder of ``result`` to ``path``.
+    """Write the whole run folder, new or empty, and return its record. Raises InputError if it is used; after any
+    exception nothing is written.
 
     Args:
-        path: the folder to make; it must not exist, or be empty.
         options: the choices of the run that are no setting of the method (seed, repeats, device).
         graph: what it was trained on, to be drawn; None: the report has no picture.
-
-    Returns:
-        The record written, which says in ``run`` where it lies.
-
-    Raises:
-        InputError: ``path`` is already used. Nothing is written then, nor after any other exception.
     """
     # By checksum: a path would tell a stranger about its maker's machine, and not which file it was.
     files = files_of(result.method, result.settings)
@@ -140,13 +132,8 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
 
 
 def open_model(path: Path) -> Any:
-    """The model of a run, whose spends are on disk before it reads any data.
-
-    Args:
-        path: the run folder, its public part, or a folder that holds a saved model alone.
-
-    Raises:
-        ModelFileError: there is no model, or a file of the run was changed.
+    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. Raises
+    ModelFileError if there is no model, or a file of the run was changed.
     """
     from graphveil.methods import load_method
 
@@ -172,15 +159,11 @@ class _Reserving:
 
 
 def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitStack:
-    """Let a paid prediction of ``model`` first reserve the space to keep the run and ``more`` bytes.
+    """Let a paid prediction first reserve the space to keep the run and `more` bytes, to be closed before
+    `keep_spending`.
 
     Args:
-        model: as opened from the run; its ledger is given another account, in place.
-        more: bytes by which the run grows, at most.
-        stack: ends the reservation at the latest.
-
-    Returns:
-        What holds the space, to be closed before `keep_spending`.
+        model: as opened from the run; its ledger is given another account, in place. stack: ends it at the latest.
     """
     rooms = stack.enter_context(ExitStack())
     # Twice: files are written beside the old ones before they take their place.
@@ -193,14 +176,11 @@ def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitSt
 
 
 def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None) -> None:
-    """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
-
-    Where the run is gone, or may not be written to any more, the model with all it remembers goes beside it.
+    """Save a model again after a prediction that cost something, and bring the run's result and pages up to date; where
+    that may not be written to any more, the model with all it remembers goes beside it.
 
     Args:
-        model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
-        path: the run folder, its public part, or a folder that holds a saved model alone.
-        say: hears in one line of a model that went beside it.
+        model: what :func:`open_model` gave; its spends are on disk already. say: hears of a model that went beside it.
     """
     try:
         _keep_spending(model, path)
@@ -235,11 +215,7 @@ def _keep_spending(model: Estimator, path: Path) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
-    """The record of the run in folder ``path``, with the guarantee of its model and the ledger beside that.
-
-    Raises:
-        ModelFileError: there is no run there, or a file of it is damaged or was changed.
-    """
+    """The record of a run, with its model's guarantee and ledger. Raises ModelFileError if it is missing or changed."""
     record = _record(path)
     checked = parts.checked(path)
     return _paid(record, checked.guarantee, checked.ledger)
@@ -263,22 +239,14 @@ def _record(path: Path) -> RunRecord:
 
 
 def rewrite_report(path: Path) -> RunRecord:
-    """Write the cards and ``report.html`` of the run in ``path`` anew from what the folder holds.
-
-    Raises:
-        ModelFileError: there is no run there, or a file of it is damaged or was changed.
-    """
+    """Write the cards and ``report.html`` of a run anew from what the folder holds, with the errors of `read_run`."""
     record = read_run(path)
     _write_pages(record, path)
     return record
 
 
 def rewrite_public_card(path: Path) -> About:
-    """Write the card of a public part anew from what it holds.
-
-    Raises:
-        ModelFileError: a file of it is missing, damaged or was changed.
-    """
+    """Write the card of a public part anew. Raises ModelFileError if a file is missing, damaged or was changed."""
     checked, about = parts.checked(path), _about(path)
     _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
@@ -359,11 +327,7 @@ def _picture_json(picture: Picture) -> str:
 
 
 def _picture(folder: Path) -> Picture | None:
-    """Return the picture that a part of a run holds; nothing where it holds none.
-
-    Raises:
-        ModelFileError: it is damaged, or was changed.
-    """
+    """Return the picture that a part of a run holds, if any. Raises ModelFileError if it is damaged, or was changed."""
     file = folder / PICTURE
     # Versions that drew no picture are known by their folders: without digests nothing vouches for one.
     if not file.is_file() or not (folder / DIGESTS).is_file():

@@ -23,8 +23,6 @@ def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.n
 
     Args:
         edge_index: int64 [2, E], of the edges that the picture may show and no others: the choice tells of them.
-        nodes: n.
-        most: how many to draw at most.
     """
     if nodes <= most:
         return np.arange(nodes)
@@ -48,8 +46,7 @@ def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
     """Return each pair of drawn nodes that is linked, once, int64 [k, 2], as places in `drawn`.
 
     Args:
-        edge_index: int64 [2, E].
-        drawn: nodes, increasing.
+        edge_index: int64 [2, E]. drawn: nodes, increasing.
     """
     ends = edge_index.cpu().numpy()
     inside = ends[:, np.isin(ends[0], drawn) & np.isin(ends[1], drawn)]
@@ -58,14 +55,12 @@ def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
 
 
 def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """Return a place for each node, int64 [n, 2] in [0, 1000]: linked nodes near, others apart.
-
-    Springs along the edges and a push from a few others, drawn anew in each step: a step costs as many operations as
-    there are edges and nodes, not pairs.
+    """Return a place for each node, int64 [n, 2] in [0, 1000]: linked nodes near, others apart. Springs along the edges
+    and a push from a few others, drawn anew in each step, which so costs as many operations as there are edges and
+    nodes.
 
     Args:
         pairs: linked nodes [k, 2], those that the picture may show and no others: places tell of edges.
-        nodes: n.
     """
     rng = np.random.default_rng(_SEED)
     links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()

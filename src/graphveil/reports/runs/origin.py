@@ -18,14 +18,11 @@ _REMEDY = "name its place now: attack RUN --data DATA, predict RUN DATA"
 
 
 def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = None) -> Graph:
-    """Return the graph that a run was trained on, with the same edges drawn as private.
+    """Return the graph that a run was trained on, with the same edges drawn as private. Raises InputError if it is
+    gone.
 
     Args:
-        data: where the graph lies now; None: where it lay.
-        root: the data root; None: the one of the run, while it is there.
-
-    Raises:
-        InputError: the graph is not there any more; says where it lay.
+        data: where the graph lies now; None: where it lay. root: None: the data root of the run, while it is there.
     """
     options = record.options
     if is_collected(record):
@@ -45,14 +42,11 @@ def is_collected(record: RunRecord) -> bool:
 
 
 def in_rows_of(people: Graph, truth: Graph) -> Graph:
-    """Return the truth about the people of an exported collection, in their rows and under their name.
+    """Return the truth about the people of an exported collection, in their rows and under their name. Raises
+    InputError if they are not the same people, or are in another order.
 
     Args:
-        people: what the export says of them, see `collection.export.learning.collected_graph`.
-        truth: the graph that the collection was simulated from.
-
-    Raises:
-        InputError: they are not the same people, or are in another order.
+        people: see `collection.export.learning.collected_graph`. truth: what the collection was simulated from.
     """
     names = node_names(truth) or tuple(map(str, range(int(truth.num_nodes))))
     if names != node_names(people):
@@ -67,13 +61,11 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
-    """Return the name or folder of a run's graph, and the data root.
+    """Return the name or folder of a run's graph, and the data root. Raises InputError if it is gone, or nobody's to
+    name.
 
     Args:
         root: the data root that was given, if any.
-
-    Raises:
-        InputError: the graph is not there any more; or the folder is a run's public part, which names no place.
     """
     if parts.is_public_part(run):
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")

@@ -25,11 +25,7 @@ _CEILING = "not private (ceiling)"
 
 @dataclass(frozen=True)
 class Bar:
-    """One score as a bar: everything in per cent.
-
-    Attributes:
-        kind: the class of its style: own, rival, control or ceiling.
-    """
+    """One score as a bar, in per cent; its kind is the class of its style: own, rival, control or ceiling."""
 
     name: str
     kind: str
@@ -71,8 +67,7 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
     """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
 
     Args:
-        attacks: attack -> attacked -> result; empty where none was run.
-        picture: the maker's own copy; None for a run of an older version.
+        attacks: attack -> attacked -> result. picture: the maker's own copy; None for a run of an older version.
     """
     content = {**_content(record), **_attacked(record, attacks), **_drawn(picture)}
     return rendered("report.html.j2", **content)
@@ -82,7 +77,6 @@ def shared_html(about: About, picture: Picture | None) -> str:
     """The page that may be handed on: what the public card says, and the picture that the guarantee covers.
 
     Args:
-        about: of the public part, which is all that this page is made of.
         picture: the copy that may be handed on, if there may be one.
     """
     card = public_card(about)

@@ -17,11 +17,8 @@ class Picture:
     """Nodes with their places and what may be told of them, and edges by kind.
 
     Attributes:
-        caption: what is drawn, and who may see it; a sentence each.
-        total: nodes of the whole graph; more than are drawn where it is a sample.
-        classes: their names.
-        places: [n, 2] in [0, 1000]; predicted: class [n].
-        edges: kind -> pairs of nodes.
+        caption: what is drawn, and who may see it; a sentence each. total: nodes of the whole graph, drawn or not.
+        places: [n, 2] in [0, 1000]. predicted: class [n]. edges: kind -> pairs of nodes.
         labels: true class [n], -1 where unknown; parts: what each node does in the run [n]; covered: what of it is
             protected [n]; names [n]: numbers of rows. All four are empty in a copy that may be handed on.
     """
@@ -44,14 +41,7 @@ class Picture:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Picture:
-        """The inverse of `to_dict`.
-
-        Args:
-            content: as read from a file, which may have been edited.
-
-        Raises:
-            KeyError, TypeError, ValueError: a field is missing or has another kind of value.
-        """
+        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for a field of another kind."""
         nodes = len(content["places"])
         columns = {name: tuple(content[name]) for name in ("predicted", "labels", "parts", "covered", "names")}
         if any(len(column) not in (0, nodes) for column in columns.values()):

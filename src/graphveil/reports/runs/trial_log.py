@@ -26,15 +26,11 @@ _WARNING: Final = "for the curator alone: the promise of a tuning covers its bes
 
 class TrialLog:
     """A log that is called with each trial, appends a line and brings it to the disk; the first call makes the file.
+    Raises InputError if there is a log already, finished or not, or nothing may be written there.
 
     Args:
-        path: the file to make.
         room: space on its disk that is given to the log where there is no other left.
-        say: hears in one line of a log that had to go elsewhere.
-        stack: keeps its name reserved there.
-
-    Raises:
-        InputError: there is a log already, finished or not, or nothing may be written there.
+        say: hears of a log that had to go elsewhere. stack: keeps its name reserved there.
     """
 
     def __init__(
@@ -117,10 +113,8 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The trials of a log in their order, and whether their tuning came to its end.
-
-    Raises:
-        ModelFileError: a line was changed, added between others or taken away.
+    """The trials of a log, and whether their tuning came to its end. Raises ModelFileError if a line was changed or is
+    gone.
     """
     entries, expected = [], _FIRST
     try:
@@ -140,12 +134,7 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
 
 
 def require_unused(path: Path) -> None:
-    """Refuse a log that is there already, finished or not, and a path that none can be written to.
-
-    Raises:
-        UsedPathError: there is one.
-        InputError: nothing may be written there.
-    """
+    """Raise UsedPathError for a log that is there already, finished or not; InputError where none can be written."""
     if path.exists():
         trials, ended = read_trials(path)
         what = f"{path} holds {len(trials)} trials of a tuning that {'ended' if ended else 'was not finished'}"

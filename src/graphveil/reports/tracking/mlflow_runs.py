@@ -6,8 +6,8 @@ import os
 import time
 from typing import Any
 
-from graphveil.graphs.value.quiet import quiet
 from graphveil.reports.tracking.released import Released
+from graphveil.runtime.late import quiet
 
 _EXPERIMENT = "graphveil"
 #: What MLflow takes in one call.
@@ -16,13 +16,10 @@ _LONGEST = 6_000
 
 
 def write(released: Released, place: str | None) -> str:
-    """Write one run.
+    """Write one run; return the URI and the run's number.
 
     Args:
         place: a tracking URI; None: what MLFLOW_TRACKING_URI says.
-
-    Returns:
-        The URI and the run's number.
     """
     # Before the first import: MLflow tells its makers of each use otherwise.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -35,9 +35,7 @@ class Released:
     """What a tracker receives; it has no access to the run, the model or the graph.
 
     Attributes:
-        title: the method.
-        facts: name -> text, number or truth value.
-        figures: name -> finite number.
+        facts: name -> text, number or truth value. figures: name -> finite number.
         curves: one list of epochs a repeat, each a mapping of finite numbers with its "epoch".
     """
 
@@ -55,22 +53,14 @@ class Released:
 
 
 def of_run(record: RunRecord) -> Released:
-    """Return what may be told of a finished run.
-
-    Args:
-        record: as written into its folder.
-    """
+    """Return what may be told of a finished run."""
     about = About.of(record)
     data = record.data if is_name(str(record.options.get("source", ""))) else None
     return _released(about, data, record.history)
 
 
 def of_model(model: Estimator) -> Released:
-    """Return what may be told of a fitted model.
-
-    Args:
-        model: of any method.
-    """
+    """Return what may be told of a fitted model."""
     entry = model.entry
     options = {key: value for key, value in model.get_params().items() if key in entry.options}
     about = About(

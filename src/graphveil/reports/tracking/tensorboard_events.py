@@ -11,13 +11,10 @@ _FOLDER = "runs/tensorboard"
 
 
 def write(released: Released, place: str | None) -> str:
-    """Write one run.
+    """Write one run; return its folder.
 
     Args:
         place: the folder of all runs, as `tensorboard --logdir` takes it; None: runs/tensorboard.
-
-    Returns:
-        The folder of this run.
     """
     from torch.utils.tensorboard import SummaryWriter
 

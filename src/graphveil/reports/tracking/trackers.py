@@ -25,14 +25,7 @@ TRACKERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def find_tracker(name: str) -> Tracker:
-    """Return the tracker called `name`; what it will be given is decided in `released`.
-
-    Args:
-        name: one of `TRACKERS`.
-
-    Raises:
-        MissingExtraError: its library is not installed.
-    """
+    """Return the tracker called `name`, one of `TRACKERS`. Raises MissingExtraError if its library is not installed."""
     library, module = TRACKERS[name]
     # Looked for and not imported: loading one takes seconds, and a training stands in between.
     if find_spec(library) is None:

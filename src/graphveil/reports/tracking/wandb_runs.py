@@ -11,13 +11,10 @@ _PROJECT = "graphveil"
 
 
 def write(released: Released, place: str | None) -> str:
-    """Write one run.
+    """Write one run; return its folder.
 
     Args:
         place: the folder in which `wandb/` is made; None: what WANDB_DIR says, else the working folder.
-
-    Returns:
-        The folder of this run.
     """
     # Before the first import: faults of its own are reported to its makers otherwise.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
