@@ -23,7 +23,7 @@ from scipy import stats
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP, ClassSums, ProGAP
 from graphveil.methods.base.family import Control
-from graphveil.methods.curator.controls import curator_controls_of
+from graphveil.methods.curator.family import CURATOR
 from graphveil.privacy import SeededRandomness
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -92,7 +92,7 @@ def fill(out: Path, graph: Any, key: Row) -> None:
 def control(graph: Any, split: Any, key: Row) -> Control:
     """Return the control that reads no edge; the epsilon of the method it belongs to does not matter to it."""
     method = KINDS[CONTROLS[key["method"]]](epsilon=1.0, delta=DELTA, seed=key["split"])
-    return curator_controls_of(method, graph, split, randomness=SeededRandomness(0))["no-edges"]
+    return CURATOR.controls(method, graph, split, randomness=SeededRandomness(0))["no-edges"]
 
 
 def rows(out: Path) -> list[Row]:
@@ -100,9 +100,9 @@ def rows(out: Path) -> list[Row]:
     return [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
 
 
-def table(found: list[Row], data: str, unit: str, epsilons: list[float], hops: int) -> None:
+def table(results: list[Row], data: str, unit: str, epsilons: list[float], hops: int) -> None:
     """Print accuracy and lift over no edges of every cell."""
-    own = [row for row in found if row["data"] == data]
+    own = [row for row in results if row["data"] == data]
     flat = {name: runs(own, method=name) for name in CONTROLS}
     best = max(flat, key=lambda name: float(np.mean(list(flat[name].values()))))
     print(f"\n{data}, unit {unit}, delta {DELTA:g}, {hops} hops; accuracy in % (lift over {best})")
@@ -132,9 +132,9 @@ def gains(scores: dict[str, list[dict[int, float]]]) -> None:
         print(f"class-sums over progap, mean over epsilon: {cell(each, '+')} on {len(common)} splits")
 
 
-def runs(found: list[Row], **key: Any) -> dict[int, float]:
+def runs(results: list[Row], **key: Any) -> dict[int, float]:
     """Return split -> accuracy of the rows of one cell."""
-    chosen = [row for row in found if all(row[k] == v for k, v in key.items())]
+    chosen = [row for row in results if all(row[k] == v for k, v in key.items())]
     return {row["split"]: row["accuracy"] for row in sorted(chosen, key=lambda row: row["split"])}
 
 

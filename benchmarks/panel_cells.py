@@ -18,8 +18,7 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Split, draw_private, load_graph
 from graphveil.methods.curator.class_sums import train_experts
-from graphveil.methods.curator.feature_evidence import feature_evidence
-from graphveil.methods.curator.messages import corners
+from graphveil.methods.curator.evidence import corners, feature_evidence
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.registry import build_method
@@ -291,8 +290,8 @@ def drawn_graph(graph: Graph, share: float, seed: int, *, public: bool) -> Graph
 def majority(graph: Graph, split: Split, seed: int, epsilon: float) -> Tensor:
     """Return the class [n] that most labels name, released as label-propagation releases them."""
     spread = build_method("label-propagation", {"epsilon": epsilon}, len(graph.schema.classes), seed=seed)
-    said = spread.randomize(graph, split=split, randomness=SeededRandomness(seed)).labels
-    return torch.bincount(said[said >= 0]).argmax().expand(graph.num_nodes)
+    reported = spread.randomize(graph, split=split, randomness=SeededRandomness(seed)).labels
+    return torch.bincount(reported[reported >= 0]).argmax().expand(graph.num_nodes)
 
 
 @cache

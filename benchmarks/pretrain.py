@@ -34,8 +34,7 @@ from graphveil.methods.base.network.start import save_start
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.curator import sum_clues as sums
 from graphveil.methods.curator.class_sums import SOFT_BITS
-from graphveil.methods.curator.feature_evidence import feature_evidence
-from graphveil.methods.curator.messages import corners, messages, named_classes
+from graphveil.methods.curator.evidence import corners, feature_evidence, messages, named_classes
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.local import label_pool
@@ -84,18 +83,18 @@ def sum_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iterat
     people = read_people(graph, split)
     evidence = feature_evidence(people, corners(people.classes))
     rows = ReceiverRows.of(graph.edge_index, people.nodes)
-    others = ~split.train & known_labels(graph)
+    rest = ~split.train & known_labels(graph)
     for number in range(DRAWS["class-sums"]):
         privacy, noise = CuratorPrivacy(drawn_epsilon(rng), 1e-6, None), SeededRandomness(int(rng.integers(2**31)))
         if number % 3:
             counted = privacy.counted(graph.schema, bits=SOFT_BITS)
-            found, sigma = counted.perturb(rows, named_classes(people, evidence), noise), counted.sigma
+            figures, sigma = counted.perturb(rows, named_classes(people, evidence), noise), counted.sigma
         else:
             normal = privacy.noise(graph.schema, hops=1, columns=people.classes)
             sent = privacy.sums(graph.schema, normal).perturb(rows, messages(people, evidence), 1, noise)
-            found, sigma = sums.centred(sent), normal.sigmas[0]
-        own, common = sums.sum_clues(people, evidence, found, sigma)
-        yield Episode(own[others], common[others], graph.y[others])
+            figures, sigma = sums.centred(sent), normal.sigmas[0]
+        own, common = sums.sum_clues(people, evidence, figures, sigma)
+        yield Episode(own[rest], common[rest], graph.y[rest])
 
 
 def label_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iterator[Episode]:
@@ -104,15 +103,15 @@ def label_episodes(graph: Graph, split: Split, rng: np.random.Generator) -> Iter
     sends = split.train | split.val
     for _ in range(DRAWS["label-pool"]):
         channel = RandomizedResponse(epsilon=drawn_epsilon(rng), classes=classes)
-        said = channel.randomize(graph.y[sends].numpy(), randomness=SeededRandomness(int(rng.integers(2**31))))
+        reported = channel.randomize(graph.y[sends].numpy(), randomness=SeededRandomness(int(rng.integers(2**31))))
         labels = torch.full_like(graph.y, -1)
-        labels[sends] = said.labels
+        labels[sends] = reported.labels
         law = {"classes": classes, "keep": channel.keep, "flip": channel.flip}
         read = label_pool.read_labels(topology, labels, **law, seed=int(rng.integers(2**31)), costly=False)
         own, common = label_pool.pool_clues(read)
-        known = known_labels(graph).nonzero().squeeze(1)
-        block = torch.where(read.folds >= 0, read.folds, label_pool.FOLDS)[known]
-        yield Episode(own[known, block], common[known, block], graph.y[known])
+        labelled = known_labels(graph).nonzero().squeeze(1)
+        block = torch.where(read.folds >= 0, read.folds, label_pool.FOLDS)[labelled]
+        yield Episode(own[labelled, block], common[labelled, block], graph.y[labelled])
 
 
 def drawn_epsilon(rng: np.random.Generator) -> float:
@@ -130,10 +129,10 @@ def trained(episodes: list[Episode], task: str) -> ClassReader:
     for _ in range(STEPS):
         optimiser.zero_grad()
         for which in torch.randint(len(episodes), (AT_ONCE,), generator=generator):
-            one = episodes[int(which)]
-            rows = torch.randint(len(one.classes), (BATCH,), generator=generator)
-            scores = reader(one.own[rows], one.common[rows])
-            (torch.nn.functional.cross_entropy(scores, one.classes[rows]) / AT_ONCE).backward()
+            item = episodes[int(which)]
+            rows = torch.randint(len(item.classes), (BATCH,), generator=generator)
+            scores = reader(item.own[rows], item.common[rows])
+            (torch.nn.functional.cross_entropy(scores, item.classes[rows]) / AT_ONCE).backward()
         optimiser.step()
         rates.step()
     return reader
@@ -143,10 +142,10 @@ def train(chosen: argparse.Namespace) -> None:
     """Train one reader, write it and print the digest of its file."""
     names = tuple(chosen.own.split(",")) if chosen.own else GRAPHS
     make, rng = (sum_episodes if chosen.task == "class-sums" else label_episodes), np.random.default_rng(SEED)
-    episodes = [one for graph, split in training_graphs(names, chosen.data_root) for one in make(graph, split, rng)]
+    episodes = [item for graph, split in training_graphs(names, chosen.data_root) for item in make(graph, split, rng)]
     reader = trained(episodes, chosen.task)
-    made = f"{MADE} graphs of social_graph, seeds 0 to {MADE - 1}"
-    facts = {"graphs": [*names, made], "episodes": len(episodes), "steps": STEPS, "seed": SEED}
+    source = f"{MADE} graphs of social_graph, seeds 0 to {MADE - 1}"
+    facts = {"graphs": [*names, source], "episodes": len(episodes), "steps": STEPS, "seed": SEED}
     file = save_start(chosen.out / f"{chosen.task}.safetensors", chosen.task, reader, facts)
     print(f"{file}: {file.stat().st_size} bytes, sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}")
 
@@ -157,10 +156,10 @@ def measure(chosen: argparse.Namespace) -> None:
     for name in chosen.graphs.split(","):
         graph = load_graph(name, chosen.data_root)
         for epsilon in map(float, chosen.epsilons.split(",")):
-            asked = {"task": chosen.task, "graph": name, "epsilon": epsilon, "on": chosen.on, "train": chosen.train}
+            key = {"task": chosen.task, "graph": name, "epsilon": epsilon, "on": chosen.on, "train": chosen.train}
             for number in range(chosen.splits):
-                fill(chosen.out, graph, {**asked, "split": number}, chosen.start)
-            print(line(chosen.out, asked), flush=True)
+                fill(chosen.out, graph, {**key, "split": number}, chosen.start)
+            print(line(chosen.out, key), flush=True)
 
 
 def fill(out: Path, graph: Graph, key: dict[str, Any], start: str) -> None:
@@ -171,13 +170,13 @@ def fill(out: Path, graph: Graph, key: dict[str, Any], start: str) -> None:
     settings = {"epsilon": key["epsilon"]}
     if key["task"] == "class-sums":
         settings |= {"noise": "geometric", "delta": 1e-6}
-    found = {}
+    figures = {}
     for column, more in (("without", {}), ("with", {"start": start})):
         model = build_method(key["task"], settings | more, len(graph.schema.classes), seed=key["split"])
         model.fit(graph, split=split, randomness=SeededRandomness(key["split"]))
-        found[column] = 100 * model.score(graph, judged)
+        figures[column] = 100 * model.score(graph, judged)
     with out.open("a") as file:
-        file.write(json.dumps({**key, **found}) + "\n")
+        file.write(json.dumps({**key, **figures}) + "\n")
 
 
 def judged_split(graph: Graph, key: dict[str, Any]) -> tuple[Split, Tensor]:
@@ -195,14 +194,14 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
 
 
-def line(out: Path, asked: dict[str, Any]) -> str:
+def line(out: Path, key: dict[str, Any]) -> str:
     """Return one line of the table, with the 95% interval of the gain, paired by split."""
-    rows = [row for row in rows_of(out) if asked.items() <= row.items()]
+    rows = [row for row in rows_of(out) if key.items() <= row.items()]
     without, beside = (np.array([row[column] for row in rows]) for column in ("without", "with"))
     gain = beside - without
     half = stats.t.ppf(0.975, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
     middle = f"{without.mean():.1f} | {beside.mean():.1f} | {gain.mean():+.2f} ± {half:.2f}"
-    return f"| {asked['graph']} | {asked['epsilon']:g} | {middle} |"
+    return f"| {key['graph']} | {key['epsilon']:g} | {middle} |"
 
 
 def main() -> None:

@@ -20,11 +20,11 @@ from graphveil.audit.replay import same
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, RandomizedResponse
-from graphveil.mechanisms.edges import bit_flips
+from graphveil.mechanisms.edges import adjacency
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.stages import sums as curator_sums
+from graphveil.methods.curator.stages import stages as curator_sums
 from graphveil.methods.curator.stages import training as curator
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.release import edges as release_edges
@@ -127,7 +127,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
     "sigma is halved": (PerturbedSum, "_noise", lambda me, sigma, bits: _noise(me, sigma / 2, bits), "gap", ""),
     "summed until right": (curator_sums, "receiver_rows", sums_are_taken_until_they_look_right, "gap", "neighbour"),
     "lists sent twice": (private_links, "randomize_lists", lists_are_sent_twice, "link-beliefs", "together"),
-    "half the flips": (bit_flips, "bit_law", lambda e, count: BitLaw(bit_law(e, count).low // 2), "solitude", ""),
+    "half the flips": (adjacency, "bit_law", lambda e, count: BitLaw(bit_law(e, count).low // 2), "solitude", ""),
     "bare states": (ContractiveChain, "hide", states_on_the_way_have_no_noise, "caribou", "saw one of"),
     "a last look": (ContractiveChain, "released", edges_are_read_after_the_last_noise, "caribou", "predictions"),
     "long lists": (curator, "keep_lists", lists_keep_one_too_many, "gap, nodes", "saw one of"),

@@ -27,7 +27,7 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
-from graphveil.methods.curator.messages import messages
+from graphveil.methods.curator.evidence import messages
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
@@ -49,11 +49,11 @@ _SCHEMA: Final = GraphSchema("canaries", _DIMENSION, 0.0, 1.0, ("first", "second
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private. Raises
-    InputError: more right guesses than guesses, or more guesses than canaries.
+    """Return the largest probability that so many guesses are right if the run is (epsilon, delta)-private of one
+    canary. Raises InputError for more right guesses than guesses, or more guesses than canaries.
 
     Args:
-        correct: right guesses. guesses: how many were made. canaries: how many could have been guessed.
+        correct, guesses: right guesses, of how many. canaries: how many could have been guessed.
         epsilon, delta: what is claimed of one canary.
     """
     if not 0 <= correct <= guesses <= canaries:
@@ -69,7 +69,7 @@ def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, false
     """Return what epsilon is at least, from one run's guesses.
 
     Args:
-        correct: right guesses. guesses: how many were made. canaries: how many could have been guessed.
+        correct, guesses: right guesses, of how many. canaries: how many could have been guessed.
         delta: what is claimed of one canary. false_alarm: the probability that the bound is too high.
     """
 
@@ -109,18 +109,16 @@ def audit_edge_canaries(
     **settings: object,
 ) -> Audit:
     """Train `name` once on a graph of disjoint edges that are there or not, and guess which from what it publishes.
-    Raises InputError: no such method.
 
     Args:
-        name: one of `EDGE_CANARIES`. epsilon: of one edge.
+        name: one of `EDGE_CANARIES`, or InputError is raised. epsilon: of one edge.
         guesses: how many of the canaries to guess; fixed beforehand, default half of them.
     """
     if name not in EDGE_CANARIES:
         raise InputError(f"{name!r} has no canary edges", allowed=", ".join(EDGE_CANARIES))
     account, score = EDGE_CANARIES[name]
     randomness = SeededRandomness(seed)
-    # Fair and independent coins, drawn before training: the theorem needs them, and a fixed half would be guessed by
-    # count.
+    # Fair and independent coins, as the theorem needs: a fixed half would be guessed by count.
     truth = randomness.uint64(canaries) % np.uint64(2) == 1
     graph, split = _edges_graph(truth, randomness)
     quick = {key: value for key, value in (("epochs", 5), ("hidden", 8)) if key in METHODS[name].options}
@@ -146,10 +144,8 @@ def audit_people_canaries(
     one person; everything after the collection is post-processing.
 
     Args:
-        epsilon_x, epsilon_y: budgets of features and label.
-        canaries: how many people, each in one of the two ways by a coin.
-        false_alarm: the probability that a true claim is called broken.
-        seed: of coins and noise; the same seed gives the same audit.
+        epsilon_x, epsilon_y: budgets of features and label. canaries: how many people, each one of the two by a coin.
+        false_alarm: the probability that a true claim is called broken. seed: of coins and noise.
     """
     randomness = SeededRandomness(seed)
     truth = randomness.uint64(canaries) % np.uint64(2) == 1
@@ -198,9 +194,6 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
     val = ~train & (torch.arange(nodes) % 2 == 0)
     graph = make_graph(x, edges, torch.from_numpy(rng.integers(0, 2, nodes)), _SCHEMA)
     return graph, Split(train, val, ~train & ~val)
-
-
-# ---- what each method publishes about a pair ----
 
 
 def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:

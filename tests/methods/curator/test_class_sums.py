@@ -12,12 +12,18 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum
 from graphveil.methods import ClassSums
-from graphveil.methods.curator.controls import curator_controls_of
-from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
-from graphveil.methods.curator.messages import LEAST_EXPLAINED, corners, messages, named_classes
+from graphveil.methods.curator.evidence import (
+    LEAST_EXPLAINED,
+    FeatureEvidence,
+    corners,
+    feature_evidence,
+    messages,
+    named_classes,
+)
+from graphveil.methods.curator.family import CURATOR
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import discriminant, sum_clues
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
@@ -97,7 +103,7 @@ def test_a_plan_and_the_control_read_no_edge() -> None:
     start = cm.graph()
     promised = plan("class-sums", cm.Edgeless(start), {"epsilon": 2.0})
     method = fit()
-    curator_controls_of(method, cm.Edgeless(start), cm.split_of(start), randomness=SeededRandomness(1))["no-edges"]()
+    CURATOR.controls(method, cm.Edgeless(start), cm.split_of(start), randomness=SeededRandomness(1))["no-edges"]()
     assert promised.figures is not None and method.published is not None
     assert promised.figures.noise == method.published.noise
     assert promised.guarantee.epsilon == method.guarantee.epsilon == 2.0

@@ -14,12 +14,11 @@ from graphveil.aggregation import sensitivity_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS, load_method
-from graphveil.methods.curator.controls import curator_rivals_of
+from graphveil.methods.curator.family import CURATOR
 from graphveil.methods.curator.privacy import DEFAULT_DEGREE, CuratorPrivacy
 from graphveil.methods.curator.rivals.dpdgc import TOPOLOGY
 from graphveil.methods.curator.rivals.eclipse import spread
-from graphveil.methods.registry import build_method
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import build_method, plan
 from graphveil.privacy import (
     ChangedSamples,
     Descent,
@@ -327,5 +326,5 @@ def test_each_stage_reads_what_the_ones_before_it_said_and_counted() -> None:
         whole = torch.sinh(part.double())
         assert torch.allclose(whole, whole.round(), atol=1e-3) and float(whole.min()) < 0
     assert [network.head.out_features for network in method.published.networks] == [3, 3, 3]
-    shown = curator_rivals_of(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
+    shown = CURATOR.rivals(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
     assert set(shown) == {"progap", "class-sums"}

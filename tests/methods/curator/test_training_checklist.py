@@ -24,7 +24,7 @@ from graphveil.graphs import make_graph
 from graphveil.methods import load_method
 from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import sums as curator_sums
+from graphveil.methods.curator.stages import stages as curator_sums
 from graphveil.methods.curator.stages import training as curator
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.training import train_with_noise

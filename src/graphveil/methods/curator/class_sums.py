@@ -39,8 +39,14 @@ from graphveil.methods.base.network.start import Reader, read_start, start_name
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
-from graphveil.methods.curator.messages import beside, corners, messages, named_classes
+from graphveil.methods.curator.evidence import (
+    FeatureEvidence,
+    beside,
+    corners,
+    feature_evidence,
+    messages,
+    named_classes,
+)
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsOptions, SumsSettings

@@ -28,6 +28,7 @@ from graphveil.methods.curator.settings import (
     with_least_steps,
 )
 from graphveil.methods.curator.stages.queries import no_rows
+from graphveil.methods.curator.stages.stored import prefixed, restored, without_prefix
 from graphveil.methods.curator.stages.training import (
     MOST_DENSE,
     FeatureBlock,
@@ -38,15 +39,12 @@ from graphveil.methods.curator.stages.training import (
     device_of,
     logits_of,
     parameters_of,
-    prefixed,
     read_features,
     read_people,
-    restored,
     rows_for,
     train_openly,
     train_with_noise,
     training_rows,
-    without_prefix,
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.models.names import encoder_size

@@ -1,22 +1,51 @@
-"""The family that a trusted curator trains: GAP, ProGAP, class sums and the private perceptron."""
+"""The family that a trusted curator trains: GAP, ProGAP, class sums and the private perceptron.
+
+no-edges   the same networks on hop 0 alone: what features and labels give without any edge. Where edges are
+           protected that is free, and the best of encoder, classifier and the encoder in a pool by validation
+           labels; where nodes are, a perceptron trained privately at the same price
+ceiling    the same method without noise
+rivals     other methods that hide one edge at the same price, each with a release of its own
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil import models
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control, Plan, collection_repeats
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Method
 from graphveil.methods.base.network.start import start_notes
-from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
-from graphveil.methods.curator.plan import curator_plan
+from graphveil.methods.curator.class_sums import ClassSums, train_experts
+from graphveil.methods.curator.dp_mlp import DPMLP
+from graphveil.methods.curator.entries import CURATOR_METHODS
+from graphveil.methods.curator.evidence import corners, feature_evidence
+from graphveil.methods.curator.plan import CuratorEstimator, curator_plan
+from graphveil.methods.curator.pooled import pools, trained_encoder
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages.encoder import encoder_for
+from graphveil.methods.curator.stages.recipe import StagedEstimator
+from graphveil.methods.curator.stages.training import (
+    NodeData,
+    blocks,
+    build_seeded,
+    logits_of,
+    read_people,
+    train_openly,
+)
+from graphveil.methods.local.controls import hits
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
+from graphveil.training.full_batch import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,15 +85,49 @@ class CuratorFamily:
     def controls(
         self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
-        return curator_controls_of(estimator, graph, split, randomness=randomness)
+        if isinstance(estimator, ClassSums):
+            return {"no-edges": lambda: hits(_features_alone(estimator, graph, split), graph, split)}
+        if isinstance(estimator, DPMLP):
+            return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
+        privacy, settings = estimator.privacy, estimator.settings
+        # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
+        if privacy.nodes and not privacy.public:
+            shared = {field.name: getattr(settings, field.name) for field in fields(CuratorSettings)}
+            rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **shared)
+            fit = partial(rival.fit, graph, split=split, randomness=randomness)
+            return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
+        return {"no-edges": lambda: hits(_hop_zero(estimator, graph, split), graph, split)}
 
     def ceiling(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
-        return curator_ceiling(estimator, graph, split, randomness=randomness)
+        build: Any = type(estimator)
+        settings = {**estimator.privacy.unit_settings, **asdict(estimator.settings)}
+        plain: Estimator = build(epsilon=float("inf"), **settings)
+        return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
     def rivals(
         self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
-        return curator_rivals_of(estimator, graph, split, randomness=randomness)
+        privacy = estimator.privacy
+        # Rivals are compared at one price for one unit; no other method here has this one.
+        if privacy.nodes or privacy.public:
+            return {}
+        shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, **privacy.unit_settings}
+        shared["seed"] = estimator.settings.seed
+
+        def run(entry: Method) -> np.ndarray:
+            rival = entry.load_class()(**shared).fit(graph, split=split, randomness=randomness)
+            return hits(rival.predict_proba(), graph, split)
+
+        # Who hides nodes alone cannot be asked to hide an edge.
+        rivals = [
+            entry
+            for entry in CURATOR_METHODS
+            if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags
+            if entry.name != estimator.kind and entry.options["unit"].default != "node"
+        ]
+        # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
+        rivals.sort(key=lambda entry: PAID_TUNING not in entry.tags)
+        return {entry.name: partial(run, entry) for entry in rivals}
 
     def notes(
         self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
@@ -75,11 +138,57 @@ class CuratorFamily:
         return collection_repeats(repeats)
 
     def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
-        return estimator.publish(graph, split=split, randomness=randomness)
+        return estimator.collect(graph, split=split, randomness=randomness)
 
     def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph, *, unheard: bool = False) -> Tensor:
-        estimator.fit_published(collected)
+        estimator.train(collected)
         return torch.as_tensor(collected.people.labels)
 
 
 CURATOR = CuratorFamily()
+
+
+def _features_alone(method: ClassSums, graph: Graph, split: Split) -> Tensor:
+    """Return the scores of the same network without sums."""
+    people = read_people(graph, split)
+    evidence = feature_evidence(people, corners(people.classes))
+    return train_experts(people, evidence, torch.zeros(people.nodes, 0), method.settings).logits
+
+
+def _hop_zero(method: StagedEstimator, graph: Graph, split: Split) -> Tensor:
+    """Return the scores of encoder, classifier on hop 0, or the pool's encoder, whichever validates best."""
+    settings, people = method.settings, read_people(graph, split)
+    train, val = people.labels[people.train], people.labels[people.val]
+    # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
+    encoder = _encoder_of(method, people) or _encoder(settings, people)
+    classifier: models.HopClassifier = build_seeded(
+        lambda: models.HopClassifier([settings.hidden], settings.hidden, people.classes, batch_norm=True), settings.seed
+    )
+    with torch.no_grad():
+        first = encoder.embed(blocks([people.features]))
+        alone: Tensor = encoder(blocks([people.features]))
+    train_openly(classifier, Rows(first[people.train], train), Rows(first[people.val], val), settings)
+    with torch.no_grad():
+        both: Tensor = classifier(first)
+    scores = [alone, both]
+    if pools(settings):
+        scores.append(logits_of(trained_encoder(people, settings), [people.features]))
+    # By validation labels, which are public at edge level: the control is given its best part for free.
+    return max(scores, key=lambda each: int((each[people.val].argmax(dim=1) == val).sum()))
+
+
+def _encoder_of(method: StagedEstimator, people: NodeData) -> models.Encoder | None:
+    """Return the encoder that `method` trained on these very people, from public facts alone: GAP has one."""
+    published = method.published
+    if published is None or not isinstance(published.networks[0], models.Encoder):
+        return None
+    same = published.people.key == people.key and torch.equal(published.people.labels, people.labels)
+    return published.networks[0] if same and torch.equal(published.people.train, people.train) else None
+
+
+def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
+    """Return GAP's encoder, trained."""
+    encoder: models.Encoder = build_seeded(lambda: encoder_for(settings, people.schema, batch_norm=True), settings.seed)
+    rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
+    train_openly(encoder, rows, val, settings)
+    return encoder

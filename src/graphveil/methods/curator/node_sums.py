@@ -27,7 +27,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.dp_mlp import LaterWeights
 from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.curator.messages import class_shares, corners
+from graphveil.methods.curator.evidence import class_shares, corners
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import (
     CuratorSettings,

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphveil.graphs import GraphSchema
 from graphveil.methods.base.family import spelled
-from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy.accounting.printed import rounded_up
 
+if TYPE_CHECKING:
+    from graphveil.methods.curator.class_sums import ClassSums
+    from graphveil.methods.curator.dp_mlp import DPMLP
+    from graphveil.methods.curator.stages.recipe import StagedEstimator
+
+#: What they have not in common is told by `reads_edges` and `counts_classes`.
+CuratorEstimator: TypeAlias = "StagedEstimator | DPMLP | ClassSums"
 #: Neighbours of a node that noise is compared with, where degrees are private.
 ASSUMED_DEGREE = 10.0
 #: Eight operations forwards and backwards, at 4e9 a second: one core.
@@ -50,7 +56,7 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
     """Return the plan of a method on a graph of so many nodes, half of which train."""
     if method.counts_classes:
         return _plan_of_sums(method, schema, nodes)
-    people, settings = max(1, nodes // 2), method.settings
+    people, settings = max(1, nodes // 2), cast(CuratorSettings, method.settings)
     noise = method.planned_noise(schema, people)
     columns = settings.hidden * (method.hops + 1)
     longest = ASSUMED_DEGREE * method.w_max

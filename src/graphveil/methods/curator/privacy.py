@@ -21,7 +21,7 @@ from typing import Any, get_args
 from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
 from graphveil.errors import InputError, NoiseError
 from graphveil.graphs import GraphSchema
-from graphveil.graphs.bound_rules import RULES
+from graphveil.graphs.degree_bound import RULES
 from graphveil.privacy import (
     Assumption,
     ChangedSamples,

@@ -21,7 +21,7 @@ from graphveil.runtime.late import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.methods.curator.feature_evidence import FeatureEvidence
+    from graphveil.methods.curator.evidence import FeatureEvidence
     from graphveil.methods.curator.stages.training import NodeData
 
 #: Numbers about a node and a class, and about a node.

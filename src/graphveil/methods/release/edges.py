@@ -227,8 +227,14 @@ def noisy_blocks(
         informed: whether public edges say which subtrees are one block and what counts to expect, or the paper's rules.
     """
     from graphveil.hierarchy.counts import pair_tree
-    from graphveil.hierarchy.densities import collapse_by_support, informed_density
-    from graphveil.hierarchy.noisy_blocks import choose_blocks, clamped_density, collapse_by_scale, release_counts
+    from graphveil.hierarchy.noisy_blocks import (
+        choose_blocks,
+        clamped_density,
+        collapse_by_scale,
+        collapse_by_support,
+        informed_density,
+        release_counts,
+    )
 
     public, members = _public_pairs(domain), None if domain.members is None else domain.ids
     divided = pair_tree(tree, members=members, public=public)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from graphveil.mechanisms import EdgeRand, PairDomain
-from graphveil.mechanisms.edges.class_counts import count_noise
+from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy

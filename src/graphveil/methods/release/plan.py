@@ -10,7 +10,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
-from graphveil.mechanisms.edges.class_counts import count_noise
+from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.family import spelled
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import STEPS_A_NODE, Chains, warning_of

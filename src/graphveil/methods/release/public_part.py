@@ -21,8 +21,7 @@ from graphveil.methods.base.network.network import Labels, train_network
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.class_sums import mask_of, train_experts
-from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
-from graphveil.methods.curator.messages import corners, messages
+from graphveil.methods.curator.evidence import FeatureEvidence, corners, feature_evidence, messages
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.runtime.late import torch

@@ -22,7 +22,7 @@ from graphveil.graphs import Graph, random_split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.splits import known_labels
 from graphveil.mechanisms import EdgeRand, PairDomain
-from graphveil.mechanisms.edges.class_counts import count_noise
+from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.counts.count_readings import read_counts, read_public
 from graphveil.methods.release.counts.posterior import block_prior

@@ -34,8 +34,7 @@ from graphveil.methods.curator.stages.encoder import (
     require_undirected,
 )
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
-from graphveil.methods.curator.stages.sums import Sum
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
 from graphveil.runtime.late import torch

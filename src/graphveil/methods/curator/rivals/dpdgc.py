@@ -28,8 +28,7 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps
-from graphveil.methods.curator.stages.sums import Sum
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
 from graphveil.runtime.late import torch
 from graphveil.training.topology import TopologyDescent, fixed_head, train_topology

@@ -27,8 +27,7 @@ from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoder_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
-from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
-from graphveil.methods.curator.stages.sums import Sum
+from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum, Train
 from graphveil.methods.curator.stages.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
 from graphveil.runtime.late import torch
 

@@ -37,9 +37,8 @@ from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, sco
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
 from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
-from graphveil.methods.curator.stages.stages import NodeInputs, Recipe, Train, carry_out
+from graphveil.methods.curator.stages.stages import NodeInputs, Recipe, Sum, Train, carry_out, perturbed_sums
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
-from graphveil.methods.curator.stages.sums import Sum, perturbed_sums
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
     EdgeReading,

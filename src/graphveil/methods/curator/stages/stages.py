@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from graphveil import models
+from graphveil.aggregation import PerturbedSum, unit_rows
+from graphveil.aggregation.names import largest_weight
 from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages.training import FeatureBlock, logits_of
+from graphveil.methods.curator.stages.training import (
+    EdgeReading,
+    FeatureBlock,
+    logits_of,
+    receiver_rows,
+    train_attention_weights,
+)
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -62,6 +72,8 @@ class NodeInputs:
     sigmas: tuple[float, ...]
 
 
+#: Rows [n, c] and the number of a hop -> noisy sums [n, c].
+Sum: TypeAlias = "Callable[[AddUp], torch.Tensor]"
 #: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
 Steps: TypeAlias = "Generator[Train | AddUp, torch.Tensor | None, list[FeatureBlock]]"
 
@@ -123,7 +135,7 @@ class Recipe(Protocol):
         """
 
 
-def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Callable[[AddUp], Tensor]) -> list[FeatureBlock]:
+def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Sum) -> list[FeatureBlock]:
     """Carry out the stages of a recipe.
 
     Args:
@@ -147,3 +159,24 @@ def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Callable[[Ad
         else:
             train(step)
             answer = None
+
+
+def perturbed_sums(read: EdgeReading, privacy: CuratorPrivacy, settings: CuratorSettings) -> Sum:
+    """Return the noisy sums over the graph that is read; with `people` attention is trained first, where it weighs."""
+    noise, people = read.noise, read.people
+    largest = largest_weight(settings.weights)
+    sums: PerturbedSum = privacy.sums(read.schema, noise, w_max=largest, bits=settings.bits)
+    attention = next((network for network in read.networks if isinstance(network, models.PairAttention)), None)
+    rows: list[Any] = []
+
+    def add(stage: AddUp) -> Tensor:
+        if not rows:
+            start = unit_rows(stage.rows)
+            if attention is not None and people is not None:
+                train_attention_weights(
+                    attention, read.graph, start, people, settings, privacy, noise, read.randomness, read.progress
+                )
+            rows.append(receiver_rows(read.graph, privacy, settings, start, people, attention))
+        return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
+
+    return add

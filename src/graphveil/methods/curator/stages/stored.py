@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
-from graphveil.methods.curator.stages.training import prefixed, restored, without_prefix
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -45,3 +44,30 @@ def restored_logits(tensors: Mapping[str, Tensor], classes: int) -> Tensor | Non
     if logits is not None and (logits.dim() != 2 or logits.shape[1] != classes):
         raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {classes})")
     return logits
+
+
+def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into a network that was built on the device "meta".
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*shapes, *expected}):
+        if shapes.get(name) != expected.get(name):
+            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
+    # Assigned and not copied: on the device "meta" there is nothing to copy into.
+    model.load_state_dict(dict(tensors), assign=True)
+    model.eval()
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors under longer names."""
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, under shorter names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}

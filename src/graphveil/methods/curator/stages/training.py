@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -427,38 +427,6 @@ def train_attention_weights(
 def parameters_of(model: nn.Module) -> int:
     """Return the number of trained numbers."""
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load stored weights into a network that was built on the device "meta".
-
-    Raises:
-        InputError: naming the first tensor that is missing, left over or of another shape.
-    """
-    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
-    for name in sorted({*shapes, *expected}):
-        if shapes.get(name) != expected.get(name):
-            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
-    # Assigned and not copied: on the device "meta" there is nothing to copy into.
-    model.load_state_dict(dict(tensors), assign=True)
-    model.eval()
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return a network's weights and statistics, copied."""
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}
-
-
-def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors under longer names."""
-    return {f"{prefix}.{name}": value for name, value in tensors.items()}
-
-
-def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin so, under shorter names."""
-    start = f"{prefix}."
-    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
 
 
 def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
-from graphveil.mechanisms.edges.class_counts import count_noise
+from graphveil.mechanisms.edges.noisy_counts import count_noise
 from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople, stored_probabilities
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
