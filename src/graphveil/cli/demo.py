@@ -46,7 +46,7 @@ _COLUMNS = {
     "attack AUC,\nbare>noisy": 11,
 }
 NEXT = (
-    ("graphveil advise docs/examples/town --trust links", "which method to take, and why"),
+    ("graphveil advise social-1000 --trust links", "which method to take, and why"),
     ("graphveil train class-sums FOLDER --epsilon 1", "train on your own files"),
     ("docs/start/demo.md", "what each line means"),
 )
