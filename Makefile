@@ -16,7 +16,7 @@ TIMED := $(PYTHON) tests/account.py
 # Tests start hundreds of processes: where byte code may not be kept, each would compile the same libraries again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-slow check lint types unit test-lowest test-newest coverage metrics fuzz mutants site licences build clean
+.PHONY: demo test test-all test-slow check lint types types-benchmarks unit test-lowest test-newest coverage metrics fuzz mutants site licences build clean
 
 demo: $(BASE)
 	$(BIN)/graphveil demo
@@ -24,7 +24,7 @@ demo: $(BASE)
 test: check unit
 	@$(TIMED)
 
-test-all: check unit test-slow build
+test-all: check types-benchmarks unit test-slow build
 	@$(TIMED)
 
 check: lint types
@@ -35,6 +35,9 @@ lint: $(READY)
 
 types: $(READY)
 	@$(TIMED) types $(BIN)/mypy
+
+types-benchmarks: $(READY)
+	@$(TIMED) types $(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 
 unit: $(READY)
 	@OMP_NUM_THREADS=1 $(TIMED) tests $(BIN)/python $(PYTEST) --account -m "not slow"

@@ -69,27 +69,27 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=600.0, help="seconds for the shadow models of one method")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    if not asked.table:
-        for data in asked.data.split(","):
-            measure(data, asked)
-    table([json.loads(line) for line in asked.out.read_text("utf-8").splitlines()], asked.attacks.split(","))
+    args = parser.parse_args()
+    if not args.table:
+        for data in args.data.split(","):
+            measure(data, args)
+    table([json.loads(line) for line in args.out.read_text("utf-8").splitlines()], args.attacks.split(","))
 
 
-def measure(data: str, asked: argparse.Namespace) -> None:
+def measure(data: str, args: argparse.Namespace) -> None:
     """Add a row for every run and attack on one graph that is not there yet."""
-    rows = asked.out.read_text("utf-8").splitlines() if asked.out.exists() else []
+    rows = args.out.read_text("utf-8").splitlines() if args.out.exists() else []
     done = {(row["data"], row["run"], row["attack"]) for row in map(json.loads, rows)}
-    graph = load_graph(data, root=asked.data_root)
-    own = load_graph(SHADOW_OF[data], root=asked.data_root) if SHADOW in asked.attacks and data in SHADOW_OF else None
+    graph = load_graph(data, root=args.data_root)
+    own = load_graph(SHADOW_OF[data], root=args.data_root) if SHADOW in args.attacks and data in SHADOW_OF else None
     split = random_split(graph, 0)
-    for run in asked.runs.split(","):
-        missing = [name for name in asked.attacks.split(",") if (data, run, name) not in done]
+    for run in args.runs.split(","):
+        missing = [name for name in args.attacks.split(",") if (data, run, name) not in done]
         if not missing:
             continue
         start = time.perf_counter()
         method = fitted(run, graph, split, 0)
-        if SHADOWS * (time.perf_counter() - start) > asked.longest:
+        if SHADOWS * (time.perf_counter() - start) > args.longest:
             missing = [name for name in missing if name != "lira"]
         accuracy = method.score(graph, split.test)
         target = Target(
@@ -112,7 +112,7 @@ def measure(data: str, asked: argparse.Namespace) -> None:
             except GraphveilError as refusal:
                 row["refused"] = str(refusal)
             row["seconds"] = time.perf_counter() - start
-            with asked.out.open("a", encoding="utf-8") as file:
+            with args.out.open("a", encoding="utf-8") as file:
                 file.write(to_json(row) + "\n")
 
 
@@ -133,19 +133,19 @@ def table(rows: list[dict[str, Any]], attacks: list[str]) -> None:
             names = [name for name in secret if name in attacks]
             print("\n| method | accuracy | " + " | ".join(names) + " |\n" + "| --- " * (2 + len(names)) + "|")
             for run in dict.fromkeys(row["run"] for row in rows if row["data"] == data):
-                found = {row["attack"]: row for row in rows if row["data"] == data and row["run"] == run}
-                accuracy = next(iter(found.values()))["accuracy"]
-                cells = [_cell(found.get(name)) for name in names]
+                results = {row["attack"]: row for row in rows if row["data"] == data and row["run"] == run}
+                accuracy = next(iter(results.values()))["accuracy"]
+                cells = [_cell(results.get(name)) for name in names]
                 print(f"| {run} | {100 * accuracy:.1f} | " + " | ".join(cells) + " |")
 
 
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None or "result" not in row:
         return "-"
-    found = AttackResult.from_dict(row["result"])
-    mark = "!" if found.beats_limit else ""
-    beside = f" ({found.baseline:.2f})" if found.baseline not in (None, 0.5) else ""
-    return f"{found.auc.mean:.2f}{beside}, {100 * found.tpr_at_1_fpr.mean:.0f}%{mark}"
+    results = AttackResult.from_dict(row["result"])
+    mark = "!" if results.beats_limit else ""
+    beside = f" ({results.baseline:.2f})" if results.baseline not in (None, 0.5) else ""
+    return f"{results.auc.mean:.2f}{beside}, {100 * results.tpr_at_1_fpr.mean:.0f}%{mark}"
 
 
 if __name__ == "__main__":

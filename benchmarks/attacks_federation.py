@@ -19,7 +19,7 @@ from typing import Any
 from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.result import AttackResult
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.vertical import partition_graph
+from graphveil.federation.simulation import partition_graph
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base.files import to_json
@@ -50,30 +50,30 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    if not asked.table:
-        for data in asked.data.split(","):
-            measure(data, asked)
-    table([json.loads(line) for line in asked.out.read_text("utf-8").splitlines()])
+    args = parser.parse_args()
+    if not args.table:
+        for data in args.data.split(","):
+            measure(data, args)
+    table([json.loads(line) for line in args.out.read_text("utf-8").splitlines()])
 
 
-def measure(data: str, asked: argparse.Namespace) -> None:
+def measure(data: str, args: argparse.Namespace) -> None:
     """Simulate each run on one graph that is not there yet, and attack it in every way."""
-    rows = asked.out.read_text("utf-8").splitlines() if asked.out.exists() else []
+    rows = args.out.read_text("utf-8").splitlines() if args.out.exists() else []
     done = {(row["data"], row["run"]) for row in map(json.loads, rows)}
-    graph = load_graph(data, root=asked.data_root)
-    members, held = partition_graph(graph, random_split(graph, SEED), (1.0, 1.0), seed=SEED)
-    for run in asked.runs.split(";"):
+    graph = load_graph(data, root=args.data_root)
+    members, holdings = partition_graph(graph, random_split(graph, SEED), (1.0, 1.0), seed=SEED)
+    for run in args.runs.split(";"):
         if (data, run) in done:
             continue
         start, unprotected = time.perf_counter(), run == "naive design"
-        setting = Setting.of(members, len(graph.schema.classes), epochs=asked.epochs, **RUNS[run])
-        seen = simulated(setting, held, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
+        setting = Setting.of(members, len(graph.schema.classes), epochs=args.epochs, **RUNS[run])
+        seen = simulated(setting, holdings, randomness=SeededRandomness(1), seed=SEED, unprotected=unprotected)
         seconds = time.perf_counter() - start
         for name in ATTACKS:
             result = attack_federation(name, seen, seed=SEED, unprotected=unprotected)
             row = {"data": data, "run": run, "attack": name, "seconds": seconds, "result": result.to_dict()}
-            with asked.out.open("a", encoding="utf-8") as file:
+            with args.out.open("a", encoding="utf-8") as file:
                 file.write(to_json(row) + "\n")
 
 
@@ -82,16 +82,16 @@ def table(rows: list[dict[str, Any]]) -> None:
     for data in dict.fromkeys(row["data"] for row in rows):
         print(f"\n{data}\n\n| | " + " | ".join(ATTACKS) + " |\n" + "| --- " * (1 + len(ATTACKS)) + "|")
         for run in dict.fromkeys(row["run"] for row in rows if row["data"] == data):
-            found = {row["attack"]: row["result"] for row in rows if row["data"] == data and row["run"] == run}
-            print(f"| {run} | " + " | ".join(_cell(found.get(name)) for name in ATTACKS) + " |")
+            results = {row["attack"]: row["result"] for row in rows if row["data"] == data and row["run"] == run}
+            print(f"| {run} | " + " | ".join(_cell(results.get(name)) for name in ATTACKS) + " |")
 
 
 def _cell(facts: dict[str, Any] | None) -> str:
     if facts is None:
         return "-"
-    found = AttackResult.from_dict(facts)
-    mark = "!" if found.beats_limit else ""
-    return f"{found.auc.mean:.2f} ({found.baseline:.2f}), {100 * found.tpr_at_1_fpr.mean:.0f}%{mark}"
+    results = AttackResult.from_dict(facts)
+    mark = "!" if results.beats_limit else ""
+    return f"{results.auc.mean:.2f} ({results.baseline:.2f}), {100 * results.tpr_at_1_fpr.mean:.0f}%{mark}"
 
 
 if __name__ == "__main__":

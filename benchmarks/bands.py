@@ -14,8 +14,7 @@ from pathlib import Path
 
 from graphveil.graphs import load_parts
 from graphveil.methods.advise.advice import Request, advise
-from graphveil.methods.advise.rehearsal import rehearse
-from graphveil.methods.advise.worlds import pilot_world
+from graphveil.methods.advise.rehearsal import pilot_world, rehearse
 
 TRUSTS = ("local", "links", "curator", "release")
 SEEDS = (101, 102)
@@ -28,17 +27,17 @@ def main() -> None:
     parser.add_argument("--trusts", default=",".join(TRUSTS))
     parser.add_argument("--pilot")
     parser.add_argument("--data-root", type=Path)
-    asked = parser.parse_args()
-    pilot = None if asked.pilot is None else load_parts(asked.pilot, asked.data_root)
-    for name in asked.graphs:
-        graph = load_parts(name, asked.data_root)
+    args = parser.parse_args()
+    pilot = None if args.pilot is None else load_parts(args.pilot, args.data_root)
+    for name in args.graphs:
+        graph = load_parts(name, args.data_root)
         degree = float(f"{graph.edge_index.shape[1] / graph.num_nodes:.1g}")
-        for trust in asked.trusts.split(","):
-            found = advise(trust, graph, Request(None, degree=degree, pilot=pilot))
-            rule, band = found.rule, found.expected
+        for trust in args.trusts.split(","):
+            advice = advise(trust, graph, Request(None, degree=degree, pilot=pilot))
+            rule, band = advice.rule, advice.expected
             if rule is None or rule.method is None or band is None:
                 continue
-            true = rehearse(rule.method, found.settings, [pilot_world(graph)], rule.over, seeds=SEEDS).trials
+            true = rehearse(rule.method, advice.settings, [pilot_world(graph)], rule.over, seeds=SEEDS).trials
             lift = sum(trial.lift.mean for trial in true) / len(true)
             inside = "inside" if band.low <= lift <= band.high else "outside"
             width = 100 * (band.high - band.low)

@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one:
-        print(json.dumps(one(chosen.data, chosen.data_root, chosen.epsilon[0], *chosen.one)))
+        print(json.dumps(measure_stage(chosen.data, chosen.data_root, chosen.epsilon[0], *chosen.one)))
         return
     print(f"{processor()}, one thread; {chosen.data}")
     print("| list epsilon | stage | dense / ours: CPU | memory | CPU s, ours / dense | MB, ours / dense | accuracy % |")
@@ -82,7 +82,7 @@ def measured(chosen: argparse.Namespace, epsilon: int, way: str, stage: str) -> 
     return dict(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
 
 
-def one(data: str, root: str | None, epsilon: int, way: str, stage: str) -> dict[str, float]:
+def measure_stage(data: str, root: str | None, epsilon: int, way: str, stage: str) -> dict[str, float]:
     """Return CPU seconds, peak MB above the start, and the accuracy of a trial."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -93,8 +93,8 @@ def one(data: str, root: str | None, epsilon: int, way: str, stage: str) -> dict
     tiny = small_problem()
     fit(tiny[0], tiny[1], denoise(collect(tiny[0], 4.0, 0.1)), settings, 2)
     if stage == "denoise":
-        held = collect(graph, float(epsilon), settings[0])
-        _, cpu, mb = watched(lambda: denoise(held))
+        collection = collect(graph, float(epsilon), settings[0])
+        _, cpu, mb = watched(lambda: denoise(collection))
         return {"cpu": cpu, "mb": mb}
     accuracy, cpu, mb = watched(
         lambda: fit(graph, split, denoise(collect(graph, float(epsilon), settings[0])), settings, EPOCHS)
@@ -141,23 +141,23 @@ def sparse_collect(graph: Any, epsilon: float, share: float, seed: int = 0) -> A
     return lists, reports, degrees.randomize(degrees.count(graph.edge_index), randomness=randomness).levels
 
 
-def sparse_denoise(held: Any) -> tuple[Tensor, Tensor]:
+def sparse_denoise(collection: Any) -> tuple[Tensor, Tensor]:
     """Return the kept edges and their posteriors."""
-    lists, reports, levels = held
-    said = lists.evidence(reports)
+    lists, reports, levels = collection
+    evidence = lists.evidence(reports)
     prior = degree_prior(levels)
-    return link_posterior(said.source, said.target, said.log_ratio, said.background, prior).hybrid()
+    return link_posterior(evidence.source, evidence.target, evidence.log_ratio, evidence.background, prior).hybrid()
 
 
-def sparse_fit(graph: Any, split: Any, kept: tuple[Tensor, Tensor], settings: Any, epochs: int) -> float:
+def sparse_fit(graph: Any, split: Any, denoised: tuple[Tensor, Tensor], settings: Any, epochs: int) -> float:
     """Return the test accuracy of our GCN on the kept edges."""
-    return accuracy(train_gcn(graph, split, kept, *settings[1:], epochs=epochs).logits, graph, split)
+    return accuracy(train_gcn(graph, split, denoised, *settings[1:], epochs=epochs).logits, graph, split)
 
 
 def train_gcn(
     graph: Any,
     split: Any,
-    kept: tuple[Tensor, Tensor],
+    denoised: tuple[Tensor, Tensor],
     dropout: float,
     decay: float,
     *,
@@ -166,7 +166,7 @@ def train_gcn(
     seed: int = 0,
 ) -> Trained:
     """Return our GCN trained on weighted edges, clean features and public labels."""
-    edges, weights = kept
+    edges, weights = denoised
     n, classes = graph.num_nodes, len(graph.schema.classes)
     p = normalised(edges, n)
     inputs = build_inputs(rows_add_up_to_one(graph), p, 0, width=HIDDEN)
@@ -192,23 +192,23 @@ def dense_collect(graph: Any, epsilon: float, share: float) -> Any:
     return lists, degrees, flip
 
 
-def dense_denoise(held: Any) -> Tensor:
+def dense_denoise(collection: Any) -> Tensor:
     """Return the adjacency [n, n] of the kept posteriors."""
-    lists, degrees, flip = held
+    lists, degrees, flip = collection
     degrees = degrees.clamp(1, len(lists) - 2)
     beta = torch.zeros(len(lists))
     for _ in range(200):
         terms = 1 / (beta.exp()[:, None] + (-beta).exp())
         beta = degrees.log() - (terms.sum(dim=1) - terms.diagonal()).log()
-    said = 2 * math.log((1 - flip) / flip) * (lists + lists.T - 1)
-    posterior = torch.sigmoid(beta[:, None] + beta + said).fill_diagonal_(0)
+    evidence = 2 * math.log((1 - flip) / flip) * (lists + lists.T - 1)
+    posterior = torch.sigmoid(beta[:, None] + beta + evidence).fill_diagonal_(0)
     least = posterior.flatten().topk(int(posterior.sum())).values[-1]
     return posterior * (posterior >= least)
 
 
-def dense_fit(graph: Any, split: Any, kept: Tensor, settings: Any, epochs: int) -> float:
+def dense_fit(graph: Any, split: Any, denoised: Tensor, settings: Any, epochs: int) -> float:
     """Return the test accuracy of a dense GCN, at the epoch of the least validation loss."""
-    a = kept + torch.eye(len(kept))
+    a = denoised + torch.eye(len(denoised))
     root = a.sum(dim=1).rsqrt()
     a = root[:, None] * a * root
     x = torch.from_numpy(rows_add_up_to_one(graph).toarray())
@@ -221,7 +221,7 @@ def dense_fit(graph: Any, split: Any, kept: Tensor, settings: Any, epochs: int) 
         h = (a @ (x @ weights[0]) + biases[0]).relu()
         return a @ (functional.dropout(h, settings[1], training) @ weights[1]) + biases[1]
 
-    best, found = math.inf, 0.0
+    best, accuracy_then = math.inf, 0.0
     for _ in range(epochs):
         optimiser.zero_grad()
         cross_entropy(logits(True)[split.train], graph.y[split.train]).backward()
@@ -230,8 +230,8 @@ def dense_fit(graph: Any, split: Any, kept: Tensor, settings: Any, epochs: int) 
             now = logits(False)
         loss = float(cross_entropy(now[split.val], graph.y[split.val]))
         if loss < best:
-            best, found = loss, accuracy(now, graph, split)
-    return found
+            best, accuracy_then = loss, accuracy(now, graph, split)
+    return accuracy_then
 
 
 DENSE = (dense_collect, dense_denoise, dense_fit)

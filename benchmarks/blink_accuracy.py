@@ -50,32 +50,32 @@ def main() -> None:
     print(f"{'epsilon':>8}{'published':>11}{'ours':>14}{'no links':>14}  chosen (share, rate, dropout, decay)")
     none, _ = scores(chosen, graph, 0, (0.0,))
     for epsilon in chosen.epsilon:
-        found, settings = scores(chosen, graph, epsilon, SHARES)
+        values, settings = scores(chosen, graph, epsilon, SHARES)
         print(
-            f"{epsilon:>8}{PUBLISHED[epsilon]:>11.1f}{interval(found):>14}{interval(none):>14}  {settings}", flush=True
+            f"{epsilon:>8}{PUBLISHED[epsilon]:>11.1f}{interval(values):>14}{interval(none):>14}  {settings}", flush=True
         )
 
 
 def scores(chosen: argparse.Namespace, graph: Any, epsilon: int, shares: tuple[float, ...]) -> tuple[list[float], Any]:
     """Return the test accuracies of the settings that validation chooses, and these settings; epsilon 0: no links."""
-    held = json_lines(chosen.out)
+    cells = json_lines(chosen.out)
     means = {}
     for share in shares:
         for split in range(chosen.tuning):
-            missing = [s for s in LEARNING if (epsilon, share, *s, split, "tune") not in held]
-            run(chosen.out, held, graph, epsilon, share, missing, split, "tune")
+            missing = [s for s in LEARNING if (epsilon, share, *s, split, "tune") not in cells]
+            run(chosen.out, cells, graph, epsilon, share, missing, split, "tune")
         for s in LEARNING:
-            rows = [held[(epsilon, share, *s, split, "tune")]["validation"] for split in range(chosen.tuning)]
+            rows = [cells[(epsilon, share, *s, split, "tune")]["validation"] for split in range(chosen.tuning)]
             means[(share, *s)] = float(np.mean(rows))
     best = max(means, key=lambda key: means[key])
     keys = [(epsilon, *best, split, "test") for split in range(chosen.splits)]
     for split, key in enumerate(keys):
-        run(chosen.out, held, graph, epsilon, best[0], [] if key in held else [best[1:]], split, "test")
-    return [held[key]["accuracy"] for key in keys], best
+        run(chosen.out, cells, graph, epsilon, best[0], [] if key in cells else [best[1:]], split, "test")
+    return [cells[key]["accuracy"] for key in keys], best
 
 
 def run(
-    out: Path, held: dict[Any, Any], graph: Any, epsilon: int, share: float, todo: Any, split: int, use: str
+    out: Path, cells: dict[Any, Any], graph: Any, epsilon: int, share: float, todo: Any, split: int, use: str
 ) -> None:
     """Draw noise once and train every learning setting in `todo` on it."""
     if not todo:
@@ -93,7 +93,7 @@ def run(
             if use == "test":
                 row["accuracy"] = float(right[masks.test].mean())
             file.write(json.dumps(row) + "\n")
-            held[key_of(row)] = row
+            cells[key_of(row)] = row
 
 
 def build(epsilon: int, share: float, learning: dict[str, Any]) -> Solitude:
@@ -116,10 +116,10 @@ def json_lines(path: Path) -> dict[Any, Any]:
     return {key_of(row): row for row in rows}
 
 
-def interval(found: list[float]) -> str:
+def interval(values: list[float]) -> str:
     """Return the mean in % and its 95% interval."""
-    width = stats.t.ppf(0.975, len(found) - 1) * np.std(found, ddof=1) / np.sqrt(len(found))
-    return f"{100 * np.mean(found):.1f} ± {100 * width:.1f}"
+    width = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{100 * np.mean(values):.1f} ± {100 * width:.1f}"
 
 
 if __name__ == "__main__":

@@ -82,10 +82,10 @@ def collect(data: str, epsilon: float, name: str, root: str | None) -> Task:
 def ours(task: Task, name: str, epochs: int) -> tuple[Tensor, Tensor]:
     """Train on the collected entries; return the kept logits and weights."""
     schedule = Schedule(epochs, selection="last")
-    found = train_calibrated(
+    trained_model = train_calibrated(
         task.model(name), name, task.inputs, task.support, task.objective, schedule, CALIBRATION, seed=0
     )
-    return found.trained.logits, found.weights
+    return trained_model.trained.logits, trained_model.weights
 
 
 def dense(task: Task, name: str, epochs: int) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def dense(task: Task, name: str, epochs: int) -> tuple[Tensor, Tensor]:
     network = torch.optim.Adam(model.parameters(), **rates, fused=True)
     edges = torch.optim.Adam([a], lr=CALIBRATION.learning_rate, fused=True)
     rule = selection_rule(schedule.selection, ideal=task.objective.ideal)
-    kept = (torch.empty(0), a)
+    saved = (torch.empty(0), a)
     torch.manual_seed(0)
     for number in range(1, epochs + 1):
         model.train()
@@ -111,14 +111,14 @@ def dense(task: Task, name: str, epochs: int) -> tuple[Tensor, Tensor]:
         model.eval().requires_grad_(False)
         clean = forward(model, name, inputs, a)
         if rule(judged(number, loss, logits, clean, task)):
-            kept = (clean.detach(), a.detach().clone())
+            saved = (clean.detach(), a.detach().clone())
         slope = torch.autograd.grad(task.objective.loss(clean), a)[0]
         with torch.no_grad():
             a.grad = slope.add_(a - noisy, alpha=2 * CALIBRATION.lambda1).add_(CALIBRATION.lambda2).fill_diagonal_(0)
             edges.step()
             a.clamp_(0, 1)
         model.requires_grad_(True)
-    return kept
+    return saved
 
 
 def forward(model: Any, name: str, inputs: Inputs, a: Tensor) -> Tensor:
@@ -154,14 +154,16 @@ def pair(chosen: argparse.Namespace) -> None:
         task = collect(chosen.data, chosen.epsilon, name, chosen.data_root)
         ours(task, name, 3)
         first, first_wall, (logits, weights) = timed(ours, task, name, chosen.epochs)
-        slow, slow_wall, (others, a) = timed(dense, task, name, chosen.epochs)
+        slow, slow_wall, (slow_rows, a) = timed(dense, task, name, chosen.epochs)
         again, again_wall, _ = timed(ours, task, name, chosen.epochs)
         source, target = task.support.edge_index
         apart = float((a[target, source] - weights).abs().max())
         grown = int((a > 0).sum()) - int((a[target, source] > 0).sum())
         ratio, wall = slow / max(first, again), slow_wall / max(first_wall, again_wall)
         print(f"{name:>6}{task.support.entries:>10,}{f'{first:.2f}, {again:.2f}':>20}{slow:>14.1f}", end="")
-        print(f"{ratio:>8.1f}{wall:>12.1f}{f'{task.accuracy(logits):.1f} / {task.accuracy(others):.1f}':>20}", end="")
+        print(
+            f"{ratio:>8.1f}{wall:>12.1f}{f'{task.accuracy(logits):.1f} / {task.accuracy(slow_rows):.1f}':>20}", end=""
+        )
         print(f"{apart:>26.1e}{grown:>15,}", flush=True)
 
 
@@ -193,14 +195,14 @@ def memory(chosen: argparse.Namespace) -> None:
     print(f"\npubmed, list epsilon {chosen.epsilon:g}, {chosen.models[0]}, {chosen.epochs} epochs: {row}")
 
 
-def one(chosen: argparse.Namespace) -> dict[str, float]:
+def measured(chosen: argparse.Namespace) -> dict[str, float]:
     """Return the figures of PubMed."""
     name = chosen.models[0]
     task = collect("pubmed", chosen.epsilon, name, chosen.data_root)
     cpu, wall, (logits, _) = timed(ours, task, name, chosen.epochs)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    found = {"entries": task.support.entries, "cpu_s": cpu, "wall_s": wall, "peak_mb": peak}
-    return {key: round(value, 1) for key, value in {**found, "accuracy": task.accuracy(logits)}.items()}
+    trained_model = {"entries": task.support.entries, "cpu_s": cpu, "wall_s": wall, "peak_mb": peak}
+    return {key: round(value, 1) for key, value in {**trained_model, "accuracy": task.accuracy(logits)}.items()}
 
 
 def main() -> None:
@@ -217,7 +219,7 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     if chosen.one:
-        print(json.dumps(one(chosen)))
+        print(json.dumps(measured(chosen)))
         return
     for part in chosen.parts:
         {"pair": pair, "growth": growth, "memory": memory}[part](chosen)

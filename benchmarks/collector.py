@@ -47,8 +47,8 @@ def main() -> None:
         STEPS[options.step](options.folder)
         return
     print(f"processor: {processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
-    with tempfile.TemporaryDirectory(dir=options.folder) as made:
-        PARTS[options.part](options, Path(made))
+    with tempfile.TemporaryDirectory(dir=options.folder) as bodies_sent:
+        PARTS[options.part](options, Path(bodies_sent))
 
 
 # ---- rates ----
@@ -65,16 +65,16 @@ def rates(options: argparse.Namespace, folder: Path) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     with server("serve", url) as ours, server("plain", plain_url) as plain:
         for size, connections in ((100, 8), (1, 64)):
-            found = {}
-            for name, one in (("ours", ours), ("plain", plain)):
+            figures = {}
+            for name, item in (("ours", ours), ("plain", plain)):
                 numbers = next(at)[: int(options.seconds * STATED[size]) // size * size]
-                fast, cpu = timed(one, requests(maker, numbers, size, plain=name == "plain"), connections)
+                fast, cpu = timed(item, requests(maker, numbers, size, plain=name == "plain"), connections)
                 half = len(fast.seconds) / fast.wall / 2
                 numbers = next(at)[: int(options.seconds * half) * size]
-                calm, _ = timed(one, requests(maker, numbers, size, plain=name == "plain"), connections, half)
-                found[name] = fast, cpu, calm
-            speeds = {name: one[0].codes["accepted"] / one[0].wall for name, one in found.items()}
-            for name, (fast, cpu, calm) in found.items():
+                calm, _ = timed(item, requests(maker, numbers, size, plain=name == "plain"), connections, half)
+                figures[name] = fast, cpu, calm
+            speeds = {name: item[0].codes["accepted"] / item[0].wall for name, item in figures.items()}
+            for name, (fast, cpu, calm) in figures.items():
                 share = ratio(speeds["ours"], speeds["plain"]) if name == "ours" else ""
                 each = cpu / max(1, fast.codes["accepted"]) * 1e6
                 late = f"{calm.percentile(50):.1f}, {calm.percentile(99):.1f}"
@@ -82,13 +82,13 @@ def rates(options: argparse.Namespace, folder: Path) -> None:
 
 
 def timed(
-    one: tuple[int, int], asked: Iterator[bytes], connections: int, rate: float | None = None
+    item: tuple[int, int], bodies: Iterator[bytes], connections: int, rate: float | None = None
 ) -> tuple[Seen, float]:
     """Send requests that were made before; return what was seen, and the CPU seconds of the server."""
-    made = list(asked)
-    before = usage(one[1])[0]
-    seen = load(one[0], iter(made), connections, rate)
-    return seen, usage(one[1])[0] - before
+    bodies_sent = list(bodies)
+    before = usage(item[1])[0]
+    seen = load(item[0], iter(bodies_sent), connections, rate)
+    return seen, usage(item[1])[0] - before
 
 
 # ---- ten million ----
@@ -109,7 +109,7 @@ def large(options: argparse.Namespace, folder: Path) -> None:
         seen = load(port, requests(maker, order[: people // size * size], size), 4)
         assert seen.codes == {"accepted": people // size * size}, seen.codes
         cpu, memory = usage(process)
-        told("collect", seen.wall, cpu + seen.cpu, seen.cpu, memory, people, folder)
+        print_step("collect", seen.wall, cpu + seen.cpu, seen.cpu, memory, people, folder)
         whole += seen.wall
     for step in ("close", "export", "ready"):
         whole += separately(step, folder, people)
@@ -124,11 +124,11 @@ def separately(step: str, folder: Path, people: int) -> float:
     assert used[1] == 0, f"{step} failed"
     del before
     wall, cpu = time.perf_counter() - start, used[2].ru_utime + used[2].ru_stime
-    told(step, wall, cpu, 0.0, used[2].ru_maxrss / 1024, people, folder)
+    print_step(step, wall, cpu, 0.0, used[2].ru_maxrss / 1024, people, folder)
     return wall
 
 
-def told(step: str, wall: float, cpu: float, client: float, memory: float, people: int, folder: Path) -> None:
+def print_step(step: str, wall: float, cpu: float, client: float, memory: float, people: int, folder: Path) -> None:
     """Print a row."""
     print(
         f"| {step} | {wall:.0f} | {cpu:.1f} | {client:.1f} | {(cpu - client) / people * 1e6:.1f} | {memory:,.0f} "
@@ -178,9 +178,9 @@ def invalid(options: argparse.Namespace, folder: Path) -> None:
     """Half of the requests hold a report that is wrong in one of six ways, at 1.5 times the stated rate."""
     people, url = int(options.seconds * 4_000), f"sqlite:///{folder / 'ours.db'}"
     maker = Maker(collection(url, people))
-    asked = list(requests(maker, range(people), 1))
+    bodies = list(requests(maker, range(people), 1))
     numbers = range(people - people % 2)
-    mixed = [spoiled(asked[one], one // 2) if one % 2 else asked[one] for one in numbers]
+    mixed = [spoiled(bodies[item], item // 2) if item % 2 else bodies[item] for item in numbers]
     with server("serve", url) as (port, _):
         rate = 1.5 * STATED[1]
         seen = load(port, iter(mixed), 64, rate)
@@ -192,12 +192,12 @@ def spoiled(request: bytes, which: int) -> bytes:
     """Return a request whose report is wrong."""
     head, _, body = request.partition(b"\r\n\r\n")
     ways: tuple[Callable[[bytes], bytes], ...] = (
-        lambda one: one[:-1] + bytes([one[-1] ^ 1]),
-        lambda one: one[:-1],
-        lambda one: b"\2" + one[1:],
-        lambda one: one[:1] + bytes(32) + one[33:],
-        lambda one: one[:49] + bytes(16) + one[65:],
-        lambda one: one[:65] + b"\0\0\0\2" + one[69:70] + one[69:],
+        lambda item: item[:-1] + bytes([item[-1] ^ 1]),
+        lambda item: item[:-1],
+        lambda item: b"\2" + item[1:],
+        lambda item: item[:1] + bytes(32) + item[33:],
+        lambda item: item[:49] + bytes(16) + item[65:],
+        lambda item: item[:65] + b"\0\0\0\2" + item[69:70] + item[69:],
     )
     bad = ways[which % len(ways)](body)
     return head.replace(b"content-length: %d" % len(body), b"content-length: %d" % len(bad)) + b"\r\n\r\n" + bad
@@ -208,39 +208,41 @@ def idle(options: argparse.Namespace, folder: Path) -> None:
     people, url = 200, f"sqlite:///{folder / 'ours.db'}"
     maker = Maker(collection(url, people))
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    asked = requests(maker, range(people), 1)
+    bodies = requests(maker, range(people), 1)
     with server("serve", url, 256) as (port, _):
-        held: list[socket.socket] = []
+        open_sockets: list[socket.socket] = []
         ended = threading.Event()
 
         def hold() -> None:
             while not ended.is_set():
                 for place in range(2000):
                     try:
-                        if place < len(held):
-                            held[place].send(b"x" if place % 2 else b"")
+                        if place < len(open_sockets):
+                            open_sockets[place].send(b"x" if place % 2 else b"")
                         else:
-                            held.append(socket.create_connection(("127.0.0.1", port), 5))
-                            held[place].send(b"POST /reports HTTP/1.1\r\nhost: " if place % 2 else b"")
+                            open_sockets.append(socket.create_connection(("127.0.0.1", port), 5))
+                            open_sockets[place].send(b"POST /reports HTTP/1.1\r\nhost: " if place % 2 else b"")
                     except OSError:
-                        if place < len(held):
-                            held[place].close()
-                            held[place] = socket.socket()
+                        if place < len(open_sockets):
+                            open_sockets[place].close()
+                            open_sockets[place] = socket.socket()
                 ended.wait(1.0)
 
         threading.Thread(target=hold, daemon=True).start()
         seconds = []
-        for request in asked:
+        for request in bodies:
             start = time.perf_counter()
-            with socket.create_connection(("127.0.0.1", port), 30) as one:
-                one.sendall(request)
-                answer = one.recv(1 << 16)
+            with socket.create_connection(("127.0.0.1", port), 30) as item:
+                item.sendall(request)
+                answer = item.recv(1 << 16)
             assert answer.startswith(b"HTTP/1.1 201"), answer[:60]
             seconds.append(time.perf_counter() - start)
             time.sleep(options.seconds / people)
         ended.set()
     median, worst = (float(np.percentile(seconds, which)) * 1e3 for which in (50, 100))
-    print(f"{people} live clients beside {len(held)} connections: median {median:.1f} ms, slowest {worst:.0f} ms")
+    print(
+        f"{people} live clients beside {len(open_sockets)} connections: median {median:.1f} ms, slowest {worst:.0f} ms"
+    )
 
 
 _LONG = b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: 80000\r\n\r\n"
@@ -268,14 +270,14 @@ def memory(options: argparse.Namespace, folder: Path) -> None:
         url, people = f"sqlite:///{folder / f'{place}.db'}", 500
         maker = Maker(collection(url, people))
         with server("serve", url, 4096) as (port, process):
-            asked = requests(maker, range(people), 1)
-            alone(port, next(asked))
+            bodies = requests(maker, range(people), 1)
+            alone(port, next(bodies))
             before, ended, seconds = usage(process)[1], threading.Event(), list[float]()
             pressing = threading.Thread(target=press, args=(port, count, head, rest, ended), daemon=True)
             pressing.start()
             end = time.monotonic() + options.seconds
             while time.monotonic() < end:
-                seconds.append(alone(port, next(asked)))
+                seconds.append(alone(port, next(bodies)))
                 time.sleep(0.1)
             ended.set()
             pressing.join()
@@ -287,34 +289,34 @@ def memory(options: argparse.Namespace, folder: Path) -> None:
 def alone(port: int, request: bytes) -> float:
     """Send a report over a connection of its own; return the seconds until it was taken."""
     start = time.perf_counter()
-    with socket.create_connection(("127.0.0.1", port), 60) as one:
-        one.sendall(request)
-        assert one.recv(1 << 16).startswith(b"HTTP/1.1 201")
+    with socket.create_connection(("127.0.0.1", port), 60) as item:
+        item.sendall(request)
+        assert item.recv(1 << 16).startswith(b"HTTP/1.1 201")
     return time.perf_counter() - start
 
 
 def press(port: int, count: int, head: bytes, rest: bytes, ended: threading.Event) -> None:
     """Keep so many connections, from many addresses, and send on each what is taken."""
-    held: dict[socket.socket, bytes] = {}
+    open_sockets: dict[socket.socket, bytes] = {}
     while not ended.is_set():
-        while len(held) < count and not ended.is_set():
-            one = socket.socket()
-            one.bind((f"127.0.2.{len(held) % 250 + 1}", 0))
-            one.settimeout(10.0)
-            one.connect(("127.0.0.1", port))
-            one.setblocking(False)
-            held[one] = head
-        for one, left in list(held.items()):
+        while len(open_sockets) < count and not ended.is_set():
+            item = socket.socket()
+            item.bind((f"127.0.2.{len(open_sockets) % 250 + 1}", 0))
+            item.settimeout(10.0)
+            item.connect(("127.0.0.1", port))
+            item.setblocking(False)
+            open_sockets[item] = head
+        for item, left in list(open_sockets.items()):
             try:
-                held[one] = left[one.send(left) :] or rest if left else left
+                open_sockets[item] = left[item.send(left) :] or rest if left else left
             except BlockingIOError:
                 continue
             except OSError:
-                del held[one]
-                one.close()
+                del open_sockets[item]
+                item.close()
         ended.wait(0.005)
-    for one in held:
-        one.close()
+    for item in open_sockets:
+        item.close()
 
 
 PARTS: dict[str, Callable[[argparse.Namespace, Path], None]] = {

@@ -54,14 +54,14 @@ def collection(url: str, people: int) -> Task:
     prices, words = Prices(features="1", label="1"), Words(name="load", organiser="o", purpose="p", contact="c")
     facts = task_facts(schema, names, ids, prices, words, opens=0, closes=1 << 33, least=5)
     task, store = signed_task(facts, Ed25519PrivateKey.generate()), Store(opened(url))
-    store.begin(task, ((one, number.to_bytes(20, "big")) for number, one in enumerate(ids)))
+    store.begin(task, ((item, number.to_bytes(20, "big")) for number, item in enumerate(ids)))
     for first in range(0, people, AT_ONCE):
         columns = ENROLMENTS.columns.keys()
         rows = [(n, enrolment_id(task.hash, key(n)), key(n), 1) for n in range(first, min(people, first + AT_ONCE))]
         with store.engine.begin() as connection:
             # As the driver takes them: this is not what is measured.
-            told = rows if connection.dialect.positional else [dict(zip(columns, row, strict=True)) for row in rows]
-            connection.exec_driver_sql(str(insert(ENROLMENTS).compile(store.engine)), told)
+            reply = rows if connection.dialect.positional else [dict(zip(columns, row, strict=True)) for row in rows]
+            connection.exec_driver_sql(str(insert(ENROLMENTS).compile(store.engine)), reply)
     with store.engine.begin() as connection:
         # What enrolling one by one would have counted.
         connection.execute(insert(COUNTS), {"kind": "enrolled", "epoch": 1, "hour": 0, "writer": 0, "count": people})
@@ -85,8 +85,8 @@ class Maker:
         # A flag and a bit of the features, a flag and two bits of the label: every such byte is an answer.
         body = bytes([0b10100000 | (number & 1) << 6 | (number >> 1 & 3) << 3])
         who, id = enrolment_id(self.task.hash, key(number)), b"report" + number.to_bytes(10, "big")
-        told = bytes([VERSION]) + self.task.hash + id + who + b"\0\0\0\1" + body
-        return told + hmac.digest(key(number), told + b"\0\0\0\1", "sha256")
+        reply = bytes([VERSION]) + self.task.hash + id + who + b"\0\0\0\1" + body
+        return reply + hmac.digest(key(number), reply + b"\0\0\0\1", "sha256")
 
     def plain(self, number: int) -> dict[str, Any]:
         """Return the same for the plain server."""
@@ -102,9 +102,9 @@ def requests(maker: Maker, numbers: Iterable[int], size: int, *, plain: bool = F
         part.append(int(number))
         if len(part) == size:
             if plain:
-                body = json.dumps({"reports": [maker.plain(one) for one in part]}).encode()
+                body = json.dumps({"reports": [maker.plain(item) for item in part]}).encode()
             else:
-                body = b"".join([maker.report(one) for one in part])
+                body = b"".join([maker.report(item) for item in part])
             yield head.format("json" if plain else "octet-stream", len(body)).encode() + body
             part = []
 
@@ -127,8 +127,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Gather an answer."""
         self.data += data
-        head, found, body = self.data.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, body = self.data.partition(b"\r\n\r\n")
+        if not separator:
             return
         at = head.lower().find(b"content-length:")
         done = body.endswith(b"0\r\n\r\n") if at < 0 else len(body) >= int(head[at + 15 :].split(b"\r\n", 1)[0])
@@ -160,27 +160,27 @@ class Seen:
 def codes_of(status: int, body: bytes) -> Counter[str]:
     """Return how many reports were answered how; a plain request by its status."""
     start = body.find(b"{")
-    told = json.loads(body[start : body.rfind(b"}") + 1]) if start >= 0 else {}
-    if "answers" in told:
-        return Counter(told["answers"])
-    return Counter([told.get("code", str(status))])
+    reply = json.loads(body[start : body.rfind(b"}") + 1]) if start >= 0 else {}
+    if "answers" in reply:
+        return Counter(reply["answers"])
+    return Counter([reply.get("code", str(status))])
 
 
-async def _load(port: int, asked: Iterator[bytes], connections: int, rate: float | None) -> Seen:
+async def _load(port: int, bodies: Iterator[bytes], connections: int, rate: float | None) -> Seen:
     seen, loop = Seen(), asyncio.get_running_loop()
     start, numbers = time.perf_counter(), iter(range(1 << 62))
 
     async def work() -> None:
-        _, one = await loop.create_connection(Connection, "127.0.0.1", port)
-        for data in asked:
+        _, item = await loop.create_connection(Connection, "127.0.0.1", port)
+        for data in bodies:
             # From when it was due, not from when it could be sent: waiting for a late server counts.
             due = start + next(numbers) / rate if rate else time.perf_counter()
             if (wait := due - time.perf_counter()) > 0:
                 await asyncio.sleep(wait)
-            told = await one.ask(data)
+            reply = await item.ask(data)
             seen.seconds.append(time.perf_counter() - due)
-            seen.codes.update(codes_of(*told))
-        one.transport.close()
+            seen.codes.update(codes_of(*reply))
+        item.transport.close()
 
     cpu = time.process_time()
     await asyncio.gather(*(work() for _ in range(connections)))
@@ -188,16 +188,16 @@ async def _load(port: int, asked: Iterator[bytes], connections: int, rate: float
     return seen
 
 
-def load(port: int, asked: Iterator[bytes], connections: int, rate: float | None = None) -> Seen:
+def load(port: int, bodies: Iterator[bytes], connections: int, rate: float | None = None) -> Seen:
     """Send requests over some connections: as fast as they are answered, or as many a second."""
-    return uvloop.run(_load(port, asked, connections, rate))
+    return uvloop.run(_load(port, bodies, connections, rate))
 
 
 def free_port() -> int:
     """Return a port that is free."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as item:
+        item.bind(("127.0.0.1", 0))
+        return int(item.getsockname()[1])
 
 
 def usage(process: int) -> tuple[float, float]:
@@ -250,11 +250,11 @@ def _plain(url: str, port: int) -> None:
     connection.execute("CREATE TABLE plain (number INTEGER PRIMARY KEY, digest BLOB, body TEXT)")
     app = FastAPI()
 
-    async def take(asked: Reports) -> dict[str, list[str]]:
+    async def take(bodies: Reports) -> dict[str, list[str]]:
         answers = []
-        for one in asked.reports:
-            right = hmac.compare_digest(one.tag, hmac.digest(key(one.number), one.body.encode(), "sha256").hex())
-            row = (one.number, hashlib.sha256(one.body.encode()).digest()[:16], one.body)
+        for item in bodies.reports:
+            right = hmac.compare_digest(item.tag, hmac.digest(key(item.number), item.body.encode(), "sha256").hex())
+            row = (item.number, hashlib.sha256(item.body.encode()).digest()[:16], item.body)
             done = right and connection.execute("INSERT OR IGNORE INTO plain VALUES (?, ?, ?)", row).rowcount
             answers.append("accepted" if done else "refused")
         connection.commit()

@@ -32,7 +32,7 @@ class Taken(NamedTuple):
     wall: float
 
 
-def taken(root: Path, command: str, data: str | None) -> Taken:
+def measured(root: Path, command: str, data: str | None) -> Taken:
     """Run a command of the program in a checkout, and return what it took."""
     words = [*shlex.split(command), *(["--data-root", data] if data else [])]
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,8 @@ def main() -> None:
     print("| --- | --- | --- | --- |")
     for command in options.commands:
         pairs = [
-            [taken(root, command, options.data_root) for root in (HERE, options.before)] for _ in range(options.repeats)
+            [measured(root, command, options.data_root) for root in (HERE, options.before)]
+            for _ in range(options.repeats)
         ]
         now, before = ([min(column) for column in zip(*side, strict=True)] for side in zip(*pairs, strict=True))
         print(

@@ -26,8 +26,7 @@ from scipy.sparse import csr_matrix
 
 from graphveil.graphs import load_graph
 from graphveil.hierarchy import choose_blocks, collapse_by_support, log_likelihood, pair_tree
-from graphveil.hierarchy.communities import louvain, nested_communities
-from graphveil.hierarchy.community_tree import adjacency_of, tree_of_communities
+from graphveil.hierarchy.community_tree import adjacency_of, louvain, nested_communities, tree_of_communities
 from graphveil.hierarchy.worthwhile import numbered
 from timing import processor, ratio
 
@@ -51,9 +50,9 @@ def main() -> None:
         graph = load_graph(name, chosen.data_root)
         edges = graph.edge_index.numpy()
         pairs = edges[:, edges[0] < edges[1]]
-        held = np.random.default_rng(0).random(pairs.shape[1]) < SHARE
+        held_out = np.random.default_rng(0).random(pairs.shape[1]) < SHARE
         print(f"{name}: {graph.num_nodes:,} nodes, {pairs.shape[1]:,} edges", flush=True)
-        for line in compared(ways, graph.num_nodes, pairs[:, ~held], pairs[:, held], chosen.seeds):
+        for line in compared(ways, graph.num_nodes, pairs[:, ~held_out], pairs[:, held_out], chosen.seeds):
             print(line, flush=True)
 
 
@@ -70,19 +69,19 @@ def available() -> dict[str, Division | None]:
 
 
 def compared(
-    ways: dict[str, Division | None], nodes: int, public: np.ndarray, held: np.ndarray, seeds: int
+    ways: dict[str, Division | None], nodes: int, public: np.ndarray, held_out: np.ndarray, seeds: int
 ) -> list[str]:
     """A line for each way on one graph."""
     adjacency = adjacency_of(nodes, public)
-    found: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in ways}
+    figures: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in ways}
     for divide in ways.values():
         once(divide, adjacency_of(8, np.array([[0, 1, 4, 5], [1, 2, 5, 6]])), 0)  # compiled and loaded before
     for seed in range(seeds):
         for way, divide in ways.items():
-            found[way].append(one_seed(divide, adjacency, public, held, seed))
-    ours = np.min(found["ours"], axis=0)
+            figures[way].append(one_seed(divide, adjacency, public, held_out, seed))
+    ours = np.min(figures["ours"], axis=0)
     lines = []
-    for way, rows in found.items():
+    for way, rows in figures.items():
         quality, _, nats, _ = np.mean(rows, axis=0)
         least = np.min(rows, axis=0)
         division, tree = (f"{ratio(least[at], ours[at])} ({least[at]:.3g})" for at in (1, 3))
@@ -92,7 +91,7 @@ def compared(
 
 
 def one_seed(
-    divide: Division | None, adjacency: csr_matrix, public: np.ndarray, held: np.ndarray, seed: int
+    divide: Division | None, adjacency: csr_matrix, public: np.ndarray, held_out: np.ndarray, seed: int
 ) -> tuple[float, float, float, float]:
     """Modularity and CPU seconds of a division, nats and CPU seconds of a tree."""
     start = time.process_time()
@@ -101,8 +100,8 @@ def one_seed(
     start = time.process_time()
     levels = levels_of(divide, adjacency, seed)
     tree = tree_of_communities(public, adjacency, levels, like=np.zeros(adjacency.shape[0], np.int64))
-    made = time.process_time() - start
-    return modularity(adjacency, groups), divided, explained(tree, public, held), made
+    seconds = time.process_time() - start
+    return modularity(adjacency, groups), divided, explained(tree, public, held_out), seconds
 
 
 def once(divide: Division | None, adjacency: csr_matrix, seed: int) -> np.ndarray:
@@ -154,11 +153,11 @@ def modularity(adjacency: csr_matrix, groups: np.ndarray) -> float:
     return float(inside / degree.sum() - ((np.bincount(groups, degree) / degree.sum()) ** 2).sum())
 
 
-def explained(tree: Any, public: np.ndarray, held: np.ndarray) -> float:
+def explained(tree: Any, public: np.ndarray, held_out: np.ndarray) -> float:
     """Nats of the edges held back at the exact densities of the blocks kept at epsilon 1, over one density for all."""
     facts = pair_tree(tree, public=public)
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))
-    counts = blocks.counts(held)
+    counts = blocks.counts(held_out)
     return log_likelihood(counts, blocks.pairs) - log_likelihood([counts.sum()], [blocks.pairs.sum()])
 
 

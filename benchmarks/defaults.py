@@ -195,8 +195,8 @@ def cell(root: str | None, task: Task) -> Row:
         accuracy = round(100 * model.score(graph, split.test), 3)
     except InputError as error:
         why = str(error)
-    found = {"method": name, "graph": graph_name, "level": level, "row": row, "split": number, "accuracy": accuracy}
-    return found | ({"why": why} if why else {}) | {"cpu_seconds": round(time.process_time() - start, 2)}
+    figures = {"method": name, "graph": graph_name, "level": level, "row": row, "split": number, "accuracy": accuracy}
+    return figures | ({"why": why} if why else {}) | {"cpu_seconds": round(time.process_time() - start, 2)}
 
 
 Cells = Mapping[tuple[str, str, str], Mapping[str, Mapping[int, float]]]
@@ -204,11 +204,11 @@ Cells = Mapping[tuple[str, str, str], Mapping[str, Mapping[int, float]]]
 
 def accuracies(rows: Sequence[Row]) -> Cells:
     """Return (method, graph, level) -> row of the grid -> split -> accuracy in percent."""
-    found: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         if row["accuracy"] is not None:
-            found[row["method"], row["graph"], row["level"]][row["row"]][row["split"]] = row["accuracy"]
-    return found
+            figures[row["method"], row["graph"], row["level"]][row["row"]][row["split"]] = row["accuracy"]
+    return figures
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -236,7 +236,11 @@ def _line(every: Cells, name: str, graph: str, level: str) -> tuple[str, float, 
     default = place[DEFAULT]
     best = max(place, key=lambda row: _mean(place[row]))
     gain, half = paired(default, place[best])
-    networks = [_mean(every[one, graph, "limit"][DEFAULT]) for one in PLAIN if (one, graph, "limit") in every]
+    networks = [
+        _mean(every[plain_name, graph, "limit"][DEFAULT])
+        for plain_name in PLAIN
+        if (plain_name, graph, "limit") in every
+    ]
     plain = f"{max(networks):.1f}" if networks else ""
     return graph, _mean(default), _mean(place[best]), best, f"{gain:+.1f} +- {half:.1f}", plain
 

@@ -74,9 +74,9 @@ def main() -> None:
     with chromium() as driver:
         print(f"{processor()}, Chromium {driver.capabilities['browserVersion']}; milliseconds, medians")
         print(f"{'':36}{'Chromium / Python':>18}{'Chromium':>10}{'Python':>10}{'slowest':>10}{'bound':>8}")
-        for (name, bound), (field, people, values, repeats) in zip(BOUNDS.items(), asked(), strict=True):
-            told = signed_ones(field, people)
-            theirs, ours = in_browser(driver, told, values, repeats), in_python(told, values, repeats)
+        for (name, bound), (field, people, values, repeats) in zip(BOUNDS.items(), fields(), strict=True):
+            task_facts = signed_ones(field, people)
+            theirs, ours = in_browser(driver, task_facts, values, repeats), in_python(task_facts, values, repeats)
             if theirs["sent"] != ours["sent"]:
                 sys.exit(f"{name}: the clients say different bytes")
             for what in ("made", "booked"):
@@ -87,11 +87,11 @@ def main() -> None:
     sys.exit(f"longer than the bound: {', '.join(late)}" if late else 0)
 
 
-def asked() -> Iterator[tuple[dict[str, Any], int, dict[str, Any], int]]:
+def fields() -> Iterator[tuple[dict[str, Any], int, dict[str, Any], int]]:
     """The field, how many people there are, a person's values, how often they are told."""
     law = MultiBit(epsilon=1.0, dimension=1433, low=0.0, high=1.0)
-    told = {"kind": "features", "names": [f"word {place}" for place in range(1433)], "low": "0", "high": "1"}
-    field = {**told, "epsilon": "1", "sampled": law.coordinates, "threshold": str(law.law.low)}
+    task_facts = {"kind": "features", "names": [f"word {place}" for place in range(1433)], "low": "0", "high": "1"}
+    field = {**task_facts, "epsilon": "1", "sampled": law.coordinates, "threshold": str(law.law.low)}
     yield field, 2708, {"features": [float(place % 80 == 0) for place in range(1433)]}, 200
     threshold = AdjacencyRR(epsilon=1.0, nodes=100_000, mode="both").threshold
     field = {"kind": "links", "mode": "both", "epsilon": "1", "threshold": str(threshold)}
@@ -113,31 +113,31 @@ def signed(name: str, purpose: bytes, value: dict[str, Any]) -> bytes:
     return canonical({"key": KEY.public_key().public_bytes_raw().hex(), "signature": signature, name: value})
 
 
-def in_browser(driver: Any, told: dict[str, str], values: dict[str, Any], repeats: int) -> dict[str, Any]:
+def in_browser(driver: Any, task_facts: dict[str, str], values: dict[str, Any], repeats: int) -> dict[str, Any]:
     """The report, and milliseconds of making it and of booking it."""
     who = {"secret": SECRET.hex(), "key": TAGS.hex(), "number": NUMBER}
-    found = driver.execute_async_script(SCRIPT, {**told, **who, "values": values, "repeats": repeats})
-    if "error" in found:
-        raise SystemExit(found["error"])
-    return dict(found)
+    figures = driver.execute_async_script(SCRIPT, {**task_facts, **who, "values": values, "repeats": repeats})
+    if "error" in figures:
+        raise SystemExit(figures["error"])
+    return dict(figures)
 
 
-def in_python(told: dict[str, str], values: dict[str, Any], repeats: int) -> dict[str, Any]:
+def in_python(task_facts: dict[str, str], values: dict[str, Any], repeats: int) -> dict[str, Any]:
     """The same of our other client."""
-    task = Task.of(told["task"].encode())
-    opening, person = Opening.of(told["opening"].encode(), task), task.person(NUMBER, NONCE)
-    made, booked, sent = [], [], b""
+    task = Task.of(task_facts["task"].encode())
+    opening, person = Opening.of(task_facts["opening"].encode(), task), task.person(NUMBER, NONCE)
+    reports, booked, sent = [], [], b""
     for _ in range(repeats + 1):
         start = time.perf_counter()
         sent = report(task.hash, 1, answer(task, person, values, SECRET).body, SECRET, TAGS).to_bytes()
-        made.append(1e3 * (time.perf_counter() - start))
+        reports.append(1e3 * (time.perf_counter() - start))
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(min(repeats, 20) + 1):
             ledger = DeviceLedger(Path(folder) / f"{turn}.jsonl")
             start = time.perf_counter()
             book(task, opening, Enrolled(NUMBER, 1, SECRET, TAGS), values, ledger)
             booked.append(1e3 * (time.perf_counter() - start))
-    return {"sent": sent.hex(), "made": made, "booked": booked}
+    return {"sent": sent.hex(), "made": reports, "booked": booked}
 
 
 @contextmanager

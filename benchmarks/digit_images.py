@@ -67,15 +67,15 @@ def digit_embeddings(seed: int = 0, gamma: float = 0.5) -> tuple[Any, Tensor, Sc
     half = public_half(int(graph.num_nodes), seed)
     part = public_part(graph, half)
     extractor = trained(part, seed)
-    found = embedded(graph, extractor)
+    embeddings = embedded(graph, extractor)
     masked = extractor(masked_rows(part.x, SENSITIVE, 0.0))
-    scores = public_scores(public_part(found, half), masked=masked, gamma=gamma, seed=seed)
-    return found, half, scores
+    scores = public_scores(public_part(embeddings, half), masked=masked, gamma=gamma, seed=seed)
+    return embeddings, half, scores
 
 
 if __name__ == "__main__":
-    made, known, shares = digit_embeddings()
+    images, labels, shares = digit_embeddings()
     print(
-        f"{made.x.shape[0]} embeddings of {made.x.shape[1]} numbers; shares {min(shares.shares):.3f} to "
+        f"{images.x.shape[0]} embeddings of {images.x.shape[1]} numbers; shares {min(shares.shares):.3f} to "
         f"{max(shares.shares):.3f}, stamp {shares.stamp[:12]}"
     )

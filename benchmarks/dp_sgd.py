@@ -43,18 +43,18 @@ def main() -> None:
     for _ in range(chosen.repeats):
         for name, step in steps.items():
             times[name].append(seconds(step))
-    others = {"vmap gradients": vmap(chosen, x, y)}
+    programs = {"vmap gradients": vmap(chosen, x, y)}
     if find_spec("opacus") is not None:
-        others["opacus"] = opacus(chosen, x, y)
-    for name, step in others.items():
+        programs["opacus"] = opacus(chosen, x, y)
+    for name, step in programs.items():
         times[name] = [seconds(step) for _ in range(6)][1:]
     base = statistics.median(times["plain"])
     print(f"layers {chosen.layers}, expected batch {chosen.batch}, noise multiplier {chosen.noise:g}; CPU ms")
     print(f"first private step, the noise's table included: {1e3 * first['private']:.0f}")
     print(f"{processor()}; ratios of medians")
     print(f"{'step':>16}{'mean':>9}{'median':>9}{'least':>9}{'ratio':>8}")
-    for name, found in times.items():
-        figures = statistics.fmean(found), statistics.median(found), min(found)
+    for name, measured in times.items():
+        figures = statistics.fmean(measured), statistics.median(measured), min(measured)
         print(f"{name:>16}" + "".join(f"{1e3 * t:>9.2f}" for t in figures) + f"{figures[1] / base:>8.2f}")
 
 

@@ -65,8 +65,8 @@ def table(rival: str, kinds: tuple[str, ...], nodes: int, degree: int, folder: P
         for kind in kinds:
             row = measured_apart(kind, rival, str(file), nodes, epsilon)
             mine, theirs = row["ours"], row["rival"]
-            shown = f"{ratio(mine, theirs)} | {mine:.3g} / {theirs:.3g} | {row['megabytes']:.0f} | {int(row['out']):,}"
-            print(f"| {epsilon:g} | {kind} | {shown} |", flush=True)
+            cells = f"{ratio(mine, theirs)} | {mine:.3g} / {theirs:.3g} | {row['megabytes']:.0f} | {int(row['out']):,}"
+            print(f"| {epsilon:g} | {kind} | {cells} |", flush=True)
 
 
 def random_graph(nodes: int, degree: int) -> torch.Tensor:
@@ -81,8 +81,8 @@ def random_graph(nodes: int, degree: int) -> torch.Tensor:
 def measured_apart(*request: object) -> dict[str, float]:
     """`measure` in a fresh process."""
     command = [sys.executable, __file__, "--row", json.dumps(request)]
-    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return found
+    figures: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return figures
 
 
 def measure(kind: str, rival: str, file: str, nodes: int, epsilon: float) -> dict[str, float]:
@@ -120,9 +120,9 @@ def plain(kind: str, edge_index: torch.Tensor, nodes: int, epsilon: float) -> in
     false = np.cumsum(generator.geometric(flip, int(expected + 6 * math.sqrt(expected) + 10))) - 1
     false = false[: np.searchsorted(false, places)]
     false = false[true[np.searchsorted(true[:-1], false)] != false]
-    found = np.concatenate([true[generator.random(len(true)) >= flip], false])
-    found.sort()
-    owners, columns = found // nodes, found % nodes
+    figures = np.concatenate([true[generator.random(len(true)) >= flip], false])
+    figures.sort()
+    owners, columns = figures // nodes, figures % nodes
     if thinned:
         degrees = np.bincount(users, minlength=nodes) + generator.laplace(
             scale=1 / (DEGREE_SHARE * epsilon), size=nodes

@@ -32,13 +32,11 @@ from scipy import stats
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.local_network import LocalNetwork, label_loss, train_local
-from graphveil.federation.simulation import simulate_training
-from graphveil.federation.vertical import partition_graph, vertical_partition
+from graphveil.federation.simulation import partition_graph, simulate_training, vertical_partition
 from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
-from graphveil.reproduction.clear import Outcome, Part, Plan, run
-from graphveil.reproduction.twin import setting_of, train_twins
+from graphveil.reproduction.clear import Outcome, Part, Plan, run, setting_of, train_twins
 
 KINDS = ("mixed", "alone", "individual", "paper", "shared-linear")
 COMBINES = ("concat", "mean", "regression")
@@ -123,9 +121,9 @@ def fill(bench: Bench, kind: str, plan: Plan, partition: int, shares: str = "5:5
     """Run one plaintext cell of one partition unless --out holds it."""
     key = {"data": bench.name, "kind": kind, "shares": shares, "holder": holder, "partition": partition}
     key |= asdict(plan)
-    found = bench.find(key)
-    if found is not None:
-        return found
+    result = bench.find(key)
+    if result is not None:
+        return result
     start = time.process_time()
     parts = parts_of(bench, kind, shares, partition, holder)
     outcome = run(plan, parts, bench.graph.y, published_split(bench.graph), partition)
@@ -153,16 +151,16 @@ def chosen_plan(bench: Bench, kind: str, *, compute: bool = False) -> Plan:
     mode = "individual" if kind in ("mixed", "alone") else kind
     best, least = Plan(mode, epochs=bench.epochs), -1.0
     for name, values in GRID.items():
-        kept = best
+        best_plan = best
         if name == "shared_rate" and mode == "individual":
             continue
         for value in values:
             plan = replace(best, **{name: value})
-            found = [_searched(bench, kind, plan, partition, compute) for partition in range(SEARCHED)]
-            reached = float(np.mean([-1.0 if row is None else row["val"] for row in found]))
+            result = [_searched(bench, kind, plan, partition, compute) for partition in range(SEARCHED)]
+            reached = float(np.mean([-1.0 if row is None else row["val"] for row in result]))
             if reached > least:
-                kept, least = plan, reached
-        best = kept
+                best_plan, least = plan, reached
+        best = best_plan
     return best
 
 
@@ -196,12 +194,12 @@ def accuracy(bench: Bench, part: str) -> None:
             fill(bench, kind, replace(plans[kind], combine=combine), partition, shares, holder)
     print(f"\n{bench.name}, table {part}: test accuracy in %")
     for kind, shares, combine, holder in cells(part, bench.kinds, bench.combines):
-        found = [
+        result = [
             fill(bench, kind, replace(plans[kind], combine=combine), partition, shares, holder)
             for partition in range(bench.partitions)
         ]
         name = f"{kind} {holder + 1}" if kind == "alone" else kind
-        print(f"{shares:8} {name:14} {combine:11} {cell([row['test'] for row in found])}", flush=True)
+        print(f"{shares:8} {name:14} {combine:11} {cell([row['test'] for row in result])}", flush=True)
 
 
 def noise(bench: Bench) -> None:
@@ -215,8 +213,8 @@ def noise(bench: Bench) -> None:
         texts = []
         for shrink in (False, True):
             noisy = replace(plan, sigma=sigma, shrink=shrink)
-            found = [fill(bench, "paper", noisy, partition)["test"] for partition in range(bench.partitions)]
-            texts.append(cell(found))
+            result = [fill(bench, "paper", noisy, partition)["test"] for partition in range(bench.partitions)]
+            texts.append(cell(result))
         print(f"{epsilon:4} sigma {sigma:.3f} once {once:.0f} total {total:.0f}: {' | '.join(texts)}", flush=True)
 
 
@@ -245,16 +243,16 @@ def totals(bench: Bench) -> None:
     for kind in (kind for kind in bench.kinds if kind in ("individual", "shared-linear")):
         for publications in (1, 10):
             for epsilon in (8.0, 64.0, 200.0, math.inf):
-                found = [total(bench, kind, epsilon, publications, partition) for partition in range(bench.partitions)]
-                print(f"{kind:14} R {publications:3} epsilon {epsilon:4g}: {cell(found)}", flush=True)
+                result = [total(bench, kind, epsilon, publications, partition) for partition in range(bench.partitions)]
+                print(f"{kind:14} R {publications:3} epsilon {epsilon:4g}: {cell(result)}", flush=True)
 
 
 def total(bench: Bench, kind: str, epsilon: float, publications: int, partition: int) -> float:
     """Return the test accuracy of one secure run with noise."""
     key = {"data": bench.name, "kind": f"total {kind}", "epsilon": epsilon}
     key |= {"publications": publications, "partition": partition}
-    found = bench.find(key)
-    if found is None:
+    result = bench.find(key)
+    if result is None:
         split, plan = published_split(bench.graph), chosen_plan(bench, kind)
         members, holdings = partition_graph(bench.graph, split, (5, 5), seed=partition)
         changes = {"epsilon": epsilon, "delta": DELTA, "republish": math.ceil(plan.epochs / publications)}
@@ -265,8 +263,8 @@ def total(bench: Bench, kind: str, epsilon: float, publications: int, partition:
             return float("nan")
         simulate_training(setting, holdings, randomness=SeededRandomness(partition), seed=partition)
         hit = holdings["holder1"].head.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
-        found = bench.add(key | {"test": 100 * float(hit[split.test].float().mean())})
-    return float(found["test"])
+        result = bench.add(key | {"test": 100 * float(hit[split.test].float().mean())})
+    return float(result["test"])
 
 
 def guesses(bench: Bench) -> None:
@@ -276,15 +274,15 @@ def guesses(bench: Bench) -> None:
         kinds: list[tuple[str, float]] = [(f"alone {place}", math.inf) for place in range(1, shares.count(":") + 2)]
         kinds += [("mixed", math.inf), *(("guesses", epsilon) for epsilon in EPSILONS)]
         for kind, epsilon in kinds:
-            found = [guess(bench, kind, epsilon, shares, partition) for partition in range(bench.partitions)]
-            print(f"{shares:8} {kind:8} epsilon {epsilon:4g}: {cell(found)}", flush=True)
+            result = [guess(bench, kind, epsilon, shares, partition) for partition in range(bench.partitions)]
+            print(f"{shares:8} {kind:8} epsilon {epsilon:4g}: {cell(result)}", flush=True)
 
 
 def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) -> float:
     """Return the test accuracy of one run of mode "guesses", or of its network trained alone on the labels."""
     key: Row = {"data": bench.name, "kind": f"guesses {kind}", "epsilon": epsilon, "shares": shares}
-    found = bench.find(key | {"partition": partition})
-    if found is None:
+    result = bench.find(key | {"partition": partition})
+    if result is None:
         split, start = published_split(bench.graph), time.process_time()
         parts = [float(text) for text in shares.split(":")]
         members, holdings = partition_graph(bench.graph, split, parts, seed=partition)
@@ -300,8 +298,8 @@ def guess(bench: Bench, kind: str, epsilon: float, shares: str, partition: int) 
         hit = scores.argmax(dim=1) == bench.graph.y
         accuracies = {name: 100 * float(hit[mask].float().mean()) for name, mask in asdict(split).items()}
         took = {"cpu_seconds": time.process_time() - start}
-        found = bench.add(key | {"partition": partition, "val": accuracies["val"], "test": accuracies["test"]} | took)
-    return float(found["test"])
+        result = bench.add(key | {"partition": partition, "val": accuracies["val"], "test": accuracies["test"]} | took)
+    return float(result["test"])
 
 
 def alone(setting: Setting, features: Any, edges: torch.Tensor, labels: torch.Tensor, train: torch.Tensor) -> Any:

@@ -35,8 +35,7 @@ from graphveil.federation.modes.guess_pool import evidence_of, pooled
 from graphveil.federation.modes.guesses import WEIGHTS
 from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
 from graphveil.federation.modes.propagation import transition_matrix
-from graphveil.federation.simulation import simulate_training
-from graphveil.federation.vertical import partition_graph, vertical_partition
+from graphveil.federation.simulation import partition_graph, simulate_training, vertical_partition
 from graphveil.graphs import Graph, Split, load_graph, published_split, random_split
 from graphveil.mechanisms import PrivUnit
 from graphveil.privacy import SeededRandomness
@@ -67,12 +66,12 @@ def main() -> None:
         return
     name = chosen.data or "digits"
     graph, part = load_graph(name, root=chosen.data_root), {"vectors": vectors, "variants": variants}[chosen.part]
-    found: dict[tuple[str, float], list[float]] = defaultdict(list)
+    results: dict[tuple[str, float], list[float]] = defaultdict(list)
     for seed in range(chosen.partitions):
         for way, epsilon, score in part(graph, seed):
-            found[way, epsilon].append(score)
+            results[way, epsilon].append(score)
     print(f"{name}, {chosen.partitions} partitions: test accuracy in %")
-    for (way, epsilon), scores in found.items():
+    for (way, epsilon), scores in results.items():
         print(f"{way:24} epsilon {epsilon:3g}: {interval(scores)}", flush=True)
 
 
@@ -129,13 +128,13 @@ class Cell:
 
 def cells_of(chosen: argparse.Namespace) -> list[Cell]:
     """Return the trainings that the options ask for, splits last: a run that is cut off has whole rows."""
-    numbers = [[int(one) for one in text.split(",")] for text in (chosen.holders, chosen.degree_bounds)]
+    numbers = [[int(item) for item in text.split(",")] for text in (chosen.holders, chosen.degree_bounds)]
     axes = (
         (chosen.data or GRAPHS).split(","),
         numbers[0],
         [chosen.unit],
         numbers[1],
-        [float(one) for one in chosen.epsilons.split(",")],
+        [float(item) for item in chosen.epsilons.split(",")],
         range(chosen.partitions),
     )
     return [Cell(*values) for values in itertools.product(*axes)]
@@ -151,10 +150,10 @@ def units(cells: Sequence[Cell], out: Path, root: Path | None) -> None:
             done[cell] = cell.scores(load(cell.data))
             with out.open("a") as file:
                 file.write(json.dumps({"cell": asdict(cell), "scores": done[cell]}) + "\n")
-    for row, found in itertools.groupby(cells, key=lambda cell: list(asdict(cell).values())[:-1]):
-        scores = [done[cell] for cell in found]
-        gained = [one["federation"] - one["alone"] for one in scores]
-        print(*row, f"alone {interval([one['alone'] for one in scores])}, gained {interval(gained)}", flush=True)
+    for row, results in itertools.groupby(cells, key=lambda cell: list(asdict(cell).values())[:-1]):
+        scores = [done[cell] for cell in results]
+        gained = [item["federation"] - item["alone"] for item in scores]
+        print(*row, f"alone {interval([item['alone'] for item in scores])}, gained {interval(gained)}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -195,8 +194,8 @@ class Desk:
         """Return the accuracy of the pool."""
         labels = self.graph.y[self.split.val]
         heard = torch.eye(self.classes).clamp_min(1e-12).log()[:, labels].T
-        found = pooled(alone, taught, evidence, self.spread(0), self.split.val, heard)
-        return accuracy(found, self.graph, self.split)
+        results = pooled(alone, taught, evidence, self.spread(0), self.split.val, heard)
+        return accuracy(results, self.graph, self.split)
 
     def report(self, guesses: Tensor, epsilon: float, number: int) -> Report:
         """Return reports of guesses, and the chance of each given the class, from validation nodes."""
@@ -209,7 +208,7 @@ class Desk:
 
     def learned(self, alone: Tensor, reports: list[Report]) -> tuple[Tensor, float]:
         """Return the taught network's logits and the pool's accuracy."""
-        sent, chances = [one for one, _ in reports], [one for _, one in reports]
+        sent, chances = [item for item, _ in reports], [item for _, item in reports]
         val, labels = self.split.val, self.graph.y
         taught = max(
             (self.trained(0, lambda z, w=weight: w * guess_loss(z, sent, chances)) for weight in WEIGHTS),  # type: ignore[misc]
@@ -229,7 +228,7 @@ def vectors(graph: Graph, seed: int) -> Iterator[tuple[str, float, float]]:
         sent, chances = desk.report(other.argmax(dim=1), epsilon, 0)
         evidence = evidence_of([sent], [chances], torch.arange(len(sent)), len(sent))
         yield "one guess", epsilon, desk.pool(alone, alone, evidence)
-        for name, rows in shown(desk, other, generator).items():
+        for name, rows in readings(desk, other, generator).items():
             unit = rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-9)
             sigma = Publication(epsilon, DELTA, 1, unit.shape[1]).sigma
             noisy = unit + sigma * torch.randn(unit.shape, generator=generator)
@@ -239,7 +238,7 @@ def vectors(graph: Graph, seed: int) -> Iterator[tuple[str, float, float]]:
             yield f"{name}, PrivUnit", epsilon, desk.pool(alone, alone, by_means(desk, drawn))
 
 
-def shown(desk: Desk, logits: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+def readings(desk: Desk, logits: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
     """Return what the other holder could publish of each node: [n, k] by name."""
     sharp = torch.softmax(4 * logits / logits.std(), dim=1)
     centred = logits - logits.mean(dim=0)
@@ -261,12 +260,12 @@ def by_means(desk: Desk, rows: Tensor) -> Tensor:
     """Return the classes' evidence in noisy rows [n, k]: discriminant analysis on validation nodes, centred [n, c]."""
     rows, labels, val = rows.double(), desk.graph.y, desk.split.val
     of_class = [val & (labels == place) for place in range(desk.classes)]
-    means = torch.stack([rows[one if bool(one.any()) else val].mean(dim=0) for one in of_class])
+    means = torch.stack([rows[item if bool(item.any()) else val].mean(dim=0) for item in of_class])
     left = rows[val] - means[labels[val]]
     spread = left.T @ left / max(int(val.sum()) - desk.classes, 1)
     inverse = torch.linalg.inv(0.9 * spread + 0.1 * spread.diag().mean() * torch.eye(rows.shape[1]))
-    found = rows @ inverse @ means.T - 0.5 * (means @ inverse * means).sum(dim=1)
-    return (found - found.mean(dim=1, keepdim=True)).float()
+    results = rows @ inverse @ means.T - 0.5 * (means @ inverse * means).sum(dim=1)
+    return (results - results.mean(dim=1, keepdim=True)).float()
 
 
 def variants(graph: Graph, seed: int) -> Iterator[tuple[str, float, float]]:

@@ -40,11 +40,11 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     rng = np.random.default_rng(0)
     x = (rng.random((chosen.nodes, chosen.columns)) < chosen.density).astype(np.float32)
-    found = {"ours": _ours, "spu": _spu}[chosen.engine](x, chosen.width, chosen.steps)
+    figures = {"ours": _ours, "spu": _spu}[chosen.engine](x, chosen.width, chosen.steps)
     plain = _plain(x, chosen.width, chosen.steps)
-    times = {kind: round(found[f"{kind}_cpu_ms"] / each, 1) for kind, each in plain.items()}
+    times = {kind: round(figures[f"{kind}_cpu_ms"] / each, 1) for kind, each in plain.items()}
     head = {"processor": processor(), "engine": chosen.engine, "nodes": chosen.nodes, "columns": chosen.columns}
-    print(json.dumps(head | {"times_plain": times, "plain_cpu_ms": plain} | found))
+    print(json.dumps(head | {"times_plain": times, "plain_cpu_ms": plain} | figures))
 
 
 def _plain(x: np.ndarray, width: int, steps: int) -> dict[str, float]:
@@ -58,12 +58,12 @@ def _plain(x: np.ndarray, width: int, steps: int) -> dict[str, float]:
 
 def _ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
+    for item in sockets:
+        item.bind(("127.0.0.1", 0))
+    figures = [int(item.getsockname()[1]) for item in sockets]
+    for item in sockets:
+        item.close()
+    return figures
 
 
 # ---- ours ----
@@ -81,10 +81,10 @@ def _ours(x: np.ndarray, width: int, steps: int) -> dict[str, Any]:
     processes = [context.Process(target=_our_party, args=(name, *stage)) for name in names]
     for process in processes:
         process.start()
-    found = dict(answers.get() for _ in names)
+    figures = dict(answers.get() for _ in names)
     for process in processes:
         process.join()
-    return _mean(found["a"], steps)
+    return _mean(figures["a"], steps)
 
 
 def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width: int, steps: int, answers: Any) -> None:
@@ -106,12 +106,12 @@ def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width:
     )
     with tempfile.TemporaryDirectory() as folder:
         store = Checkpoints(Path(folder) / name, "ab" * 32)
-        others = tuple(peer.name for peer in peers)
+        other_names = tuple(peer.name for peer in peers)
         program = _dealer if name == "server" else _owner
         session = Session(
             name,
             "server",
-            others,
+            other_names,
             lambda done, state: program(name, x, width, steps),
             store,
             patience=120.0,
@@ -179,9 +179,9 @@ def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
         for step in range(steps):
             start, cpu = time.perf_counter(), time.process_time()
             rights = {product: w[product.left.name] if kind == "forward" else g for product in products}
-            found = yield from multiply(masked, products, rights, f"{kind} {step}")
+            figures = yield from multiply(masked, products, rights, f"{kind} {step}")
             local = ring.matmul(own, w[name]) if kind == "forward" else ring.matmul(turned, g)
-            for product, share in found.items():
+            for product, share in figures.items():
                 if kind == "forward" or product.left.owner == name:
                     local = local + share
             answer[kind].append(time.perf_counter() - start)
@@ -201,10 +201,10 @@ def _spu(x: np.ndarray, width: int, steps: int) -> dict[str, Any]:
     ]
     for process in processes:
         process.start()
-    found = dict(answers.get() for _ in processes)
+    figures = dict(answers.get() for _ in processes)
     for process in processes:
         process.join()
-    return _mean(found[0], steps)
+    return _mean(figures[0], steps)
 
 
 def _spu_party(rank: int, ports: list[int], x: np.ndarray, width: int, steps: int, answers: Any) -> None:
@@ -227,10 +227,10 @@ def _spu_party(rank: int, ports: list[int], x: np.ndarray, width: int, steps: in
     secret = spu.Visibility.VIS_SECRET
 
     def compiled(function: Any, names: list[str], values: list[np.ndarray], out: str) -> Any:
-        found, _ = frontend.compile(
+        figures, _ = frontend.compile(
             frontend.Kind.JAX, function, values, {}, names, [secret] * len(names), lambda flat: [out]
         )
-        return found
+        return figures
 
     runtime.run(compiled(make_cached_var, ["x"], [x], "kept"))
     runs = {
@@ -247,12 +247,12 @@ def _spu_party(rank: int, ports: list[int], x: np.ndarray, width: int, steps: in
     answers.put((rank, answer))
 
 
-def _mean(found: dict[str, Any], steps: int) -> dict[str, Any]:
+def _mean(figures: dict[str, Any], steps: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for kind in ("forward", "backward"):
-        cpu = [seconds for name, seconds in found["cpu"] if name == kind]
-        result[f"{kind}_ms"] = round(1e3 * float(np.mean(found[kind][2:])), 1)
-        result[f"{kind}_least_ms"] = round(1e3 * min(found[kind][2:]), 1)
+        cpu = [seconds for name, seconds in figures["cpu"] if name == kind]
+        result[f"{kind}_ms"] = round(1e3 * float(np.mean(figures[kind][2:])), 1)
+        result[f"{kind}_least_ms"] = round(1e3 * min(figures[kind][2:]), 1)
         result[f"{kind}_cpu_ms"] = round(1e3 * float(np.mean(cpu[2:])), 1)
     return result
 

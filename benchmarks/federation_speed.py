@@ -38,9 +38,9 @@ from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import Holding, holder, server
 from graphveil.federation.modes.linear import linear_holder, linear_server
 from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.simulation import partition_graph, vertical_partition
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
-from graphveil.federation.vertical import partition_graph, vertical_partition
 from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 from graphveil.reproduction.clear import Part, Plan, run
@@ -111,15 +111,15 @@ def main() -> None:
         processes = [context.Process(target=_party, args=(name, stage)) for name in names]
         for process in processes:
             process.start()
-        found = dict(stage.answers.get() for _ in names)
+        figures = dict(stage.answers.get() for _ in names)
         for process in processes:
             process.join()
     plain = min(before, plain_epoch(plan, parts, graph.y, split))
-    told = _summary(found, stage)
-    times = {"cpu": sum(told["cpu_epoch"].values()) / plain, "time": told["epoch_seconds"] / plain}
+    summary = _summary(figures, stage)
+    times = {"cpu": sum(summary["cpu_epoch"].values()) / plain, "time": summary["epoch_seconds"] / plain}
     head = {"processor": processor(), "data": chosen.data, "mode": chosen.mode, "width": chosen.width}
     head |= {"times_plain": {name: round(value, 1) for name, value in times.items()}, "plain_epoch": round(plain, 4)}
-    print(json.dumps(head | told))
+    print(json.dumps(head | summary))
 
 
 def plain_epoch(plan: Plan, parts: Sequence[Part], labels: torch.Tensor, split: Split) -> float:
@@ -131,19 +131,19 @@ def plain_epoch(plan: Plan, parts: Sequence[Part], labels: torch.Tensor, split: 
     return (twice - once) / PLAIN_EPOCHS
 
 
-def _summary(found: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-    marks = found[stage.setting.server]["marks"]
+def _summary(figures: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
+    marks = figures[stage.setting.server]["marks"]
     each = [later - now for now, later in pairwise(marks)][1:]
     plan = traffic_of(stage.setting, stage.nodes, stage.rows)
     return {
         "epoch_seconds": round(statistics.median(each), 3),
         "least": round(min(each), 3),
         "first_round_after": round(marks[0], 2),
-        "cpu_epoch": {name: round(one["cpu"], 3) for name, one in found.items()},
-        "megabytes_epoch": round(sum(one["bytes"] for one in found.values()) / 1e6, 2),
+        "cpu_epoch": {name: round(row["cpu"], 3) for name, row in figures.items()},
+        "megabytes_epoch": round(sum(row["bytes"] for row in figures.values()) / 1e6, 2),
         "planned_megabytes_epoch": round(plan.round / 1e6, 2),
         "planned_megabytes_once": round(plan.once / 1e6, 2),
-        "peak_megabytes": {name: round(one["peak"]) for name, one in found.items()},
+        "peak_megabytes": {name: round(row["peak"]) for name, row in figures.items()},
     }
 
 
@@ -162,11 +162,11 @@ def _party(name: str, stage: Stage) -> None:
         cpu.append(time.process_time())
 
     store = Checkpoints(stage.folder / name, "ab" * 32)
-    others = tuple(peer.name for peer in peers)
+    other_names = tuple(peer.name for peer in peers)
     session = Session(
         name,
         stage.setting.server,
-        others,
+        other_names,
         lambda done, state: _program(name, stage, done, state),
         store,
         patience=PATIENCE,
@@ -211,9 +211,9 @@ def _program(name: str, stage: Stage, done: int, state: Any) -> Program[Any]:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as figures:
+        figures.bind(("127.0.0.1", 0))
+        return int(figures.getsockname()[1])
 
 
 if __name__ == "__main__":

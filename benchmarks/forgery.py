@@ -63,8 +63,8 @@ class Setting:
     mode: str
 
     def key(self, cell: Cell) -> dict[str, Any]:
-        told = {"data": self.data, "epsilons": list(self.epsilons), "epochs": self.epochs, "mode": self.mode}
-        return {**told, "method": cell.method, "kind": cell.kind, "share": cell.share, "defence": cell.defence}
+        targets_of = {"data": self.data, "epsilons": list(self.epsilons), "epochs": self.epochs, "mode": self.mode}
+        return {**targets_of, "method": cell.method, "kind": cell.kind, "share": cell.share, "defence": cell.defence}
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("forgery.jsonl"))
     given = parser.parse_args()
     torch.set_num_threads(1)
-    x, y, a = (float(one) for one in given.epsilons.split(","))
+    x, y, a = (float(item) for item in given.epsilons.split(","))
     for data in given.data.split(","):
         graph = load_graph(data, root=given.data_root)
         # Whose class nobody knows is asked nothing: neither forgers nor accuracy could be told of them.
         graph = among(graph, graph.y >= 0)
         truth = Truth.of(graph.x, graph.y, len(graph.schema.classes))
         setting = Setting(data, graph, truth, (x, y, a), given.epochs, given.mode)
-        shares = [float(one) for one in given.shares.split(",")]
+        shares = [float(item) for item in given.shares.split(",")]
         cells = cells_of(given.methods.split(","), given.kinds.split(","), shares)
         for number in range(given.splits):
             for cell in cells:
@@ -111,13 +111,13 @@ def main() -> None:
 
 def cells_of(methods: list[str], wanted: list[str], shares: list[float]) -> list[Cell]:
     """Return what is run, honest cells first."""
-    found = []
+    results = []
     for method in methods:
-        kinds = [one for one in (LIST_KINDS if method == "link-beliefs" else KINDS) if one in wanted]
+        kinds = [item for item in (LIST_KINDS if method == "link-beliefs" else KINDS) if item in wanted]
         defences = (False,) if method.startswith("label") else (False, True)
-        found += [Cell(method, NONE, 0.0, on) for on in defences]
-        found += [Cell(method, kind, share, on) for share in shares for kind in kinds for on in defences]
-    return found
+        results += [Cell(method, NONE, 0.0, on) for on in defences]
+        results += [Cell(method, kind, share, on) for share in shares for kind in kinds for on in defences]
+    return results
 
 
 def fill(out: Path, setting: Setting, cell: Cell, number: int) -> None:
@@ -177,8 +177,8 @@ def _lists(sent: LinkReports, who: torch.Tensor, kind: str, mode: str, number: i
         return forge_lists(lists, who, mode, flip, number)
     rows = np.split(lists.columns.numpy(), lists.starts.numpy()[1:-1])
     everybody = np.arange(sent.nodes, dtype=np.int32)
-    for one in who.nonzero().flatten().tolist():
-        rows[one] = everybody[one + 1 :] if mode == "lower" else np.delete(everybody, one)
+    for item in who.nonzero().flatten().tolist():
+        rows[item] = everybody[item + 1 :] if mode == "lower" else np.delete(everybody, item)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     return EdgeReports(torch.from_numpy(starts), torch.from_numpy(np.concatenate(rows)))
 
@@ -187,8 +187,8 @@ def heard_of(sent: LinkReports, mode: str) -> LinkReports:
     """Return reports without the lists that no device draws, by the check of a collection."""
     nodes, lengths = sent.nodes, sent.lists["lists"].starts.diff().numpy()
     flip = sent.links.parts(sent.people.schema, nodes)["lists"].flip
-    asked = nodes - 1 - np.arange(nodes) if mode == "lower" else np.full(nodes, nodes - 1)
-    chances = law.either(law.above(lengths, asked, 1 - flip), law.below(lengths, asked, flip))
+    labelled = nodes - 1 - np.arange(nodes) if mode == "lower" else np.full(nodes, nodes - 1)
+    chances = law.either(law.above(lengths, labelled, 1 - flip), law.below(lengths, labelled, flip))
     heard = torch.from_numpy(chances >= ALARM / nodes)
     if mode == "both":
         left = heard.nonzero().flatten().numpy()
@@ -198,13 +198,13 @@ def heard_of(sent: LinkReports, mode: str) -> LinkReports:
         heard[left[unlike(named[left][:, left], 2 * flip * (1 - flip), ALARM / nodes)]] = False
     if bool(heard.all()):
         return sent
-    kept = torch.repeat_interleave(heard, sent.lists["lists"].starts.diff())
+    repeated = torch.repeat_interleave(heard, sent.lists["lists"].starts.diff())
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), torch.where(heard, torch.from_numpy(lengths), 0).cumsum(0)])
     # The whole report is one person's: whoever forged the list is not believed in the label.
     people = replace(sent.people, labels=torch.where(heard, sent.people.labels, -1))
     people = replace(people, train=people.train & heard, val=people.val & heard)
     return replace(
-        sent, people=people, lists={"lists": EdgeReports(starts, sent.lists["lists"].columns[kept])}, heard=heard
+        sent, people=people, lists={"lists": EdgeReports(starts, sent.lists["lists"].columns[repeated])}, heard=heard
     )
 
 
@@ -217,28 +217,28 @@ def influence(setting: Setting, share: float, splits: int) -> None:
     """Print what forged labels move, and the bounds: the largest of all splits, and the smallest bound."""
     graph, classes, hops = setting.graph, len(setting.graph.schema.classes), 4
     spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
-    found = []
+    results = []
     for number in range(splits):
         core = LPGNN(epsilon_x=setting.epsilons[0], epsilon_y=setting.epsilons[1])
         sent = randomize_people(graph, random_split(graph, number), core.privacy, randomness=SeededRandomness(number))
         # Forgers are a share of those who send a label, as the bound has it.
-        asked = sent.labelled.nonzero().flatten()
+        labelled = sent.labelled.nonzero().flatten()
         who = torch.zeros(len(sent.labels), dtype=torch.bool)
-        who[asked[some_of(len(asked), share, number)]] = True
+        who[labelled[some_of(len(labelled), share, number)]] = True
         before, keep, flip = sent.labels.numpy(), *sent.channel
         after = forge(sent, who, "labels", setting.truth, number).labels.numpy()
-        shares = [np.bincount(one[one >= 0], minlength=classes) / len(asked) for one in (before, after)]
-        targets = [_targets(spread, one, classes, hops)[asked] for one in (before, after)]
-        forged = int(np.ceil(share * len(asked)))
-        found.append(
+        shares = [np.bincount(item[item >= 0], minlength=classes) / len(labelled) for item in (before, after)]
+        targets = [_targets(spread, item, classes, hops)[labelled] for item in (before, after)]
+        forged = int(np.ceil(share * len(labelled)))
+        results.append(
             (
                 100 * float(np.abs(shares[1] - shares[0]).max()) / (keep - flip),
-                100 * forged / len(asked) / (keep - flip),
+                100 * forged / len(labelled) / (keep - flip),
                 100 * float((targets[0] != targets[1]).mean()),
                 moved.of_targets(spread, before, classes, hops, share).most,
             )
         )
-    share_moved, share_bound, target_moved, target_bound = zip(*found, strict=True)
+    share_moved, share_bound, target_moved, target_bound = zip(*results, strict=True)
     print(
         f"| {setting.data} | {share:.0%} | {max(share_moved):.1f} <= {min(share_bound):.1f} | "
         f"{max(target_moved):.1f} <= {min(target_bound):.1f} |",
@@ -247,10 +247,10 @@ def influence(setting: Setting, share: float, splits: int) -> None:
 
 
 def _targets(spread: sp.csr_matrix, labels: np.ndarray, classes: int, hops: int) -> np.ndarray:
-    told = np.eye(classes)[labels.clip(0)] * (labels >= 0)[:, None]
+    targets_of = np.eye(classes)[labels.clip(0)] * (labels >= 0)[:, None]
     for _ in range(hops):
-        told = spread @ told
-    return np.asarray(told.argmax(axis=1))
+        targets_of = spread @ targets_of
+    return np.asarray(targets_of.argmax(axis=1))
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
@@ -267,13 +267,16 @@ def table(out: Path, setting: Setting, cells: list[Cell], splits: int) -> None:
         return {row["split"]: row["accuracy"] for row in rows if key.items() <= row.items()}
 
     for cell in cells:
-        found, own, plain = (
-            runs(one) for one in (cell, replace(cell, kind=NONE, share=0.0), Cell(cell.method, NONE, 0.0, False))
+        results, own, plain = (
+            runs(item) for item in (cell, replace(cell, kind=NONE, share=0.0), Cell(cell.method, NONE, 0.0, False))
         )
-        told = (
+        targets_of = (
             f"| {setting.data} | {cell.method} | {cell.kind} | {cell.share:.0%} | {'on' if cell.defence else 'off'} |"
         )
-        print(f"{told} {_interval(list(found.values()))} | {_lost(own, found)} | {_lost(plain, found)} |", flush=True)
+        print(
+            f"{targets_of} {_interval(list(results.values()))} | {_lost(own, results)} | {_lost(plain, results)} |",
+            flush=True,
+        )
 
 
 def _lost(before: dict[int, float], after: dict[int, float]) -> str:

@@ -35,14 +35,14 @@ STEPS, LAYERS, BATCH = 200, [1433, 64, 64, 7], 256
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
     """Return the least wall seconds of some runs after a first one, until the device has finished."""
-    taken = []
+    times = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
         start = time.perf_counter()
         work()
         torch.cuda.synchronize()
-        taken.append(time.perf_counter() - start)
-    return min(taken[1:])
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
 
 
 def report(**facts: object) -> None:
@@ -81,17 +81,17 @@ def step(repeats: int) -> None:
     x, y = torch.randn(10 * BATCH, LAYERS[0]), torch.randint(0, LAYERS[-1], (10 * BATCH,))
     for device in ("cuda", "cpu"):
         took = []
-        for made in (dp_sgd.private, dp_sgd.plain):
-            one = made(chosen, x.to(device), y.to(device))
-            took.append(seconds(partial(several, one), repeats) / STEPS)
+        for maker in (dp_sgd.private, dp_sgd.plain):
+            program = maker(chosen, x.to(device), y.to(device))
+            took.append(seconds(partial(several, program), repeats) / STEPS)
         private, plain = took
         report(what="step", trained_on=device, seconds=private, plain_step=plain, ratio=private / plain)
 
 
-def several(one: Callable[[], object]) -> None:
+def several(program: Callable[[], object]) -> None:
     """Take some steps."""
     for _ in range(STEPS):
-        one()
+        program()
 
 
 def epoch(nodes: int, repeats: int) -> None:
@@ -117,13 +117,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("nodes", 10**7), ("edges", 10**8), ("columns", 64), ("repeats", 3), ("people", 10**5)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("no GPU: torch finds no CUDA device, and nothing here is measured on a CPU in its place")
-    words(asked.repeats)
-    hop(asked.nodes, asked.edges, asked.columns, asked.repeats)
-    step(asked.repeats)
-    epoch(asked.people, asked.repeats)
+    words(args.repeats)
+    hop(args.nodes, args.edges, args.columns, args.repeats)
+    step(args.repeats)
+    epoch(args.people, args.repeats)
 
 
 if __name__ == "__main__":

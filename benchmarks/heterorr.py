@@ -168,15 +168,15 @@ def fill_edges(chosen: Any, data: str, graph: Any, split_of: Callable[[int], Spl
                     if not missing(chosen.out, key, chosen.seeds):
                         continue
                     start = time.process_time()
-                    made = synthetic(method, domain, private, epsilon, release)
-                    told = {"release_seconds": time.process_time() - start}
+                    synthetic_edges = synthetic(method, domain, private, epsilon, release)
+                    facts = {"release_seconds": time.process_time() - start}
                     if release == 0 and method != "clean":
-                        told["kept"] = kept(graph, public, made, private, domain.size, labels)
-                    pairs = torch.cat([public, made], dim=1).numpy()
+                        facts["kept"] = preserved_facts(graph, public, synthetic_edges, private, domain.size, labels)
+                    pairs = torch.cat([public, synthetic_edges], dim=1).numpy()
                     edges, _ = normalise_edges(*pairs, nodes=graph.num_nodes, directed=False)
                     for seed in range(chosen.seeds):
                         scored = train(graph, graph.x, edges, split_of(seed), seed, chosen.steps)
-                        write(chosen.out, key, seed, scored | told)
+                        write(chosen.out, key, seed, scored | facts)
 
 
 def synthetic(method: str, domain: Any, private: Tensor, epsilon: float, release: int) -> Tensor:
@@ -193,14 +193,16 @@ def synthetic(method: str, domain: Any, private: Tensor, epsilon: float, release
     return make_edges(privacy, domain, private, chains=Chains(), randomness=noise).pairs
 
 
-def kept(graph: Any, public: Tensor, made: Tensor, private: Tensor, size: int, labels: Tensor) -> dict[str, Any]:
+def preserved_facts(
+    graph: Any, public: Tensor, synthetic_edges: Tensor, private: Tensor, size: int, labels: Tensor
+) -> dict[str, Any]:
     """Return what one release keeps of the structure, without the tables of densities."""
-    found = preserved(graph.num_nodes, public, made, true=private, protected=size, labels=labels)
-    told = found.curator()
+    values = preserved(graph.num_nodes, public, synthetic_edges, true=private, protected=size, labels=labels)
+    facts = values.curator()
     for part in ("truth", "private_edges_only"):
-        told[part] = {name: value for name, value in told[part].items() if name != "densities"}
-    told["synthetic"] = {name: value for name, value in found.synthetic.to_dict().items() if name != "densities"}
-    return told
+        facts[part] = {name: value for name, value in facts[part].items() if name != "densities"}
+    facts["synthetic"] = {name: value for name, value in values.synthetic.to_dict().items() if name != "densities"}
+    return facts
 
 
 # ---- one training ----
@@ -218,22 +220,22 @@ def train(graph: Any, x: Any, edges: Tensor, split: Split, seed: int, steps: int
 def scores(logits: Tensor, y: Tensor) -> dict[str, float]:
     """Return accuracy, F1 (several labels: micro-averaged, else macro) and AUC (mean over labels) in percent."""
     if y.dim() == 2:
-        found = logits > 0
-        accuracy, f1 = float((found == (y > 0)).double().mean()), micro_f1(found, y)
+        values = logits > 0
+        accuracy, f1 = float((values == (y > 0)).double().mean()), micro_f1(values, y)
         auc = area(logits, y)
     else:
-        found = logits.argmax(dim=1)
-        accuracy, f1 = float((found == y).double().mean()), float(f1_score(y, found, average="macro"))
+        values = logits.argmax(dim=1)
+        accuracy, f1 = float((values == y).double().mean()), float(f1_score(y, values, average="macro"))
         auc = area(logits.softmax(dim=1), torch.nn.functional.one_hot(y, logits.shape[1]))
     return {"accuracy": 100 * accuracy, "f1": 100 * f1, "auc": 100 * auc}
 
 
-def area(found: Tensor, there: Tensor) -> float:
+def area(values: Tensor, there: Tensor) -> float:
     """Return the mean area under the ROC curve of the columns [m, c] that hold both answers (Mann-Whitney)."""
     yes = there.sum(dim=0).double().numpy()
     no = len(there) - yes
     varied = (yes > 0) & (no > 0)
-    ranks = (stats.rankdata(found.numpy(), axis=0) * there.numpy()).sum(axis=0)
+    ranks = (stats.rankdata(values.numpy(), axis=0) * there.numpy()).sum(axis=0)
     return float(((ranks - yes * (yes + 1) / 2)[varied] / (yes * no)[varied]).mean())
 
 
@@ -255,18 +257,18 @@ def missing(out: Path, key: dict[str, Any], seeds: int) -> bool:
     return sum(all(row.get(name) == value for name, value in key.items()) for row in rows(out)) < seeds
 
 
-def write(out: Path, key: dict[str, Any], seed: int, found: dict[str, Any]) -> None:
+def write(out: Path, key: dict[str, Any], seed: int, values: dict[str, Any]) -> None:
     """Add one finished row, unless it is there."""
     row = key | {"seed": seed}
     if not any(all(old.get(name) == value for name, value in row.items()) for old in rows(out)):
         with out.open("a") as file:
-            file.write(json.dumps(row | found) + "\n")
+            file.write(json.dumps(row | values) + "\n")
 
 
-def by_release(found: list[dict[str, Any]], figure: str) -> list[float]:
+def by_release(values: list[dict[str, Any]], figure: str) -> list[float]:
     """Return one mean for each release."""
-    releases = sorted({row["release"] for row in found})
-    return [float(np.mean([row[figure] for row in found if row["release"] == release])) for release in releases]
+    releases = sorted({row["release"] for row in values})
+    return [float(np.mean([row[figure] for row in values if row["release"] == release])) for release in releases]
 
 
 def cell(values: list[float]) -> str:
@@ -277,10 +279,10 @@ def cell(values: list[float]) -> str:
     return f"{np.mean(values):.1f}±{half:.1f}"
 
 
-def lines(found: list[dict[str, Any]], methods: list[str], epsilons: list[float], figure: str) -> Iterator[str]:
+def lines(values: list[dict[str, Any]], methods: list[str], epsilons: list[float], figure: str) -> Iterator[str]:
     """Yield a line of the table for each method: a row without noise fills every column."""
     for method in methods:
-        mine = [row for row in found if row["method"] == method]
+        mine = [row for row in values if row["method"] == method]
         if not mine:
             continue
         cells = [[row for row in mine if row["epsilon"] in (epsilon, math.inf)] for epsilon in epsilons]
@@ -291,15 +293,15 @@ def table_features(chosen: Any, data: str) -> None:
     """Print Figure 6 as tables, and where FeatureRR stands among the mechanisms."""
     epsilons = numbers(chosen.epsilons)
     mine = {"part": "features", "data": data, "steps": chosen.steps}
-    found = [row for row in rows(chosen.out) if all(row.get(name) == value for name, value in mine.items())]
+    values = [row for row in rows(chosen.out) if all(row.get(name) == value for name, value in mine.items())]
     for figure in ("f1", "auc", "accuracy"):
         print(f"\n{data}, {chosen.steps} hops, {figure} in %, by epsilon of a feature vector")
         print(f"{'':22}" + "".join(f"{epsilon:>13g}" for epsilon in epsilons))
-        for line in lines(found, ["clean", "random", *FEATURES], epsilons, figure):
+        for line in lines(values, ["clean", "random", *FEATURES], epsilons, figure):
             print(line)
     for epsilon in epsilons:
         best = {
-            m: by_release([r for r in found if (r["method"], r["epsilon"]) == (m, epsilon)], "auc") for m in FEATURES
+            m: by_release([r for r in values if (r["method"], r["epsilon"]) == (m, epsilon)], "auc") for m in FEATURES
         }
         order = sorted((m for m in best if best[m]), key=lambda m: -float(np.mean(best[m])))
         print(f"AUC at {epsilon:g}: " + " > ".join(order))
@@ -310,30 +312,30 @@ def table_edges(chosen: Any, data: str) -> None:
     epsilons = numbers(chosen.epsilons)
     every = [row for row in rows(chosen.out) if (row["part"], row["data"]) == ("edges", data)]
     for rho in numbers(chosen.shares):
-        found = [row for row in every if row["rho"] == rho and row["steps"] == chosen.steps]
+        values = [row for row in every if row["rho"] == rho and row["steps"] == chosen.steps]
         for figure in ("f1", "auc", "accuracy"):
             print(f"\n{data}, rho {rho:g}, {figure} in %, by epsilon of an edge")
             print(f"{'':22}" + "".join(f"{epsilon:>13g}" for epsilon in epsilons))
-            for line in lines(found, ["clean", "no private edges", *EDGES], epsilons, figure):
+            for line in lines(values, ["clean", "no private edges", *EDGES], epsilons, figure):
                 print(line)
         print(f"\n{data}, rho {rho:g}: first release; distances are of synthetic to private edges (0: the same)")
         print(f"{'':16}" + "".join(f"{name:>9}" for name in KEPT))
-        for row in found:
+        for row in values:
             if "kept" in row and row["seed"] == 0:
                 print(kept_line(row))
 
 
 def kept_line(row: dict[str, Any]) -> str:
     """Return one line of what a release keeps; see KEPT."""
-    told = row["kept"]
-    both, apart = told["overlap"], told["distance_of_synthetic_to_private_edges"]
+    facts = row["kept"]
+    both, apart = facts["overlap"], facts["distance_of_synthetic_to_private_edges"]
     figures = (
         f"{row['epsilon']:g}",
         f"{both['synthetic']}",
         f"{both['true']}",
         f"{both['common']}",
         f"{both['chance']:.1f}",
-        *("-" if told[part]["homophily"] is None else f"{told[part]['homophily']:.3f}" for part in PARTS),
+        *("-" if facts[part]["homophily"] is None else f"{facts[part]['homophily']:.3f}" for part in PARTS),
         f"{apart['degrees']:.3f}",
         f"{apart['blocks by class']:.3f}" if "blocks by class" in apart else "-",
     )

@@ -87,10 +87,10 @@ def quality(name: str, root: str | None) -> None:
             print(
                 f"{epsilon:>5} {tree:>7} {rule:>8} {share:>9} {row(facts, private, epsilon, rule, share)}", flush=True
             )
-    known, held = split(public, 1)
+    public_part, held_out = split(public, 1)
     for way, make in WAYS.items():
-        facts = pair_tree(make(nodes, known), public=known)
-        row_ = row(facts, held, 1.0, "support", "informed")
+        facts = pair_tree(make(nodes, public_part), public=public_part)
+        row_ = row(facts, held_out, 1.0, "support", "informed")
         print(f"held back, epsilon 1.0 {way:>17} {row_}", flush=True)
 
 
@@ -100,19 +100,19 @@ def row(facts: PairTree, private: np.ndarray, epsilon: float, rule: str, share: 
     blocks = choose_blocks(facts, collapse)
     counts, gap = blocks.counts(private), explained(facts, private)
     flat = log_likelihood([counts.sum()], [blocks.pairs.sum()])
-    found = []
+    figures = []
     for seed in range(RELEASES):
         noisy = released(blocks, private, epsilon, share)
         density = np.clip(noisy.density, LEAST, 1 - LEAST)
         gain = predictive_log_likelihood(counts, blocks.pairs, density) - flat
         edges = sample_edges(blocks, noisy.density, np.random.default_rng(seed))
         hits = np.isin(keys(edges), keys(private)).sum()
-        found.append((gain, gain / gap, hits, edges.shape[1] * private.shape[1] / blocks.pairs.sum(), edges.shape[1]))
-    gain, closed, hits, chance, made = np.mean(found, axis=0)
+        figures.append((gain, gain / gap, hits, edges.shape[1] * private.shape[1] / blocks.pairs.sum(), edges.shape[1]))
+    gain, closed, hits, chance, social_edges = np.mean(figures, axis=0)
     text = (
         f"{len(blocks):>7,} blocks {gain:>10,.0f} nats {closed:>7.2f} closed {hits:>8,.0f} hits, chance {chance:>6,.1f}"
     )
-    return f"{text} of {made:>9,.0f} edges"
+    return f"{text} of {social_edges:>9,.0f} edges"
 
 
 def explained(facts: PairTree, private: np.ndarray) -> float:
@@ -135,8 +135,8 @@ def released(blocks: Blocks, private: np.ndarray, epsilon: float, share: str) ->
 
 def scale(nodes: int) -> None:
     """Each step of one release beside a matrix of the edges."""
-    release(200, *split(made(200), 0), lambda step: None)  # compiled before
-    edges = made(nodes)
+    release(200, *split(social_edges(200), 0), lambda step: None)  # compiled before
+    edges = social_edges(nodes)
     unit = best(partial(matrix_of, edges, nodes), 3)
     public, private = split(edges, 0)
     del edges
@@ -153,7 +153,7 @@ def scale(nodes: int) -> None:
     release(nodes, public, private, tell)
 
 
-def made(nodes: int) -> np.ndarray:
+def social_edges(nodes: int) -> np.ndarray:
     """The edges of a made network of average degree 20."""
     return forward(social_graph(nodes, average_degree=20, dimension=10, apps=2).edge_index)
 

@@ -84,8 +84,8 @@ def least(reader: str, folder: str, repeats: int) -> dict[str, float]:
     """The run of the fewest CPU seconds of several processes."""
     command = [sys.executable, __file__, "--one", reader, folder]
     runs = (subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True) for _ in range(repeats))
-    found = [dict[str, float](json.loads(run.stdout)) for run in runs]
-    return min(found, key=lambda run: run["seconds"])
+    figures = [dict[str, float](json.loads(run.stdout)) for run in runs]
+    return min(figures, key=lambda run: run["seconds"])
 
 
 def show(kind: str, ending: str, plain: dict[str, float], ours: dict[str, float], *, edges: int) -> None:

@@ -66,7 +66,7 @@ def kernels(p: object, n: int, width: int) -> dict[str, Program]:
         weights = {"per_sample_weights": rows.values, "include_last_offset": True}
         return torch.nn.functional.embedding_bag(rows.indices, x, rows.starts, mode="sum", **weights)
 
-    found: dict[str, Program] = {
+    programs: dict[str, Program] = {
         OURS: lambda: rows.times(x),
         "embedding_bag": bags,
         "with gradient": lambda: (p @ leaf).backward(x),  # type: ignore[operator]
@@ -79,8 +79,8 @@ def kernels(p: object, n: int, width: int) -> dict[str, Program]:
 
         csr = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=(n, n))
         dense = x.numpy()
-        found["scipy csr"] = lambda: csr @ dense
-    return found
+        programs["scipy csr"] = lambda: csr @ dense
+    return programs
 
 
 def sparse_cost(seconds: float, entries: int, width: int, chosen: argparse.Namespace) -> float:

@@ -31,17 +31,17 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("kills"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    told = options.folder / "rounds.jsonl"
-    rounds = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
-    while sum(one["kills"] for one in rounds) < options.kills:
+    log = options.folder / "rounds.jsonl"
+    rounds = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    while sum(item["kills"] for item in rounds) < options.kills:
         rounds.append(one_round(options, seed=len(rounds)))
-        with told.open("a") as file:
+        with log.open("a") as file:
             file.write(json.dumps(rounds[-1]) + "\n")
         print(rounds[-1], flush=True)
     kills, reports, again, seconds = (
-        sum(one[name] for one in rounds) for name in ("kills", "reports", "again", "seconds")
+        sum(item[name] for item in rounds) for name in ("kills", "reports", "again", "seconds")
     )
-    faults = [fault for one in rounds for fault in one["faults"]]
+    faults = [fault for item in rounds for fault in item["faults"]]
     print(f"{kills:,} kills, {reports:,} reports, {again:,} of them acknowledged when sent again, {seconds:,.0f} s")
     print(f"{len(faults)} faults", *faults, sep="\n")
 
@@ -49,11 +49,11 @@ def main() -> None:
 def one_round(options: argparse.Namespace, seed: int) -> dict[str, object]:
     """Run a round on a database of its own."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=options.folder) as made:
-        one = Round(url_of(Path(made)), options.each, options.people)
-        one.run(random.Random(seed))
-        faults = one.faults()
-    facts = {"kills": one.kills, "reports": one.acknowledged.total(), "again": one.codes["again"]}
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        item = Round(url_of(Path(folder)), options.each, options.people)
+        item.run(random.Random(seed))
+        faults = item.faults()
+    facts = {"kills": item.kills, "reports": item.acknowledged.total(), "again": item.codes["again"]}
     return {**facts, "seconds": round(time.monotonic() - start, 1), "faults": faults}
 
 

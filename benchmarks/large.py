@@ -58,17 +58,17 @@ class Clock:
     wall: float = field(default_factory=time.perf_counter)
     epochs: list[float] = field(default_factory=list)
 
-    def told(self, _: Any) -> None:
+    def tick(self, _: Any) -> None:
         """Note that an epoch has ended."""
         self.epochs.append(time.process_time())
 
     def row(self) -> Row:
         """Return the seconds since the beginning, and those that the epochs take that were told of."""
-        found = {"cpu": time.process_time() - self.cpu, "wall": time.perf_counter() - self.wall}
+        figures = {"cpu": time.process_time() - self.cpu, "wall": time.perf_counter() - self.wall}
         steps = np.diff(self.epochs)
         # Without the longest: between two networks there is more than an epoch.
         usual = float(steps.sum() - steps.max()) / (len(steps) - 1) if len(steps) > 1 else 0.0
-        return found | {"training": usual * len(self.epochs)}
+        return figures | {"training": usual * len(self.epochs)}
 
 
 def main() -> None:
@@ -108,9 +108,9 @@ def in_own_process(cell: str, nodes: int, folder: Path, epochs: int, most_gb: fl
     start, peak = time.perf_counter(), 0.0
     with subprocess.Popen([*command, "--epochs", str(epochs)], stdout=subprocess.PIPE, text=True) as running:
         while running.poll() is None:
-            held = memory("VmRSS", running.pid)
-            peak = max(peak, held)
-            if held > 1000 * most_gb:
+            resident = memory("VmRSS", running.pid)
+            peak = max(peak, resident)
+            if resident > 1000 * most_gb:
                 running.send_signal(signal.SIGKILL)
             time.sleep(0.2)
         out = running.stdout.read() if running.stdout else ""
@@ -146,8 +146,8 @@ def work(begin: Callable[[Clock], Any]) -> tuple[Row, Any]:
     """Do a piece of work, and return what it took and what came out; the peak so far is forgotten."""
     Path("/proc/self/clear_refs").write_text("5")
     clock = Clock()
-    made = begin(clock)
-    return clock.row(), made
+    state = begin(clock)
+    return clock.row(), state
 
 
 # ---- what is made once ----
@@ -209,18 +209,18 @@ def _apps(labels: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[np.nda
         yield np.bincount(places // DIMENSION, minlength=len(own)), (places % DIMENSION).astype(np.int32)
 
 
-def _save_tables(made: Path, folder: Path, nodes: int) -> None:
+def _save_tables(state: Path, folder: Path, nodes: int) -> None:
     import polars
 
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(1)
     classes = ", ".join(f'"{label}"' for label in range(CLASSES))
-    told = f'range = [0, 1]\nclasses = [{classes}]\nprivate = ["features", "labels"]\ndirected = false\n'
-    (folder / "graph.toml").write_text(told)
+    tick = f'range = [0, 1]\nclasses = [{classes}]\nprivate = ["features", "labels"]\ndirected = false\n'
+    (folder / "graph.toml").write_text(tick)
     features = {f"f{place}": rng.random(nodes, np.float32).round(3) for place in range(4)}
-    labels = np.load(made / "labels.npy").astype(str)
+    labels = np.load(state / "labels.npy").astype(str)
     polars.DataFrame({"id": np.arange(nodes), **features, "label": labels}).write_parquet(folder / "nodes.parquet")
-    source, target = _once(np.load(made / "edges.npy", mmap_mode="c"))
+    source, target = _once(np.load(state / "edges.npy", mmap_mode="c"))
     polars.DataFrame({"source": source, "target": target}).write_parquet(folder / "edges.parquet")
 
 
@@ -239,7 +239,7 @@ def opened(folder: Path, nodes: int) -> Any:
 
     from graphveil.graphs import GraphSchema
     from graphveil.graphs.value.parts import GraphParts, SparseRows
-    from graphveil.graphs.value.plain import plain_graph
+    from graphveil.graphs.value.value import plain_graph
 
     mapped = {file.stem: np.load(file, mmap_mode="c") for file in folder.glob("*.npy")}
     if "values" in mapped:
@@ -335,8 +335,8 @@ def edge_rand(folder: Path, nodes: int, epochs: int) -> Row:
     epsilon = math.log(domain.size / (0.3 * EDGES_A_NODE * nodes))
     pairs = torch.from_numpy(np.stack(_once(np.load(folder / "edges.npy", mmap_mode="c"))))
     release = EdgeRand(epsilon=epsilon, domain=domain)
-    took, found = work(lambda _: release.randomize(pairs, randomness=SecureRandomness()))
-    return took | {"epsilon": epsilon, "released": found.shape[1]}
+    took, figures = work(lambda _: release.randomize(pairs, randomness=SecureRandomness()))
+    return took | {"epsilon": epsilon, "released": figures.shape[1]}
 
 
 def tree(folder: Path, nodes: int, epochs: int) -> Row:
@@ -354,9 +354,9 @@ def tree(folder: Path, nodes: int, epochs: int) -> Row:
     marks: dict[str, float] = {}
 
     def release(clock: Clock) -> Any:
-        found = hierarchy.public_tree(nodes, public)
+        figures = hierarchy.public_tree(nodes, public)
         marks["tree"] = time.process_time() - clock.cpu
-        facts = hierarchy.pair_tree(found, public=public)
+        facts = hierarchy.pair_tree(figures, public=public)
         blocks = hierarchy.choose_blocks(facts, hierarchy.collapse_by_support(facts, 1.0))
         noisy = hierarchy.release_counts(
             blocks,
@@ -367,8 +367,8 @@ def tree(folder: Path, nodes: int, epochs: int) -> Row:
         marks["blocks"] = time.process_time() - clock.cpu - marks["tree"]
         return hierarchy.sample_edges(blocks, noisy.density, np.random.default_rng(0))
 
-    took, made = work(release)
-    return took | marks | {"released": made.shape[1]}
+    took, state = work(release)
+    return took | marks | {"released": state.shape[1]}
 
 
 def _fitted(core: Any, graph: Any, epochs: int | None = None) -> Row:
@@ -380,7 +380,7 @@ def _fitted(core: Any, graph: Any, epochs: int | None = None) -> Row:
 
     def run(clock: Clock) -> None:
         collected = core.collect(graph, split=split, randomness=SecureRandomness())
-        core.train(collected, randomness=SecureRandomness(), progress=clock.told)
+        core.train(collected, randomness=SecureRandomness(), progress=clock.tick)
 
     took, _ = work(run)
     return took | ({} if epochs is None else {"epochs": epochs})

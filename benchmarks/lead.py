@@ -68,8 +68,8 @@ def cell(out: Path, data: str, label: str, total: float) -> list[dict[str, Any]]
     """Return the finished runs of a cell, by split."""
     if not out.exists():
         return []
-    found = [json.loads(text) for text in out.read_text().splitlines()]
-    mine = [row for row in found if (row["data"], row["method"], row["total"]) == (data, label, total)]
+    rows = [json.loads(text) for text in out.read_text().splitlines()]
+    mine = [row for row in rows if (row["data"], row["method"], row["total"]) == (data, label, total)]
     return sorted(mine, key=lambda row: row["split"])
 
 
@@ -97,10 +97,10 @@ def line(out: Path, published: Path, graph: Any, data: str, total: float, splits
     better = spread if not rival or np.mean(spread) >= np.mean(rival) else rival
     gain = np.subtract(ours, better)
     half = float(stats.t.ppf(0.975, len(gain) - 1) * stats.sem(gain)) if len(gain) > 1 else float("nan")
-    shown = f"{np.mean(rival):5.1f} {where}" if rival else "-"
+    text = f"{np.mean(rival):5.1f} {where}" if rival else "-"
     print(
         f"{data:9} total {total:g}: ours {np.mean(ours):5.1f}  label propagation {np.mean(spread):5.1f}  "
-        f"LPGNN {shown:18} gain {gain.mean():+.2f}±{half:.2f}",
+        f"LPGNN {text:18} gain {gain.mean():+.2f}±{half:.2f}",
         flush=True,
     )
     return float(gain.mean())

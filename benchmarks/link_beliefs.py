@@ -76,11 +76,11 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     beliefs = torch.randn(nodes, CLASSES, generator=generator)
     table = torch.randn(144, CLASSES, CLASSES, generator=generator)
     cell = torch.randint(144, (len(pairs.source),), generator=generator)
-    told = PairMessages.between(pairs.source, pairs.target, cell)
-    messages = told.silence(beliefs)
-    told.renew(messages, beliefs, table.exp())  # compiles
+    sent = PairMessages.between(pairs.source, pairs.target, cell)
+    messages = sent.silence(beliefs)
+    sent.renew(messages, beliefs, table.exp())  # compiles
     ours, plain = in_turns(
-        lambda: told.renew(messages, beliefs, table.exp()),
+        lambda: sent.renew(messages, beliefs, table.exp()),
         lambda: plain_round(pairs.source, pairs.target, cell, messages.flatten(0, 1), beliefs, table),
         repeats=repeats + 1,
     )
@@ -106,11 +106,11 @@ def plain_round(source, target, cell, messages, beliefs, table):  # type: ignore
     sender, receiver = torch.cat([target, source]), torch.cat([source, target])
     cells = torch.cat([cell, cell + len(table)])
     cavity = torch.softmax(beliefs[sender] - messages.roll(len(source), dims=0), dim=1)
-    said = torch.empty_like(cavity)
+    evidence = torch.empty_like(cavity)
     for start in range(0, len(cells), 1 << 16):
         here = slice(start, start + (1 << 16))
-        said[here] = torch.bmm(both[cells[here]].exp(), cavity[here, :, None])[:, :, 0].clamp_min(1e-30).log()
-    new = messages.lerp(said, 0.7)
+        evidence[here] = torch.bmm(both[cells[here]].exp(), cavity[here, :, None])[:, :, 0].clamp_min(1e-30).log()
+    new = messages.lerp(evidence, 0.7)
     return new, torch.zeros_like(beliefs).index_add(0, receiver, new)
 
 

@@ -149,18 +149,20 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 def table(out: Path, data: str, epsilon_x: float, epsilons: list[float], names: list[str], splits: int) -> None:
     """Print accuracy per method and epsilon, and the gain of ours over the best published one."""
-    found: dict[tuple[str, float], list[float]] = {}
+    errors: dict[tuple[str, float], list[float]] = {}
     for row in sorted(rows(out), key=lambda row: row["split"]):
         if (row["data"], row["epsilon_x"]) == (data, str(epsilon_x)) and row["split"] < splits:
-            found.setdefault((row["method"], row["epsilon"]), []).append(row["accuracy"])
+            errors.setdefault((row["method"], row["epsilon"]), []).append(row["accuracy"])
     print(f"\n{data}, epsilon_x {epsilon_x:g}, {splits} splits; epsilon per relationship")
     print(f"{'':18}" + "".join(f"{epsilon:>14g}" for epsilon in epsilons))
     for name in (*names, *reversed(OURS)):
-        print(f"{name:18}" + "".join(f"{cell(found.get((name, epsilon), [])):>14}" for epsilon in epsilons))
+        print(f"{name:18}" + "".join(f"{cell(errors.get((name, epsilon), [])):>14}" for epsilon in epsilons))
     gains = []
     for epsilon in epsilons:
-        ours = found.get((BEST, epsilon), [])
-        rivals = {name: found[name, epsilon] for name in RIVALS if len(found.get((name, epsilon), [])) == len(ours) > 0}
+        ours = errors.get((BEST, epsilon), [])
+        rivals = {
+            name: errors[name, epsilon] for name in RIVALS if len(errors.get((name, epsilon), [])) == len(ours) > 0
+        }
         if not rivals:
             continue
         best = max(rivals, key=lambda name: float(np.mean(rivals[name])))

@@ -24,8 +24,7 @@ import numpy as np
 from numba import njit
 
 from graphveil.hierarchy import Dendrogram, balanced_dendrogram
-from graphveil.hierarchy.chain import BLOCK, Chain, Layer, open_chain
-from graphveil.hierarchy.markov import private_weight
+from graphveil.hierarchy.markov import BLOCK, Chain, Layer, open_chain, private_weight
 from graphveil.privacy import SecureRandomness
 from timing import in_turns, processor, ratio
 
@@ -50,40 +49,40 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
-    timed(made(64, SHARE), 1)
+    timed(chain(64, SHARE), 1)
     print(f"{processor()}, one thread; ten edges a node, epsilon {EPSILON:g}")
     print("| nodes | chain | ours / plain | microseconds, ours / plain | looks | taken | depth |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    found: dict[str, list[Step]] = {"joint": [], "private": []}
+    counted: dict[str, list[Step]] = {"joint": [], "private": []}
     for nodes in chosen.nodes:
         for name, share in (("joint", SHARE), ("private", 1.0)):
-            step = timed(made(nodes, share), chosen.repeats)
-            found[name].append(step)
-            shown = f"{ratio(step.ours, step.plain)} | {step.ours:.2f} / {step.plain:.2f} | {step.looks:.1f}"
-            print(f"| {nodes:,} | {name} | {shown} | {step.accepted:.2f} | {step.depth:.1f} |", flush=True)
+            step = timed(chain(nodes, share), chosen.repeats)
+            counted[name].append(step)
+            cells = f"{ratio(step.ours, step.plain)} | {step.ours:.2f} / {step.plain:.2f} | {step.looks:.1f}"
+            print(f"| {nodes:,} | {name} | {cells} | {step.accepted:.2f} | {step.depth:.1f} |", flush=True)
     if len(chosen.nodes) > 1:
-        for name, steps in found.items():
+        for name, steps in counted.items():
             slopes = np.polyfit(np.log(chosen.nodes), np.log([astuple(step)[:3] for step in steps]), 1)[0]
             grown = (f"{what} as n^{slope:.2f}" for what, slope in zip(("ours", "plain", "looks"), slopes, strict=True))
             print(f"{name}: {', '.join(grown)}")
 
 
-def made(nodes: int, share: float) -> Chain:
+def chain(nodes: int, share: float) -> Chain:
     """Return a chain at the balanced tree of a made graph with that share of its edges private."""
     rng = np.random.default_rng(nodes)
     levels = np.arange(1, nodes.bit_length())
     weights = 1.3**-levels
-    one = rng.integers(nodes, size=2 * nodes * DEGREE)
-    span = 1 << rng.choice(levels, len(one), p=weights / weights.sum())
-    other = one // span * span + rng.integers(span)
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    ends = rng.integers(nodes, size=2 * nodes * DEGREE)
+    span = 1 << rng.choice(levels, len(ends), p=weights / weights.sum())
+    other = ends // span * span + rng.integers(span)
+    low, high = np.minimum(ends, other), np.maximum(ends, other)
     keys = rng.permutation(np.unique((low * nodes + high)[(low < high) & (high < nodes)]))[: nodes * DEGREE // 2]
     edges, private = np.stack([keys // nodes, keys % nodes]), rng.random(len(keys)) < share
     names = rng.permutation(nodes)
     edges = names[edges]
     layers = [Layer(part, np.ones(nodes, np.bool_)) for part in (edges[:, ~private], edges[:, private])]
     tree = balanced_dendrogram(names)
-    return open_chain(tree, *layers, private_weight(EPSILON, nodes))
+    return open_chain(tree, layers[0], layers[1], private_weight(EPSILON, nodes))
 
 
 def timed(chain: Chain, repeats: int) -> Step:
@@ -100,17 +99,17 @@ def timed(chain: Chain, repeats: int) -> Step:
     arrays = tree.left, tree.right, tree.parent, chain.edges.starts, chain.edges.ends
     plain_counts(*arrays, inner[:1])
     chain.tree.effort[:] = 0
-    seconds = in_turns(ours, lambda: plain_counts(*arrays, inner), repeats=repeats)
+    seconds, plain_seconds = in_turns(ours, lambda: plain_counts(*arrays, inner), repeats=repeats)
     looks = float(chain.tree.effort.sum()) / (repeats * steps)
-    taken = ours()
+    accepted = ours()
     depth = mean_depth(chain.dendrogram()) / np.log2(nodes)
-    return Step(*(1e6 * each / steps for each in seconds), looks, taken / steps, depth)
+    return Step(1e6 * seconds / steps, 1e6 * plain_seconds / steps, looks, accepted / steps, depth)
 
 
 @njit
 def plain_counts(left, right, parent, starts, ends, picked):  # type: ignore[no-untyped-def]
     """Return the edges between a child of every picked inner node and that node's sibling, added up."""
-    leaves, found = len(left) + 1, 0
+    leaves, counted = len(left) + 1, 0
     mark, stack = np.zeros(leaves, np.int64), np.empty(leaves, np.int64)
     for step in range(len(picked)):
         inner = picked[step]
@@ -129,8 +128,8 @@ def plain_counts(left, right, parent, starts, ends, picked):  # type: ignore[no-
                     mark[node] = step + 1
                 else:
                     for at in range(starts[node], starts[node + 1]):
-                        found += mark[ends[at]] == step + 1
-    return found
+                        counted += mark[ends[at]] == step + 1
+    return counted
 
 
 def mean_depth(tree: Dendrogram) -> float:

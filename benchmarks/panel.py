@@ -87,8 +87,10 @@ def run(chosen: argparse.Namespace) -> None:
     epsilons = wanted(chosen.epsilons, list(trust.epsilons))
     families = [member.family for member in MEMBERS if member.name in graphs]
     scouts = [(family, name) for family in dict.fromkeys(families) for name in names if trust.contenders[name].over]
-    told = {(row["family"], row["contender"]) for row in read(chosen.out) if row["kind"] == "scout"}
-    append_all(partial(scout, chosen.trust, chosen.data_root), [one for one in scouts if one not in told], chosen)
+    done_scouts = {(row["family"], row["contender"]) for row in read(chosen.out) if row["kind"] == "scout"}
+    append_all(
+        partial(scout, chosen.trust, chosen.data_root), [item for item in scouts if item not in done_scouts], chosen
+    )
     rows = read(chosen.out)
     settings = {(row["family"], row["contender"]): row["settings"] for row in rows if row["kind"] == "scout"}
     done = {_key(row) for row in rows if row["kind"] == "cell"}
@@ -100,16 +102,16 @@ def run(chosen: argparse.Namespace) -> None:
         for epsilon in ([epsilons[0]] if trust.contenders[name].free_of_epsilon else epsilons)
         if member.name in graphs
     ]
-    append_all(partial(cell, chosen.trust, chosen.data_root), [one for one in cells if one[:4] not in done], chosen)
+    append_all(partial(cell, chosen.trust, chosen.data_root), [item for item in cells if item[:4] not in done], chosen)
 
 
 def wanted(text: str | None, every: list[Any]) -> list[Any]:
     if text is None:
         return every
-    asked = [type(every[0])(name) for name in text.split(",")]
-    if unknown := sorted(set(asked) - set(every)):
+    values = [type(every[0])(name) for name in text.split(",")]
+    if unknown := sorted(set(values) - set(every)):
         raise SystemExit(f"unknown: {unknown}; allowed: {every}")
-    return asked
+    return values
 
 
 def _key(row: Row) -> tuple[str, str, float, int]:
@@ -135,13 +137,13 @@ def scout(trust: str, root: str | None, task: tuple[str, str]) -> Row:
     if set(contender.over) <= set(tunable(contender.method)):
         more: dict[str, Any] = {"split": split, "randomness": randomness, "trials": TRIALS, "seed": SCOUTING}
         tuned = tune(contender.method, graph, fixed, contender.over, **more)
-        tried = [(dict(one.settings), one.score) for one in tuned.trials]
+        tried = [(dict(item.settings), item.score) for item in tuned.trials]
     else:  # trials publish anew; what a trial learns from validation labels is charged to nobody, see above
         tried = []
-        for one in candidates(contender.over, TRIALS, SCOUTING):
-            model = build_method(contender.method, {**fixed, **one}, len(graph.schema.classes), seed=SCOUTING)
+        for item in candidates(contender.over, TRIALS, SCOUTING):
+            model = build_method(contender.method, {**fixed, **item}, len(graph.schema.classes), seed=SCOUTING)
             model.fit(graph, split=split, randomness=randomness)
-            tried.append((one, model.score(graph, split.val)))
+            tried.append((item, model.score(graph, split.val)))
     best, score = max(tried, key=lambda pair: pair[1])
     row = {"kind": "scout", "family": family, "contender": name, "settings": best, "validation": score}
     return row | {"trials": len(tried), "cpu_seconds": round(time.process_time() - start, 2)}
@@ -185,9 +187,9 @@ def accuracies(rows: Sequence[Row], trust: str) -> dict[tuple[str, float], dict[
     return {key: place for key, place in cells.items() if any(not contenders[name].control for name in place)}
 
 
-def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
+def paired(item: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
     """Return the mean difference over common splits and half the width of its 95% interval (nan for one split)."""
-    gain = np.array([one[split] - other[split] for split in sorted(set(one) & set(other))])
+    gain = np.array([item[split] - other[split] for split in sorted(set(item) & set(other))])
     if len(gain) < 2:
         return float(gain.mean()) if len(gain) else float("nan"), float("nan")
     return float(gain.mean()), float(stats.t.ppf(0.975, len(gain) - 1) * stats.sem(gain))
@@ -210,13 +212,13 @@ def table(trust: str, rows: Sequence[Row], halves: Mapping[str, tuple[str, ...]]
 
 
 def _line(name: str, family: str, epsilon: float, place: Mapping[str, Mapping[int, float]], names: list[str]) -> str:
-    means = {one: float(np.mean(list(by.values()))) for one, by in place.items()}
-    shown = []
-    for one in names:
-        mark = "**" if one in means and means[one] == max(means.values()) else ""
-        shown.append(f"{mark}{means[one]:.1f}{mark}" if one in means else "")
+    means = {item: float(np.mean(list(by.values()))) for item, by in place.items()}
+    cells = []
+    for item in names:
+        mark = "**" if item in means and means[item] == max(means.values()) else ""
+        cells.append(f"{mark}{means[item]:.1f}{mark}" if item in means else "")
     splits = min(len(by) for by in place.values())
-    return f"| {name} | {family} | {epsilon:g} | " + " | ".join(shown) + f" | {splits} |"
+    return f"| {name} | {family} | {epsilon:g} | " + " | ".join(cells) + f" | {splits} |"
 
 
 def _summary(
@@ -224,7 +226,7 @@ def _summary(
 ) -> Iterator[str]:
     """Yield, for every method: mean, lift over the best control, cells within 0.5 of the best, worst loss."""
     contenders = TRUSTS[trust].contenders
-    controls = [name for name, one in contenders.items() if one.control]
+    controls = [name for name, item in contenders.items() if item.control]
     yield f"Half of the families: {half} ({', '.join(HALVES[half])})"
     yield ""
     yield "| method | cells | mean | lift over the control | cells with lift | within 0.5 of the best | worst loss |"
@@ -234,9 +236,9 @@ def _summary(
         for (graph, _), place in cells.items():
             if half_of(graph) != half or name not in place:
                 continue
-            mean = {one: float(np.mean(list(by.values()))) for one, by in place.items()}
+            mean = {item: float(np.mean(list(by.values()))) for item, by in place.items()}
             means.append(mean[name])
-            lifts += [mean[name] - max(mean[one] for one in controls if one in mean)] if controls[0] in mean else []
+            lifts += [mean[name] - max(mean[item] for item in controls if item in mean)] if controls[0] in mean else []
             losses.append(max(mean.values()) - mean[name])
         if means:
             close = sum(loss <= 0.5 for loss in losses)

@@ -73,9 +73,9 @@ def fill(out: Path, data: str, graph: Graph, core: LPGNN, number: int) -> None:
     luck = torch.from_numpy(np.random.default_rng([number, 0xA5]).random(int(graph.num_nodes)))
     for share, way in wanted:
         reports = of_some(whole, luck < share)
-        found = scores(way, core, reports, graph, number).argmax(dim=1)[split.test]
+        rows = scores(way, core, reports, graph, number).argmax(dim=1)[split.test]
         row = {"data": data, "way": way, "share": share, "split": number}
-        accuracy = float((found == graph.y[split.test]).double().mean()) * 100
+        accuracy = float((rows == graph.y[split.test]).double().mean()) * 100
         with out.open("a") as file:
             file.write(json.dumps({**row, "accuracy": accuracy}) + "\n")
 
@@ -116,7 +116,7 @@ def with_zeros(reports: LocalReports, graph: Graph, settings: NetworkSettings) -
         width=first_width(settings.model, settings.hidden),
         offset=mechanism.midpoint,
     )
-    inputs = replace(built, ones=propagate(p, who.float().unsqueeze(1), settings.steps_x))
+    inputs = replace(built, row_sums=propagate(p, who.float().unsqueeze(1), settings.steps_x))
     generator = torch.Generator().manual_seed(settings.seed)
     inputs = standardise(inputs, generator=generator)
     classes = labels.classes
@@ -133,16 +133,16 @@ def with_zeros(reports: LocalReports, graph: Graph, settings: NetworkSettings) -
 
 def rows_of(out: Path, data: str) -> list[dict[str, Any]]:
     """Return the finished runs on a data set."""
-    found = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
-    return [row for row in found if row["data"] == data]
+    rows = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
+    return [row for row in rows if row["data"] == data]
 
 
 def table(out: Path, data: str, splits: int) -> None:
     """Print a line for each share of people."""
-    found = [row for row in rows_of(out, data) if row["split"] < splits]
+    rows = [row for row in rows_of(out, data) if row["split"] < splits]
     for share in SHARES:
         by_way = {
-            way: np.array([row["accuracy"] for row in found if (row["share"], row["way"]) == (share, way)])
+            way: np.array([row["accuracy"] for row in rows if (row["share"], row["way"]) == (share, way)])
             for way in WAYS
         }
         gain = by_way["lpgnn"] - by_way["lpgnn, zeros"]

@@ -40,10 +40,10 @@ def main() -> None:
     torch.set_num_threads(1)
     graph = load_graph(given.data, root=given.data_root)
     for share in (1.0, 0.7, 0.3):
-        found = np.array([both(graph, share, number, given) for number in range(given.splits)]) * 100
-        gain = found[:, 0] - found[:, 1]
+        values = np.array([both(graph, share, number, given) for number in range(given.splits)]) * 100
+        gain = values[:, 0] - values[:, 1]
         half = float(stats.t.ppf(0.975, len(gain) - 1) * stats.sem(gain))
-        means = " | ".join(f"{mean:.1f}" for mean in found.mean(axis=0))
+        means = " | ".join(f"{mean:.1f}" for mean in values.mean(axis=0))
         print(f"| {given.data} | {share:.0%} | {means} | {gain.mean():+.1f} ± {half:.1f} | {len(gain)} |", flush=True)
 
 
@@ -60,8 +60,8 @@ def both(graph: Graph, share: float, number: int, given: argparse.Namespace) -> 
 
     def accuracy(reports: LinkReports) -> float:
         fresh = Solitude(**settings, epochs=given.epochs, seed=number)
-        found = fresh.fit_reports(reports).probabilities().argmax(dim=1)
-        return float((found == graph.y)[split.test].double().mean())
+        values = fresh.fit_reports(reports).probabilities().argmax(dim=1)
+        return float((values == graph.y)[split.test].double().mean())
 
     return accuracy(some), accuracy(replace(some, heard=None))
 

@@ -84,12 +84,12 @@ def run(method: str, graph: Graph, epsilon: float, number: int) -> dict[str, Any
     start = time.process_time()
     accuracy, history = fitted(EPOCHS)
     row = {"epsilon": epsilon, "split": number, "all": accuracy, "cpu_seconds": round(time.process_time() - start, 2)}
-    kept = {stop(history, 0)[1]: accuracy}
+    accuracies = {stop(history, 0)[1]: accuracy}
     for patience in PATIENCES:
         last, best = stop(history, patience)
-        if best not in kept:
-            kept[best] = fitted(last)[0]
-        row[str(patience)] = [kept[best], last]
+        if best not in accuracies:
+            accuracies[best] = fitted(last)[0]
+        row[str(patience)] = [accuracies[best], last]
     return row
 
 
@@ -111,15 +111,15 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     for cell in dict.fromkeys(_key(row)[:3] for row in rows):
         method, name, epsilon = cell
         chosen = [row for row in rows if _key(row)[:3] == cell]
-        told = [
+        rows_of_table = [
             f"| {method} | {name} | {half_of(name)} | {epsilon:g} | {len(chosen)} | "
             f"{np.mean([row['all'] for row in chosen]):.1f} |"
         ]
         for patience in map(str, PATIENCES):
             gains = [row[patience][0] - row["all"] for row in chosen]
             share = np.mean([row[patience][1] for row in chosen]) / EPOCHS
-            told.append(f" {interval(gains)}, {share:.0%} |")
-        lines.append("".join(told))
+            rows_of_table.append(f" {interval(gains)}, {share:.0%} |")
+        lines.append("".join(rows_of_table))
     return lines
 
 

@@ -45,8 +45,8 @@ def main() -> None:
         least = dict.fromkeys(WAYS, (np.inf, np.inf))
         for _ in range(chosen.repeats):
             for name, (world, threads) in WAYS.items():
-                found = np.minimum(least[name], run(Path(folder), world, threads, chosen.batch))
-                least[name] = float(found[0]), float(found[1])
+                seconds = np.minimum(least[name], run(Path(folder), world, threads, chosen.batch))
+                least[name] = float(seconds[0]), float(seconds[1])
     cpu, wall = least["one thread"]
     print(f"{processor()}, {chosen.rows:,} rows, batch {chosen.batch or chosen.rows:,}; load {os.getloadavg()[0]:.1f}")
     for name, (theirs, waited) in least.items():
@@ -57,7 +57,7 @@ def run(folder: Path, world: int, threads: int, batch: int) -> tuple[float, floa
     """Return CPU seconds of all processes, and wall seconds, of an epoch after the first."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     (folder / "meeting").unlink(missing_ok=True)
-    mp.spawn(train, (world, threads, batch, folder), nprocs=world)  # type: ignore[no-untyped-call]
+    mp.spawn(train, (world, threads, batch, folder), nprocs=world)  # type: ignore[attr-defined]
     cpu, wall = zip(*(np.load(folder / f"{rank}.npy") for rank in range(world)), strict=True)
     return float(sum(cpu)), float(max(wall))
 

@@ -105,19 +105,19 @@ def dense(rows: Any) -> np.ndarray:
 def plain_multi_bit(generator: np.random.Generator, rows: Any) -> np.ndarray:
     """One bit of one coordinate a user, as epsilon 1 asks for: (coordinate, bit) [2, users]."""
     users, dimension = rows.shape
-    found, low = np.empty((2, users), np.int32), 1 / (math.e + 1)
+    bits, low = np.empty((2, users), np.int32), 1 / (math.e + 1)
     for start in range(0, users, BLOCK):
         block = dense(rows[start : start + BLOCK])
         picked = generator.integers(0, dimension, len(block))
         chance = low + block[np.arange(len(block)), picked] * (1 - 2 * low)
-        found[:, start : start + BLOCK] = picked, generator.random(len(block)) < chance
-    return found
+        bits[:, start : start + BLOCK] = picked, generator.random(len(block)) < chance
+    return bits
 
 
 def plain_response(generator: np.random.Generator, labels: np.ndarray) -> np.ndarray:
     """The label, or one of the six others."""
-    kept = generator.random(len(labels)) < math.e / (math.e + 6)
-    return np.where(kept, labels, (labels + generator.integers(1, 7, len(labels))) % 7)
+    truthful = generator.random(len(labels)) < math.e / (math.e + 6)
+    return np.where(truthful, labels, (labels + generator.integers(1, 7, len(labels))) % 7)
 
 
 def plain_one_bit(generator: np.random.Generator, rows: Any) -> np.ndarray:

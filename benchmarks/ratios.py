@@ -48,8 +48,8 @@ def main() -> None:
         for method in chosen.methods.split(","):
             programs = ours(graph, method), plain(graph, RIVALS[method])
             # In turns: what else runs on the machine meets both alike.
-            taken = [[cpu_seconds(program) for program in programs] for _ in range(chosen.repeats)]
-            mine, theirs = (min(column) for column in zip(*taken, strict=True))
+            seconds = [[cpu_seconds(program) for program in programs] for _ in range(chosen.repeats)]
+            mine, theirs = (min(column) for column in zip(*seconds, strict=True))
             print(f"{data:28} {method:12} {mine:8.2f} {theirs:12.2f} {mine / theirs:13.2f}", flush=True)
 
 
@@ -103,10 +103,10 @@ def lpgnn(x: Tensor, y: Tensor, train: Tensor, classes: int, sums: Neighbours) -
 
     for _ in range(EPOCHS["lpgnn"]):
         optimiser.zero_grad()
-        told = scores(dropping=True)
+        sums_then = scores(dropping=True)
         for _ in range(STEPS_Y):
-            told = sums(told, "mean")
-        nll_loss((told @ channel)[train].clamp_min(1e-9).log(), y[train]).backward()
+            sums_then = sums(sums_then, "mean")
+        nll_loss((sums_then @ channel)[train].clamp_min(1e-9).log(), y[train]).backward()
         optimiser.step()
         with torch.no_grad():
             scores(dropping=False)
@@ -121,8 +121,8 @@ class Beside(nn.Module):
 
     def forward(self, parts: list[Tensor]) -> Tensor:
         """Return logits [n, classes] of X_0..X_i."""
-        found = [base(part) for base, part in zip(self.bases, parts, strict=True)]
-        return self.head(nn.functional.selu(torch.cat(found, 1)))
+        parts_of = [base(part) for base, part in zip(self.bases, parts, strict=True)]
+        return self.head(nn.functional.selu(torch.cat(parts_of, 1)))
 
 
 def base(columns: int, *, deep: bool) -> nn.Module:
@@ -156,11 +156,11 @@ def gap(x: Tensor, y: Tensor, train: Tensor, classes: int, sums: Neighbours) -> 
     encoder = Beside([base(x.shape[1], deep=True)], classes)
     trained(encoder, [x], y, train, EPOCHS["gap"])
     with torch.no_grad():
-        found = [encoder.bases[0](x)]
+        parts_of = [encoder.bases[0](x)]
         for _ in range(HOPS):
-            found.append(noisy(sums, found[-1]))
-    classifier = Beside([nn.Linear(HIDDEN, HIDDEN) for _ in found], classes)
-    trained(classifier, found, y, train, EPOCHS["gap"])
+            parts_of.append(noisy(sums, parts_of[-1]))
+    classifier = Beside([nn.Linear(HIDDEN, HIDDEN) for _ in parts_of], classes)
+    trained(classifier, parts_of, y, train, EPOCHS["gap"])
 
 
 def progap(x: Tensor, y: Tensor, train: Tensor, classes: int, sums: Neighbours) -> None:

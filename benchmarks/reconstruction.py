@@ -53,17 +53,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--picture", type=Path)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
     start = time.process_time()
-    found: dict[str, list[tuple[AttackResult, float]]] = {}
-    for seed in range(asked.seeds):
+    by_graph: dict[str, list[tuple[AttackResult, float]]] = {}
+    for seed in range(args.seeds):
         for name, result in measured(seed).items():
-            found.setdefault(name, []).append(result)
-    table(found)
-    print(f"\n{asked.seeds} seeds, {time.process_time() - start:.0f} CPU seconds")
-    if asked.picture is not None:
-        draw({name: results[0][0] for name, results in found.items()}, asked.picture)
+            by_graph.setdefault(name, []).append(result)
+    table(by_graph)
+    print(f"\n{args.seeds} seeds, {time.process_time() - start:.0f} CPU seconds")
+    if args.picture is not None:
+        draw({name: results[0][0] for name, results in by_graph.items()}, args.picture)
 
 
 def measured(seed: int) -> dict[str, tuple[AttackResult, float]]:
@@ -77,11 +77,11 @@ def measured(seed: int) -> dict[str, tuple[AttackResult, float]]:
             if mechanism == "feature-rr":
                 privacy = replace(privacy, scores=scores)
             ways[f"{mechanism}, epsilon {epsilon:g}"] = published(privacy, embedded, seed)
-    known, found = half.numpy(), {}
+    trained, by_graph = half.numpy(), {}
     for name, way in ways.items():
-        result = reconstruction(way, pixels, observed=way.rows, auxiliary=known, seed=seed)
-        found[name] = (result, likelihood(way, embedded, ~known, seed))
-    return found
+        result = reconstruction(way, pixels, observed=way.rows, auxiliary=trained, seed=seed)
+        by_graph[name] = (result, likelihood(way, embedded, ~trained, seed))
+    return by_graph
 
 
 def published(privacy: ReleasePrivacy, graph: Any, seed: int) -> Published:
@@ -104,38 +104,38 @@ def likelihood(way: Published, graph: Any, hidden: np.ndarray, seed: int) -> flo
     return auc_of(own, theirs)
 
 
-def table(found: dict[str, list[tuple[AttackResult, float]]]) -> None:
+def table(by_graph: dict[str, list[tuple[AttackResult, float]]]) -> None:
     """Print a row for each way to publish, and two for guessing the mean."""
     print("| embeddings | squared error | structural similarity | re-identification AUC | found at 1% | likelihood |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for name, results in found.items():
+    for name, results in by_graph.items():
         cells = [
-            said([one.figures["mean squared error"] for one, _ in results], 4),
-            said([one.figures["structural similarity"] for one, _ in results], 3),
-            said([one.auc.mean for one, _ in results], 3),
-            said([100 * one.tpr_at_1_fpr.mean for one, _ in results], 1),
-            said([best for _, best in results], 3),
+            interval_text([result.figures["mean squared error"] for result, _ in results], 4),
+            interval_text([result.figures["structural similarity"] for result, _ in results], 3),
+            interval_text([result.auc.mean for result, _ in results], 3),
+            interval_text([100 * result.tpr_at_1_fpr.mean for result, _ in results], 1),
+            interval_text([best for _, best in results], 3),
         ]
         print(f"| {name} | {' | '.join(cells)} |")
-    plain = [one for one, _ in found[OPEN]]
+    plain = [result for result, _ in by_graph[OPEN]]
     for name in ("class mean", "overall mean"):
-        errors = said([one.figures[f"mean squared error of the {name}"] for one in plain], 4)
-        alike = said([one.figures[f"structural similarity of the {name}"] for one in plain], 3)
+        errors = interval_text([result.figures[f"mean squared error of the {name}"] for result in plain], 4)
+        alike = interval_text([result.figures[f"structural similarity of the {name}"] for result in plain], 3)
         print(f"| none: the {name} | {errors} | {alike} | 0.5 | 1 | 0.5 |")
-    over = [name for name, results in found.items() if any(one.beats_limit for one, _ in results)]
+    over = [name for name, results in by_graph.items() if any(result.beats_limit for result, _ in results)]
     print(f"\nmore than epsilon allows: {', '.join(over) or 'none'}")
 
 
-def said(values: list[float], digits: int) -> str:
+def interval_text(values: list[float], digits: int) -> str:
     """Return a mean and its 95% interval."""
     score = interval([np.array([value]) for value in values], difference=True)
     return f"{score.mean:.{digits}f} ({score.low:.{digits}f} to {score.high:.{digits}f})"
 
 
-def draw(found: dict[str, AttackResult], path: Path) -> None:
+def draw(by_graph: dict[str, AttackResult], path: Path) -> None:
     """Write the picture, the first person attacked of each class, on a white box that suits light and dark pages."""
-    samples = {name: seen for name in SHOWN if (seen := found[name].samples) is not None}
-    rows = [("original", samples[OPEN].original), *((name, seen.found) for name, seen in samples.items())]
+    samples = {name: seen for name in SHOWN if (seen := by_graph[name].samples) is not None}
+    rows = [("original", samples[OPEN].original), *((name, seen.reconstructed) for name, seen in samples.items())]
     with matplotlib.rc_context({"svg.hashsalt": "graphveil"}):
         image_grid(samples[OPEN].classes, rows).savefig(path, facecolor="white", metadata={"Date": None})
 

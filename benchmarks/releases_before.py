@@ -44,8 +44,8 @@ def lap_graph_before(mechanism: LapGraph, pairs: torch.Tensor, randomness: Rando
     threshold = threshold_for(wanted + MARGIN[0] * math.sqrt(wanted) + MARGIN[1], size, 0, noise)
     chance = cells.chance(threshold)
     gaps = geometric_by_ratio(1 - chance, size - len(true))
-    found = [places for *_, places in bernoulli_places(size - len(true), gaps, float(chance), randomness)]
-    zeros = np.concatenate(found)
+    places_of = [places for *_, places in bernoulli_places(size - len(true), gaps, float(chance), randomness)]
+    zeros = np.concatenate(places_of)
     zeros += np.searchsorted(true - np.arange(len(true)), zeros, side="right")
     above = cells.passes(values, threshold, randomness)
     levels = np.concatenate([values[above], cells.values(len(zeros), threshold, randomness)])

@@ -60,9 +60,9 @@ def plain(kind: str, epsilon: float, pairs: torch.Tensor, nodes: int) -> np.ndar
     true = np.sort(pairs[0].numpy() * nodes + pairs[1].numpy())
     true = true[np.concatenate([[True], true[1:] > true[:-1]])]
     places = nodes * (nodes - 1) // 2
-    found = (plain_edge_rand if kind == "edge-rand" else plain_lap_graph)(true, places, epsilon, generator)
-    found.sort()
-    return np.stack([found // nodes, found % nodes])
+    figures = (plain_edge_rand if kind == "edge-rand" else plain_lap_graph)(true, places, epsilon, generator)
+    figures.sort()
+    return np.stack([figures // nodes, figures % nodes])
 
 
 def plain_edge_rand(true: np.ndarray, places: int, epsilon: float, generator: np.random.Generator) -> np.ndarray:
@@ -95,16 +95,16 @@ def measure(kind: str, epsilon: float, file: str, nodes: int, repeats: int) -> d
     before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     out = run(kind, epsilon, pairs, nodes)
-    found = {"megabytes": memory("VmHWM") - before, "out": out.numel() if out.ndim == 1 else out.shape[1]}
+    figures = {"megabytes": memory("VmHWM") - before, "out": out.numel() if out.ndim == 1 else out.shape[1]}
     if out.ndim == 2:
         domain = PairDomain(nodes)
         true, sent = distinct(domain.rank(pairs).numpy()), domain.rank(out).numpy()
-        found["precision"] = float(contains(true, sent).mean())
+        figures["precision"] = float(contains(true, sent).mean())
         del true, sent
     del out
     programs = (lambda: run(kind, epsilon, pairs, nodes)), (lambda: plain(kind, epsilon, pairs, nodes))
-    found["ours"], found["plain"] = in_turns(*programs, repeats=repeats)
-    return found
+    figures["ours"], figures["plain"] = in_turns(*programs, repeats=repeats)
+    return figures
 
 
 def memory(field: str) -> float:
@@ -117,8 +117,8 @@ def in_own_process(*words: object) -> dict[str, float]:
     """`measure` with these arguments in a fresh process."""
     call = [sys.executable, __file__, "--row", *map(str, words)]
     done = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def main() -> None:
@@ -143,9 +143,9 @@ def main() -> None:
         for kind, epsilon in ROWS:
             row = in_own_process(kind, epsilon, file, options.nodes, options.repeats)
             true = f"{row['precision']:.2g}" if "precision" in row else ""
-            shown = f"{ratio(row['ours'], row['plain'])} | {row['ours']:.2f} / {row['plain']:.2f}"
+            cells = f"{ratio(row['ours'], row['plain'])} | {row['ours']:.2f} / {row['plain']:.2f}"
             print(
-                f"| {kind} | {epsilon:g} | {shown} | {row['megabytes']:,.0f} | {row['out']:,.0f} | {true} |", flush=True
+                f"| {kind} | {epsilon:g} | {cells} | {row['megabytes']:,.0f} | {row['out']:,.0f} | {true} |", flush=True
             )
 
 

@@ -141,11 +141,11 @@ def search(out: Path, graph: Any, method: str, model: str, band: tuple[float, ..
     )
     grid = ranges(method)
     if not study.trials:
-        held = optuna.get_all_study_names(storage)
-        others = [name.format(other) for other in BANDS if other != band and name.format(other) in held]
-        neighbours = [optuna.load_study(study_name=other, storage=storage) for other in others]
-        found = [s.best_params for s in neighbours if any(t.value is not None for t in s.trials)]
-        for start in [*found, *STARTS]:
+        studies = optuna.get_all_study_names(storage)
+        other_bands = [name.format(other) for other in BANDS if other != band and name.format(other) in studies]
+        neighbours = [optuna.load_study(study_name=other, storage=storage) for other in other_bands]
+        rows_then = [s.best_params for s in neighbours if any(t.value is not None for t in s.trials)]
+        for start in [*rows_then, *STARTS]:
             study.enqueue_trial({key: start[key] for key in grid}, skip_if_exists=True)
     missing = TRIALS[method] - sum(trial.state.is_finished() for trial in study.trials)
     draws = [(epsilon, FIRST_DRAW + number) for number, epsilon in enumerate(band)]
@@ -211,14 +211,14 @@ def rows(out: Path, cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the finished runs of a cell with these settings."""
     if not (out / "runs.jsonl").exists():
         return []
-    found = [json.loads(text) for text in (out / "runs.jsonl").read_text().splitlines()]
-    return [row for row in found if all(row[name] == value for name, value in cell.items())]
+    rows_then = [json.loads(text) for text in (out / "runs.jsonl").read_text().splitlines()]
+    return [row for row in rows_then if all(row[name] == value for name, value in cell.items())]
 
 
 def line(out: Path, data: str, method: str, model: str, epsilon: float, settings: Mapping[str, Any]) -> str:
     """Return a cell's row of the table."""
-    found = rows(out, {"data": data, "method": method, "epsilon_a": epsilon, "settings": dict(settings)})
-    values = [row["accuracy"] for row in found]
+    rows_then = rows(out, {"data": data, "method": method, "epsilon_a": epsilon, "settings": dict(settings)})
+    values = [row["accuracy"] for row in rows_then]
     mean = sum(values) / len(values)
     half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)) if len(values) > 1 else float("nan")
     published, verdict = "none", ""
@@ -226,7 +226,7 @@ def line(out: Path, data: str, method: str, model: str, epsilon: float, settings
         published = PUBLISHED[data, model][method].split()[EPSILON_A.index(epsilon)]
         reference, width = (float(number) for number in published.split("±"))
         verdict = "ok" if mean >= reference - width else "BELOW"
-    seconds = sum(row["cpu_seconds"] for row in found) / len(found)
+    seconds = sum(row["cpu_seconds"] for row in rows_then) / len(rows_then)
     short = " ".join(f"{key}={value:g}" for key, value in settings.items() if isinstance(value, int | float))
     return (
         f"{data:12} {model:4} {method:8} eps_a {epsilon:g} published {published} ours {mean:.1f}±{half:.1f} "

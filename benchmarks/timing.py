@@ -30,8 +30,8 @@ def best(work: Callable[[], object], repeats: int) -> float:
 
 def in_turns(*works: Callable[[], object], repeats: int) -> list[float]:
     """Return the least CPU seconds of each of some works, which take turns: what else runs meets all of them alike."""
-    taken = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
-    return [min(column) for column in zip(*taken, strict=True)]
+    seconds = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
+    return [min(column) for column in zip(*seconds, strict=True)]
 
 
 def ratio(first: float, second: float) -> str:

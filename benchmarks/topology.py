@@ -50,8 +50,8 @@ def random_edges(nodes: int, edges: int) -> np.ndarray:
     del source, target
     keys.sort()
     keys = keys[np.concatenate([[True], keys[1:] > keys[:-1]])]
-    found = np.stack([keys // nodes, keys % nodes])
-    return found[:, found[0] != found[1]]
+    pairs = np.stack([keys // nodes, keys % nodes])
+    return pairs[:, pairs[0] != pairs[1]]
 
 
 def ours(edges: np.ndarray, nodes: int, kinds: Sequence[Normalisation]) -> list[SparseMatrix]:
@@ -62,7 +62,7 @@ def ours(edges: np.ndarray, nodes: int, kinds: Sequence[Normalisation]) -> list[
 
 def by_scipy(edges: np.ndarray, nodes: int, kinds: Sequence[Normalisation]) -> list[SparseMatrix]:
     """Return a P of each kind, each of a matrix of its own."""
-    found = []
+    pairs = []
     for kind in kinds:
         source, target = edges
         keep = source != target
@@ -76,8 +76,8 @@ def by_scipy(edges: np.ndarray, nodes: int, kinds: Sequence[Normalisation]) -> l
             p = sp.diags_array(1 / degrees) @ a
         else:
             p = sp.diags_array(1 / np.sqrt(degrees)) @ a @ sp.diags_array(1 / np.sqrt(sent))
-        found.append(from_scipy(p, symmetric=kind == "gcn" and (a != a.T).nnz == 0))
-    return found
+        pairs.append(from_scipy(p, symmetric=kind == "gcn" and (a != a.T).nnz == 0))
+    return pairs
 
 
 def peak(run: Callable[[], object]) -> float:

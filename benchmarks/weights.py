@@ -74,11 +74,11 @@ def rows(out: Path) -> list[Row]:
     return [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
 
 
-def table(found: list[Row]) -> None:
+def table(results: list[Row]) -> None:
     """Print the mean and its 95% interval in every cell, and differences and cost next to uniform weights."""
-    scores = {(row["weights"], row["epsilon"], row["split"]): row["accuracy"] for row in found}
+    scores = {(row["weights"], row["epsilon"], row["split"]): row["accuracy"] for row in results}
     for name in KINDS:
-        own = [row for row in found if row["weights"] == name]
+        own = [row for row in results if row["weights"] == name]
         cells = []
         for epsilon in map(str, EPSILONS):
             splits = sorted(row["split"] for row in own if row["epsilon"] == epsilon)
@@ -87,7 +87,7 @@ def table(found: list[Row]) -> None:
             leads = [scores[name, epsilon, split] - other for split, other in paired if other is not None]
             cells.append(f"{cell(values)} ({cell(leads, '+')})")
         seconds = np.mean([row["cpu_seconds"] for row in own])
-        plain = np.mean([row["cpu_seconds"] for row in found if row["weights"] == "uniform"])
+        plain = np.mean([row["cpu_seconds"] for row in results if row["weights"] == "uniform"])
         print(f"| {name} | " + " | ".join(cells) + f" | {seconds / plain:.1f} ({seconds:.1f} s) |")
 
 
