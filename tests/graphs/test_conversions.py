@@ -27,8 +27,8 @@ from graphveil.graphs import (
     load_parts,
     validate,
 )
-from graphveil.graphs.tables.frames import as_table, columns_table
-from graphveil.graphs.value.quiet import quiet
+from graphveil.graphs.tables.arrays import as_table, columns_table
+from graphveil.runtime.late import quiet
 from tests.graphs.made import folder, tiny_graph
 
 with quiet():

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.federation.vertical import feature_parts
+from graphveil.federation.simulation import feature_parts
 from graphveil.files.columns import Category, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.graphs import Graph, from_tables, load_graph, write_release
 from graphveil.graphs.value.schema import FeatureNumbers
@@ -91,7 +91,7 @@ def test_embeddings_of_declared_columns_are_plain_numbers() -> None:
 
 def test_nothing_is_paid_where_what_is_published_cannot_be_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     maker = build_method("feature-rr", {"epsilon_x": 2.0}, 2)
-    monkeypatch.setattr("graphveil.methods.release.features.LARGEST", 10)
+    monkeypatch.setattr("graphveil.methods.release.published.LARGEST", 10)
     with pytest.raises(InputError, match="noisy numbers are too many"):
         maker.release(graph(), randomness=SeededRandomness(1), method="feature-rr")
     assert maker.ledger.spends == ()
@@ -100,12 +100,12 @@ def test_nothing_is_paid_where_what_is_published_cannot_be_declared(monkeypatch:
 @pytest.mark.parametrize("shares", [(1, 1), (1, 2, 3), (1, 1, 1, 1, 1)])
 def test_holders_get_whole_columns_and_each_column_once(shares: tuple[int, ...]) -> None:
     schema = graph().schema
-    parts = feature_parts(schema, shares, seed=3)
+    parts = feature_parts(schema, shares, np.random.default_rng(3))
     names = [column.name for mine in parts for column in schema.derived(selected=mine.tolist()).columns]
     assert sorted(names) == sorted(COLUMNS)
     assert sorted(np.concatenate(parts).tolist()) == list(range(schema.dimension))
     with pytest.raises(InputError, match="holder 1 gets none of the 6 feature columns"):
-        feature_parts(schema, (1, 100), seed=3)
+        feature_parts(schema, (1, 100), np.random.default_rng(3))
 
 
 def test_no_other_place_makes_a_schema_of_another() -> None:

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from graphveil.errors import InputError
 from graphveil.graphs import digits_graph, draw_private, load_graph, load_parts, social_graph, validate
 from graphveil.graphs.value.features import to_rows
-from graphveil.graphs.value.images import ImageShape
+from graphveil.graphs.value.parts import ImageShape
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 

@@ -14,7 +14,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix, issparse
 
 from graphveil.errors import DataError
-from graphveil.graphs.named.mat import read_mat
+from graphveil.graphs.named.facebook100 import read_mat
 from tests.graphs.test_archives import peak
 
 KINDS = [np.uint8, np.int16, np.int32, np.float32, np.float64]

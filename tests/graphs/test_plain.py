@@ -12,9 +12,8 @@ from graphveil import graphs
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, social_graph, validate
 from graphveil.graphs.releases.neighbour_counts import FILE, read_counts, write_counts
-from graphveil.graphs.value.fingerprint import fingerprint
-from graphveil.graphs.value.plain import attributes_of, plain_graph
 from graphveil.graphs.value.release import NeighbourCounts
+from graphveil.graphs.value.value import attributes_of, fingerprint, plain_graph
 
 
 @pytest.mark.parametrize("name", ["digits", "docs/examples/town"])

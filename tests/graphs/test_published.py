@@ -7,7 +7,7 @@ import torch
 
 from graphveil.errors import MissingDataError
 from graphveil.graphs import NAMES, data_root, describe, load_graph, random_split, validate
-from graphveil.graphs.value.quiet import quiet
+from graphveil.runtime.late import quiet
 
 # name: nodes, undirected edges without self-loops, features, classes, range
 COUNTS = {

@@ -16,7 +16,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from graphveil.errors import DataError
 from graphveil.graphs import Graph, from_adjacency, from_networkx, from_pyg, from_tables, to_pyg, validate
-from graphveil.graphs.value.quiet import quiet
+from graphveil.runtime.late import quiet
 
 with quiet():
     from torch_geometric.data import Data

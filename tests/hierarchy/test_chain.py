@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.hierarchy import Dendrogram, dendrogram_of
-from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.likelihood import log_likelihood
-from graphveil.hierarchy.order_intervals import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, relabel
+from graphveil.hierarchy.markov import Chain, Layer, open_chain
+from graphveil.hierarchy.mcmc_steps import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, relabel
 from graphveil.privacy import SeededRandomness
 from tests.hierarchy.trees import all_trees, trees
 

@@ -12,8 +12,13 @@ from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, public_tree
-from graphveil.hierarchy.communities import louvain, nested_communities
-from graphveil.hierarchy.similar import nearest_groups, random_projection, similar_order
+from graphveil.hierarchy.community_tree import (
+    louvain,
+    nearest_groups,
+    nested_communities,
+    random_projection,
+    similar_order,
+)
 from graphveil.hierarchy.worthwhile import ranked_tree
 from tests.hierarchy.trees import all_pairs, below, depth_of_first, planted
 

@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from graphveil.hierarchy import Dendrogram
-from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.likelihood import log_likelihood
-from graphveil.hierarchy.mcmc_steps import gains, rearrange
-from graphveil.hierarchy.order_intervals import LEFT, RIGHT
+from graphveil.hierarchy.markov import Chain, Layer, open_chain
+from graphveil.hierarchy.mcmc_steps import LEFT, RIGHT, gains, rearrange
 from tests.hierarchy.trees import all_trees, below
 from tests.mechanisms.samplers.scripted import Scripted
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from graphveil.federation.vertical import vertical_partition
+from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.reproduction import clear
 from graphveil.reproduction.clear import Outcome, Part, Plan

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphveil.federation.vertical import vertical_partition
+from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness, gaussian_delta
 from graphveil.reproduction import clear, runner
 from graphveil.reproduction.catalogue import EXHIBITS
+from graphveil.reproduction.clear import train_twins
 from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.federated import DELTA, Federated
-from graphveil.reproduction.twin import train_twins
 
 GRAPH = social_graph(150, average_degree=8, dimension=20, classes=3, seed=3)
 QUICK = {"epochs": 4, "width": 8, "hops": 2}

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
-from graphveil.federation.core.networks import holder_structure
 from graphveil.federation.crypto.ring import FRACTION_BITS
-from graphveil.federation.vertical import vertical_partition
+from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import random_split, social_graph
+from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import secureml
 from graphveil.reproduction.clear import Part, Plan
@@ -93,7 +93,7 @@ def floating(holders: Sequence[Part], plan: Plan) -> Tensor:
     own = LabelHolder(plan, start.head, GRAPH.y, SPLIT, 0)
     first = [weight.detach().requires_grad_() for weight in start.first]
     shared = [*first, *(p for inner in (*start.propagations, start.combination) for p in inner.parameters())]
-    means = [holder_structure("sage", edges, GRAPH.num_nodes) for _, edges in holders]
+    means = [structure_for("sage", edges, GRAPH.num_nodes) for _, edges in holders]
     descent = torch.optim.SGD(shared, lr=plan.shared_rate)
     z = torch.empty(0)
     for _ in range(plan.epochs):

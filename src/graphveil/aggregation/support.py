@@ -12,8 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
-from graphveil.graphs.value.quiet import quiet
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import quiet, torch
 from graphveil.runtime.sorted_arrays import distinct
 
 if TYPE_CHECKING:
@@ -28,11 +27,8 @@ _GATHERED = 1 << 24
 
 @dataclass(frozen=True)
 class Support:
-    """Which entries of an [n, n] matrix may differ from 0: E of them, in both orientations. Entry e sends from
-    `source[e]` to `target[e]` (it stands in row target, column source); entries are sorted by target, then source.
-    Build one with :meth:`of`.
-
-    All indices are int32.
+    """Which entries of an [n, n] matrix may differ from 0: E of them, in both orientations, int32. Entry e sends from
+    `source[e]` to `target[e]` (it stands in row target, column source); they are sorted by target, then source.
     """
 
     starts: Tensor  # first entry of each row [n + 1]
@@ -47,12 +43,11 @@ class Support:
 
     @staticmethod
     def of(edge_index: Tensor, num_nodes: int, *, self_loops: bool = False) -> Support:
-        """Return the support of edges; duplicates count once, self-loops are left out. Raises InputError: when an edge
-        names a node outside 0..n-1, and for 2^31 entries or more.
+        """Return the support of edges; duplicates count once, self-loops are left out. Raises InputError: an edge names
+        a node outside 0..n-1, or 2^31 entries or more.
 
         Args:
-            edge_index: int64 [2, E], row 0 sends to row 1; num_nodes: n.
-            self_loops: whether every node gets one.
+            edge_index: int64 [2, E], row 0 sends to row 1; self_loops: whether every node gets one.
         """
         source, target = edge_index.cpu().numpy().astype(np.int64)
         if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
@@ -103,7 +98,7 @@ class Support:
         return values.new_zeros(self.num_nodes).index_add_(0, self.source, values)
 
     def dots(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return left_i  [E]. right_j of every entry j -> i.
+        """Return left_i . right_j of every entry j -> i [E].
 
         Args:
             left, right: [n, c].

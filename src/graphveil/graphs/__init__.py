@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from graphveil.graphs.tables.write import write_folder as write_folder
     from graphveil.graphs.value.description import describe as describe
     from graphveil.graphs.value.edges import normalise_edges as normalise_edges
-    from graphveil.graphs.value.protocol import Graph as Graph
-    from graphveil.graphs.value.protocol import Structure as Structure
+    from graphveil.graphs.value.parts import Graph as Graph
+    from graphveil.graphs.value.parts import Structure as Structure
     from graphveil.graphs.value.release import Release as Release
     from graphveil.graphs.value.schema import GraphSchema as GraphSchema
     from graphveil.graphs.value.splits import Split as Split
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "NAMES": "load",
     "BoundedEdges": "degree_bound",
-    "Graph": "value.protocol",
+    "Graph": "value.parts",
     "GraphSchema": "value.schema",
     "Release": "value.release",
     "Split": "value.splits",
-    "Structure": "value.protocol",
+    "Structure": "value.parts",
     "as_graph": "load",
     "data_root": "named.root",
     "describe": "value.description",

@@ -19,7 +19,10 @@ from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.features import Declared, DeclaredColumns, declaration_of
 from graphveil.graphs.public_edges import public_of
 from graphveil.graphs.tables.arrays import (
+    Frame,
     array_of,
+    as_table,
+    columns_table,
     is_binary,
     read_ends,
     read_features,
@@ -27,7 +30,6 @@ from graphveil.graphs.tables.arrays import (
     read_masks,
     rows_of,
 )
-from graphveil.graphs.tables.frames import Frame, as_table, columns_table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes
 from graphveil.graphs.value.edges import merge_edges
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphveil.graphs.tables.tables import Table
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 _BY_CALLER = "declared by the caller"
 

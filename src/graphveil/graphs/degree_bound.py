@@ -8,18 +8,21 @@ change without bound), nor does keeping the edges that rank among the D first at
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs.bound_rules import Rule
 from graphveil.privacy import Assumption, ProtectedUnit, assume
 from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
 from graphveil.runtime.sorted_arrays import distinct
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Rule = Literal["lists", "declared"]
+RULES: Final[tuple[str, ...]] = get_args(Rule)
+
 
 _MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _STRIDE: Final = np.uint64(0x9E3779B97F4A7C15)

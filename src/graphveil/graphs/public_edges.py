@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 
 # Rows of a step: whole groups of rows of a parquet file.

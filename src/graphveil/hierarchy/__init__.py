@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.dendrogram import Layout as Layout
     from graphveil.hierarchy.dendrogram import balanced_dendrogram as balanced_dendrogram
     from graphveil.hierarchy.dendrogram import dendrogram_of as dendrogram_of
-    from graphveil.hierarchy.densities import collapse_by_support as collapse_by_support
-    from graphveil.hierarchy.densities import informed_density as informed_density
     from graphveil.hierarchy.likelihood import likelihood_sensitivity as likelihood_sensitivity
     from graphveil.hierarchy.likelihood import log_likelihood as log_likelihood
     from graphveil.hierarchy.likelihood import predictive_log_likelihood as predictive_log_likelihood
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.noisy_blocks import choose_blocks as choose_blocks
     from graphveil.hierarchy.noisy_blocks import clamped_density as clamped_density
     from graphveil.hierarchy.noisy_blocks import collapse_by_scale as collapse_by_scale
+    from graphveil.hierarchy.noisy_blocks import collapse_by_support as collapse_by_support
+    from graphveil.hierarchy.noisy_blocks import informed_density as informed_density
     from graphveil.hierarchy.noisy_blocks import release_counts as release_counts
     from graphveil.hierarchy.sampling import sample_edges as sample_edges
 
@@ -47,11 +47,11 @@ _HOMES = {
     "choose_blocks": "noisy_blocks",
     "clamped_density": "noisy_blocks",
     "collapse_by_scale": "noisy_blocks",
-    "collapse_by_support": "densities",
+    "collapse_by_support": "noisy_blocks",
     "count_edges": "counts",
     "dendrogram_of": "dendrogram",
     "fit_markov": "markov",
-    "informed_density": "densities",
+    "informed_density": "noisy_blocks",
     "likelihood_sensitivity": "likelihood",
     "log_likelihood": "likelihood",
     "lowest_common_ancestors": "counts",

@@ -1,14 +1,16 @@
 """The three modes of a federation as one plaintext program, of the same modules, the same seeds and the same steps.
 
-A plaintext run gives the accuracy that the secure run has to reach, and is quick enough to choose settings with.  It
-can also add the noise that the paper counts by the iteration, which no federation offers: it guarantees nothing.
+A plaintext run gives the accuracy that the secure run has to reach, and is quick enough to choose settings with; a
+`train_twins` has both. It can also add the noise that the paper counts by the iteration, which no federation offers: it
+guarantees nothing.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,12 +27,14 @@ from graphveil.federation.core.networks import (
     apart,
 )
 from graphveil.federation.core.publisher import clip_rows
-from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.modes.linear import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
-from graphveil.graphs import Split
+from graphveil.federation.simulation import head_of, partition_graph, simulate_training, vertical_partition
+from graphveil.graphs import Graph, Split
 from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
+from graphveil.privacy import SeededRandomness
 
 #: Modes whose embeddings stay shared: no holder publishes a row, so none is cut to a length.
 UNPUBLISHED = ("shared-linear",)
@@ -236,3 +240,72 @@ def _words(plan: Plan, parts: Sequence[Part], seed: int) -> list[np.ndarray]:
 
 def _uniform(words: np.ndarray) -> np.ndarray:
     return (words >> np.uint64(11)).astype(float) * 2.0**-52 - 1.0
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Both runs of one partition.
+
+    Attributes:
+        secure: accuracy on test nodes of the parties' run, a fraction.
+        plain: the run in the clear, of the same seeds and, for a shared first layer, of the same draws.
+        bytes, seconds: of all messages of the parties' run, and of all parties together on the CPU.
+    """
+
+    secure: float
+    plain: Outcome
+    bytes: int
+    seconds: float
+
+
+def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float], seed: int) -> Twins:
+    """Train a federation's parties, and their plaintext twin on what they drew.
+
+    Args:
+        plan: without noise; graph, split: of all holders together; shares: of columns and edges, a number a holder.
+        seed: of the partition, weights, dropout, and of what should be secret: a comparison protects nobody.
+    """
+    members, holdings = partition_graph(graph, split, shares, seed=seed)
+    setting = setting_of(plan, members, len(graph.schema.classes))
+    blocks = {"paper": [member.columns for member in members] * len(members)}
+    blocks["shared-linear"] = [setting.columns] * len(members)
+    drawn = [columns * plan.width for columns in blocks.get(plan.mode, [])]
+    source, began = _RecordingSource(seed, set(drawn)), time.process_time()
+    trained = simulate_training(setting, holdings, randomness=source, seed=seed)
+    seconds, predicted = time.process_time() - began, head_of(holdings).predictions
+    if predicted is None:
+        raise RuntimeError("the label holder has no predictions")
+    secure = float((predicted.argmax(dim=1) == graph.y)[split.test].float().mean())
+    # Later draws of the same size are masks.
+    words = source.words[: len(drawn)]
+    # The parties' own server takes rows apart, whatever the paper's does.
+    plain = run(replace(plan, apart=True), vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
+    return Twins(secure, plain, trained.transcript.bytes, seconds)
+
+
+def setting_of(plan: Plan, members: tuple[Member, ...], classes: int, **changes: Any) -> Setting:
+    """Return the agreed run that a plan stands for.
+
+    Args:
+        plan, members, classes: the plan, the holders, how many classes; changes: settings beside the plan's.
+    """
+    own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink", "apart")}
+    return Setting.of(members, classes, **{"opened": True, "epsilon": math.inf, **own, **changes})
+
+
+class _RecordingSource:
+    """A seeded source that remembers what was drawn in these amounts."""
+
+    def __init__(self, seed: int, counts: set[int]) -> None:
+        self._source, self._counts = SeededRandomness(seed), counts
+        self.void = self._source.void
+        self.words: list[np.ndarray] = []
+
+    def uint64(self, count: int) -> np.ndarray:
+        drawn = self._source.uint64(count)
+        if count in self._counts:
+            self.words.append(drawn.copy())
+        return drawn
+
+    def bytes(self, count: int) -> bytes:
+        return self._source.bytes(count)

@@ -1,12 +1,15 @@
 """Libraries that load when something of them is first used: settings, guarantees and most plans need none of them.
 
-    from graphveil.runtime.late import special, torch
+    from graphveil.runtime.late import Tensor, special, torch
 
 Importing torch takes longer than all else that a plan does.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -29,6 +32,19 @@ class LateModule:
 if TYPE_CHECKING:
     import torch as torch
     from scipy import special as special
+    from torch import Tensor as Tensor
 else:
     special = LateModule("scipy.special")
     torch = LateModule("torch")
+    Tensor = "torch.Tensor"  # in annotations, which nobody evaluates
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence deprecation notices inside PyG and SciPy, and what torch says of CSR and of arrays that are only read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        yield

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.graphs.declared.whole_texts import without_point
-from graphveil.graphs.tables.tables import Table
+from graphveil.graphs.tables.tables import Table, without_point
 
 if TYPE_CHECKING:
     import polars

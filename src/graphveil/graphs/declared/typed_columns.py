@@ -23,8 +23,7 @@ from graphveil.files.columns import (
 )
 from graphveil.graphs.declared.column_declaration import YES_NO
 from graphveil.graphs.declared.missing import column_remedy, filled_notes
-from graphveil.graphs.declared.whole_texts import whole_texts
-from graphveil.graphs.tables.tables import Table
+from graphveil.graphs.tables.tables import Table, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
 
 if TYPE_CHECKING:

@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import DataError
-from graphveil.graphs.named.archives import read_npz, whole_numbers, whole_rows
-from graphveil.graphs.named.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npz, whole_numbers, whole_rows
 from graphveil.graphs.named.root import download, ensure_files
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import Features, GraphParts
-from graphveil.graphs.value.quiet import quiet
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import quiet
 from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:

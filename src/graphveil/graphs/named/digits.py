@@ -11,13 +11,12 @@ import numpy as np
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
-from graphveil.graphs.value.images import ImageShape
-from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts, ImageShape
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of
 
 if TYPE_CHECKING:
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 NEIGHBOURS = 10
 

@@ -17,15 +17,14 @@ import numpy as np
 
 from graphveil.errors import DataError, MissingExtraError
 from graphveil.files.reading import LARGEST_DATA, read_json
-from graphveil.graphs.named.archives import LARGEST, read_gzip, read_npy, read_npz
-from graphveil.graphs.named.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.named.archives import EMBEDDED_SOURCE, LARGEST, embedded_features, read_gzip, read_npy, read_npz
 from graphveil.graphs.named.root import download, ensure_files, unzip
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
-from graphveil.graphs.value.quiet import quiet
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import quiet
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 _DAMAGED = (OSError, ValueError, KeyError, TypeError)

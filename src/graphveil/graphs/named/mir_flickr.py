@@ -23,8 +23,7 @@ import numpy as np
 
 from graphveil.errors import DataError, MissingDataError
 from graphveil.files.reading import require_file
-from graphveil.graphs.named.archives import read_npy
-from graphveil.graphs.named.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npy
 from graphveil.graphs.named.root import ensure_files
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges

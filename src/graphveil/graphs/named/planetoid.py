@@ -22,8 +22,8 @@ from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
-from graphveil.graphs.value.quiet import quiet
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import quiet
 from graphveil.runtime.progress import ProgressCallback
 
 _URL = "https://github.com/kimiyoung/planetoid/raw/master/data"

@@ -16,8 +16,7 @@ import numpy as np
 
 from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json
-from graphveil.graphs.named.archives import read_npy, read_npz, whole_numbers
-from graphveil.graphs.named.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npy, read_npz, whole_numbers
 from graphveil.graphs.named.root import ensure_files
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges

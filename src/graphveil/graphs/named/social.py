@@ -17,7 +17,7 @@ from graphveil.graphs.value.value import graph_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 _TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
 _ROUNDS = 30  # rounds of drawing further edges in place of duplicates

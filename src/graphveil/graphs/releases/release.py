@@ -31,7 +31,7 @@ from graphveil.graphs.tables.write import new_graph_folder, write_graph
 from graphveil.graphs.value.release import FORMAT, Release
 
 if TYPE_CHECKING:
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 FILE = "release.json"
 LEDGER = "ledger.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +17,35 @@ from typing import TYPE_CHECKING, Final
 from graphveil.engine import Block
 from graphveil.errors import DataError
 from graphveil.files.reading import require_file
-from graphveil.graphs.declared.whole_texts import whole_texts, written_otherwise
 from graphveil.graphs.tables.long_csv import LongCsv
 
 if TYPE_CHECKING:
     import polars
+
+_POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
+
+
+def whole_texts(texts: polars.Series) -> polars.Series:
+    """Return "12" for "12.0" if every text that is not null is such a whole number; else the texts as they are."""
+    if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
+        return texts
+    return without_point(texts)
+
+
+def without_point(texts: polars.Series) -> polars.Series:
+    return texts.str.replace(_POINT, "$1")
+
+
+def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
+    """Return how to correct a cell that is not written as any declared name; None where no name is near."""
+    if value.strip() in declared:
+        return "remove the spaces around it"
+    if (whole := re.sub(_POINT, r"\1", value)) == value:
+        return None
+    if whole in declared:
+        return f"write {whole}: with a point it is taken only where every value of the column is such a whole number"
+    return f"neither {value} nor {whole} is declared; pandas writes {whole} so in a column where some are missing"
+
 
 #: Bytes of a csv that are read whole where a longer one would be read in parts.
 IN_MEMORY: Final = 1 << 26

@@ -15,9 +15,8 @@ from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_numbers, plain_ids
 from graphveil.graphs.declared.missing import filled_notes, range_remedy, stand_for
 from graphveil.graphs.declared.typed_columns import encode_columns, in_range
-from graphveil.graphs.declared.whole_texts import whole_texts
 from graphveil.graphs.public_edges import public_columns, public_rows, read_truth
-from graphveil.graphs.tables.tables import Table
+from graphveil.graphs.tables.tables import Table, whole_texts
 from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels, twins_of
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense, compact_rows

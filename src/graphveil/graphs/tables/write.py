@@ -23,7 +23,7 @@ from graphveil.graphs.value.splits import published_split
 if TYPE_CHECKING:
     import polars
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 SEPARATOR = ";"
 """Between the names of several labels of one node."""

@@ -19,7 +19,7 @@ from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 #: What tells two people apart.
 DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"

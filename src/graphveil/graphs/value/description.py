@@ -12,7 +12,7 @@ from graphveil.graphs.value.parts import MASKS, GraphParts, SparseRows
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 from typing import Final
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"

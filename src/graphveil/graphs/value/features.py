@@ -9,7 +9,7 @@ import numpy as np
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs.value.parts import Features, SparseRows
-from graphveil.graphs.value.quiet import quiet
+from graphveil.runtime.late import quiet
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

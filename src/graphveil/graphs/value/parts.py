@@ -1,17 +1,67 @@
-"""The parts of a graph as NumPy arrays: read and checked without torch, turned into tensors at the last step."""
+"""The graph's parts as NumPy arrays, read and checked without torch, and the type of the graph that is made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 import numpy as np
 
+from graphveil.errors import InputError
+
 if TYPE_CHECKING:
-    from graphveil.graphs.value.images import ImageShape
+    from torch import Tensor
+
     from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """Where in an image of `rows` x `columns` pixels each feature lies, row by row: `places` [d].
+
+    InputError refuses a place outside the image, or twice.
+    """
+
+    rows: int
+    columns: int
+    places: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        pixels = self.rows * self.columns
+        if len(set(self.places)) != len(self.places) or not all(0 <= place < pixels for place in self.places):
+            raise InputError(
+                "a pixel lies outside the image, or twice",
+                where="ImageShape",
+                allowed=f"different places below {pixels}",
+            )
+
+    def images(self, features: np.ndarray) -> np.ndarray:
+        """Return pictures [m, rows, columns] of features [m, d]; InputError for another d.
+
+        A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
+        """
+        if features.shape[1] != len(self.places):
+            raise InputError(
+                f"{features.shape[1]} features", where="ImageShape", allowed=f"{len(self.places)}, one for each place"
+            )
+        has_feature = np.zeros(self.rows * self.columns, dtype=bool)
+        has_feature[list(self.places)] = True
+        flat = np.zeros((len(features), self.rows * self.columns))
+        flat[:, list(self.places)] = features
+        shape = (self.rows, self.columns)
+        images, there = flat.reshape(-1, *shape), has_feature.reshape(shape).astype(np.float64)
+        neighbours = np.maximum(_around(there[None])[0], 1.0)
+        filled: np.ndarray = np.where(there > 0, images, _around(images * there) / neighbours)
+        return filled
+
+
+def _around(images: np.ndarray) -> np.ndarray:
+    wide = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+    total: np.ndarray = wide[:, :-2, 1:-1] + wide[:, 2:, 1:-1] + wide[:, 1:-1, :-2] + wide[:, 1:-1, 2:]
+    return total
+
 
 Mask = Literal["train_mask", "val_mask", "test_mask"]
 MASKS: tuple[Mask, Mask, Mask] = ("train_mask", "val_mask", "test_mask")
@@ -68,3 +118,63 @@ class GraphParts:
     @property
     def num_nodes(self) -> int:
         return int(self.x.shape[0])
+
+
+Part = Literal["x", "y", "edge_index"]
+"""The parts that every graph has."""
+OptionalPart = Literal["public_edges", "private_nodes", "train_mask", "val_mask", "test_mask"]
+"""The parts that some graphs have."""
+
+
+class Structure(Protocol):
+    """Who is linked with whom, edge_index int64 [2, E], without anybody's features and labels."""
+
+    @property
+    def num_nodes(self) -> int: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def schema(self) -> GraphSchema: ...
+
+
+class Graph(Protocol):
+    """A graph of people: what `load_graph`, `make_graph` and the `from_...` functions return.
+
+    At run time it is a PyG `Data`, so PyG's own tools work on it; the type names what graphveil reads of it. Its
+    tensors are those of `GraphParts`, with x dense or `torch.sparse_csr`; what only some graphs have (release, image,
+    public_edges, private_nodes, masks, ids) is read by `get`, which says None elsewhere.
+    """
+
+    x: Tensor
+    y: Tensor
+    edge_index: Tensor
+    num_nodes: int
+    schema: GraphSchema
+    release: Release
+    image: ImageShape
+    public_edges: Tensor
+    private_nodes: Tensor
+
+    def keys(self) -> list[str]: ...
+
+    @overload
+    def get(self, key: Part) -> Tensor: ...
+    @overload
+    def get(self, key: OptionalPart) -> Tensor | None: ...
+    @overload
+    def get(self, key: Literal["release"]) -> Release | None: ...
+    @overload
+    def get(self, key: Literal["image"]) -> ImageShape | None: ...
+    @overload
+    def get(self, key: Literal["schema"]) -> GraphSchema | None: ...
+    @overload
+    def get(self, key: Literal["ids"]) -> Sequence[object] | np.ndarray | None: ...
+    @overload
+    def get(self, key: str) -> object: ...
+
+    @overload
+    def __getitem__(self, key: Part | OptionalPart) -> Tensor: ...
+    @overload
+    def __getitem__(self, key: str) -> object: ...
+
+    def __setitem__(self, key: str, value: object) -> None: ...

@@ -15,7 +15,7 @@ from graphveil.graphs.value.parts import MASKS
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
 
 
 MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"

@@ -1,7 +1,8 @@
-"""The graph value: a PyG `Data` with a schema, made in one place and checked in one place."""
+"""The graph value: a PyG `Data` with a schema, or the same without PyG, made, checked and told apart in one place."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,72 @@ from graphveil.graphs.value.checks import (
     check_public_edges,
     names_of,
 )
-from graphveil.graphs.value.features import features_of
-from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
-from graphveil.graphs.value.plain import PlainGraph, attributes_of
-from graphveil.graphs.value.quiet import quiet
+from graphveil.graphs.value.features import features_of, features_tensor
+from graphveil.graphs.value.parts import MASKS, GraphParts, Mask, Part
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import quiet
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graphveil.graphs.value.protocol import Graph
+    from graphveil.graphs.value.parts import Graph
+
+
+class PlainGraph:
+    """A graph without PyG: its parts as attributes; `get` says None of a part that it does not have.
+
+    Commands pass it around, because importing PyG takes longer than many of them do.
+    """
+
+    def __init__(self, parts: dict[str, object]) -> None:
+        self.__dict__.update(parts)
+
+    def get(self, key: str, default: object = None) -> object:
+        return self.__dict__.get(key, default)
+
+    def keys(self) -> list[str]:
+        return list(self.__dict__)
+
+    def __getitem__(self, key: str) -> object:
+        return self.__dict__[key]
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self.__dict__[key] = value
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.__dict__
+
+    def __repr__(self) -> str:
+        return f"PlainGraph({', '.join(self.__dict__)})"
+
+
+def plain_graph(parts: GraphParts) -> Graph:
+    """Return the graph of checked parts, whose arrays it shares, without loading PyG."""
+    return _graph(attributes_of(parts), plain=True)
+
+
+def attributes_of(parts: GraphParts) -> dict[str, object]:
+    """Return what a graph has as attributes, as tensors that share the arrays; a part that is not there is None."""
+    import torch
+
+    def tensor(values: np.ndarray | None) -> torch.Tensor | None:
+        with quiet():
+            return None if values is None else torch.from_numpy(values)
+
+    return {
+        "x": features_tensor(parts.x),
+        "edge_index": tensor(parts.edge_index),
+        "y": tensor(parts.y),
+        "num_nodes": parts.num_nodes,
+        "schema": parts.schema,
+        **{name: tensor(mask) for name, mask in parts.masks.items()},
+        "ids": parts.ids,
+        "public_edges": tensor(parts.public_edges),
+        "private_nodes": tensor(parts.private_nodes),
+        "release": parts.release,
+        "image": parts.image,
+    }
+
 
 __all__ = ["MASKS", "graph_of", "make_graph", "node_names", "parts_of", "validate"]
 
@@ -122,16 +179,13 @@ def validate(graph: Graph) -> Graph:
 
 def _graph(attributes: Mapping[str, object], *, plain: bool) -> Graph:
     there = {name: value for name, value in attributes.items() if value is not None}
-    graph: Any = PlainGraph(there) if plain else _pyg_data(there)
-    whole: Graph = graph
-    return whole
-
-
-def _pyg_data(attributes: Mapping[str, Any]) -> Any:
-    with quiet():
-        from torch_geometric.data import Data
-
-    return Data(**attributes)
+    graph: Any = PlainGraph(there)
+    if not plain:
+        with quiet():
+            from torch_geometric.data import Data
+        graph = Data(**there)
+    typed: Graph = graph
+    return typed
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -189,3 +243,30 @@ def _check_known(graph: Graph) -> None:
         check_public_edges(truths, edges, n, directed=graph.schema.directed)
     if members is not None:
         check_private_nodes(_array(members) if _is_tensor(members) else np.empty(0), n)
+
+
+_PARTS: tuple[Part, ...] = ("x", "y", "edge_index")
+
+
+def fingerprint(graph: Graph, key: bytes) -> str:
+    """Return 32 hexadecimal digits that change when features, labels, edges or their order do.
+
+    Args:
+        graph: of any kind.
+        key: 1 to 64 secret bytes. Without them nobody can check a guess of the graph against its fingerprint.
+    """
+    # Keyed: graphs are guessable (one edge more or less), and a plain hash would confirm a guess.
+    digest = hashlib.blake2b(key=key, digest_size=16)
+    for name in _PARTS:
+        for part in _parts(graph[name]):
+            content = np.ascontiguousarray(part.detach().cpu().numpy())
+            # Kind and shape too, so that no two different graphs run together to the same bytes.
+            digest.update(f"{name} {content.dtype} {content.shape} ".encode())
+            digest.update(content.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _parts(tensor: Tensor) -> list[Tensor]:
+    if tensor.is_sparse_csr:
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor]

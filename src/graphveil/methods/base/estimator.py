@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
-from graphveil.graphs.value.protocol import Graph
+from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.blocks import require_blocks, require_predictions
 from graphveil.methods.base.method import Method

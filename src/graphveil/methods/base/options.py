@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from graphveil.aggregation.names import FINEST, UNITS, WEIGHT_KINDS
 from graphveil.errors import InputError
-from graphveil.graphs.bound_rules import RULES
+from graphveil.graphs.degree_bound import RULES
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import Option
 from graphveil.methods.base.settings import LOSSES, SCALINGS, NetworkSettings

@@ -27,7 +27,7 @@ from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
+from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch

@@ -1,23 +1,53 @@
-"""How settings are chosen: freely on one collection, at a price on the private graph, or on a public one."""
+"""How settings are chosen: freely on one collection or a public graph (`tuning`), or at a price on the private graph.
+
+A curator's methods are tuned on the private graph itself at a price that is known before:
+
+    K ~ law, looking at nothing private                                          `privacy.RepeatAndSelect`
+    K times: settings at random -> publish and train, with fresh noise -> score
+    keep the best and its score; the other trials and K are for the curator alone
+
+Every trial has so much noise that the tuning as a whole, exported best included, costs the declared (epsilon, delta):
+`privacy.accounting.selection` says why that holds for trials of different settings and for noise from tables.
+
+The score is part of what a trial pays for. Where edges are protected validation labels are public and predictions are
+made of noisy sums: scoring is post-processing. Where nodes are, it is the number of validation nodes that are met, with
+Gaussian noise. Once a trial's weights and noisy sums are given, another node's prediction is a function of that node's
+own row, so one node changes the number by its own answer alone: by 1 at most. The count is one more release of
+sensitivity 1 in every trial's pipeline; `CuratorPrivacy.noise` prices it with the others.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.registry import METHODS
-from graphveil.methods.runs import paid_tuning
-from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
+from graphveil.graphs.value.value import fingerprint
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.method import PAID_TUNING
+from graphveil.methods.curator.privacy import Noise
+from graphveil.methods.registry import METHODS, tagged
 from graphveil.methods.runs.proposals import GRID, Range, Values, require_sampler
-from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
-from graphveil.methods.runs.tuning import TRIALS, Tuned, require_tunable, tune
-from graphveil.privacy import Randomness, RepeatAndSelect
+from graphveil.methods.runs.result import peak_memory_mb
+from graphveil.methods.runs.tuning import (
+    PROMISED,
+    TRIALS,
+    Tuned,
+    require_free,
+    require_grid,
+    require_tunable,
+    tune,
+    tune_by_proxy,
+)
+from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.progress import ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -49,20 +79,17 @@ class Search:
 
     @property
     def listed(self) -> Mapping[str, Sequence[Any]]:
-        """The settings that have a list of values, which all settings of a paid search have."""
         return {key: values for key, values in self.over.items() if not isinstance(values, Range)}
 
     @property
     def tuning(self) -> RepeatAndSelect:
-        """The law of a paid search."""
-        return RepeatAndSelect(paid_tuning.MEAN if self.trials is None else self.trials, self.law)
+        return RepeatAndSelect(MEAN if self.trials is None else self.trials, self.law)
 
     def summary(self, name: str, settings: Mapping[str, Any]) -> str:
         """Return what is searched, and what that costs, in one line.
 
         Args:
-            name: of the method.
-            settings: its other settings.
+            name: of the method. settings: its other settings.
         """
         tried = "; ".join(f"{key}={','.join(map(str, values))}" for key, values in self.listed.items())
         most = math.prod(len(values) for values in self.listed.values())
@@ -80,8 +107,8 @@ class Search:
     def require(self, name: str, settings: Mapping[str, Any]) -> None:
         """Refuse a search that is empty or may not choose what it names, before any data is touched.
 
-        Raises:
-            InputError: naming the setting and those that may be tried.
+        Args:
+            name: of the method. settings: its other settings.
         """
         require_sampler(self.over, self.sampler, paid=self.paid(name))
         if self.paid(name):
@@ -103,10 +130,10 @@ def choose(
     device: str = "cpu",
     progress: ProgressCallback | None = None,
 ) -> Tuned:
-    """Return the method with the best settings, fitted on `graph`; see `tuning`, `paid_tuning` and `proxy_tuning`.
+    """Return the method with the best settings, fitted on `graph`; see `tune`, `tune_by_proxy` and `tune_at_a_price`.
 
-    Raises:
-        InputError, BudgetError, DataError: as those do.
+    Args:
+        settings: the method's other settings. search: what to try.
     """
     shared: dict[str, Any] = {"split": split, "randomness": randomness, "seed": seed, "device": device}
     shared["progress"] = progress
@@ -116,3 +143,206 @@ def choose(
     if search.proxy is not None:
         return tune_by_proxy(name, graph, search.proxy, settings, search.over, journal=search.journal, **shared)
     return tune(name, graph, settings, search.over, **shared)
+
+
+MEAN = 10
+#: Methods whose trials can be priced together.
+PAID = tagged(PAID_TUNING)
+Log = Callable[[Mapping[str, Any]], None]
+#: Steps of the count's noise, at most, where it is small.
+_STEPS = 128
+
+
+@dataclass(frozen=True)
+class _Trial:
+    settings: Mapping[str, Any]
+    method: Any
+    noise: Noise
+    score: float
+    seconds: float
+
+
+def payable(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings of a method that trials may choose at a price; none where they are free or there are none."""
+    if name not in PAID:
+        return ()
+    # A bound that is cut to may be tried, since each trial pays for its own; one that was promised is a fact.
+    open_bound = settings.get("unit") == "node" and settings.get("rule") != "declared"
+    fixed = PROMISED if open_bound else PROMISED | {"degree_bound"}
+    return tuple(key for key in METHODS[name].options if key not in fixed)
+
+
+def require_payable(
+    name: str, settings: Mapping[str, Any], over: Mapping[str, Sequence[Any]], tuning: RepeatAndSelect
+) -> None:
+    """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free.
+
+    Args:
+        name, settings: the method. over: setting -> values to try. tuning: the law of the number of trials.
+    """
+    allowed = payable(name, settings)
+    if not allowed:
+        raise InputError(f"{name} does not pay for its trials", where="tune", allowed=", ".join(PAID))
+    require_grid(over, tuning.mean)
+    for key in over:
+        if key not in allowed:
+            raise InputError(
+                f"{key} is part of the guarantee and cannot be tuned", where="tune", allowed=", ".join(allowed)
+            )
+    if "attention" in (settings.get("weights"), *over.get("weights", ())):
+        raise InputError("weights=attention cannot be tuned at a price", where="tune", remedy="tune on a --proxy")
+    if settings.get("epsilon") == math.inf:
+        raise InputError(
+            "nothing is protected at epsilon inf", where="tune", remedy="give epsilon, or tune on a --proxy"
+        )
+
+
+def tune_at_a_price(
+    name: str,
+    graph: Graph,
+    settings: Mapping[str, Any],
+    over: Mapping[str, Sequence[Any]],
+    *,
+    tuning: RepeatAndSelect,
+    split: Split,
+    randomness: Randomness,
+    seed: int = 0,
+    device: str = "cpu",
+    ledger: Ledger | None = None,
+    log: Log | None = None,
+    progress: ProgressCallback | None = None,
+) -> Tuned:
+    """Run a random number of private trainings on `graph` and return the best; together they cost what is declared.
+
+    Args:
+        settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
+        over: setting -> values to try; every trial draws its own.
+        tuning: the law of the number of trials. randomness: of the noise, and of the number and settings of trials.
+        seed: of initial weights. ledger: pays for the tuning; default: one opened for it.
+        log: is told every trial, with `seed`, for the curator alone.
+
+    Raises:
+        BudgetError: when the ledger cannot pay, before anything is read.
+        InputError: as `require_payable`; no validation node; or no noise reaches the price, before anything is read.
+        DataError: the graph changed between two trials; nothing comes out then.
+    """
+    require_payable(name, settings, over, tuning)
+    if not bool(split.val.any()):
+        raise InputError("no validation node is left to choose settings by", where="tune")
+    build = _builder(name, settings, tuning, seed, device)
+    # All drawn before anything is read: neither their number nor their settings can follow the data.
+    drawn = [_draw_settings(over, randomness) for _ in range(tuning.draw(randomness))]
+    planned = build(drawn[0])
+    account = planned.privacy.open_ledger() if ledger is None else ledger
+    people = int(split.train.sum())
+    for candidate in drawn:
+        method = build(candidate)
+        noise = method.planned_noise(graph.schema, people)
+        # Every candidate is priced on a copy: one that no noise can pay for refuses the whole, and nothing was spent.
+        account.detached().spend(*method.privacy.spend("tuning", graph.schema, noise))
+    tell = None if log is None else lambda entry: log({"seed": seed, **entry})
+    best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
+    chosen = best.method
+    _require_paid(chosen, tuning)
+    # One spend for all trials: the law's price covers those whose results are never shown.
+    chosen.ledger = account.spend(*chosen.ledger.spends)
+    return Tuned(chosen, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
+
+
+def _builder(
+    name: str, settings: Mapping[str, Any], tuning: RepeatAndSelect, seed: int, device: str
+) -> Callable[[Mapping[str, Any]], Any]:
+    info = METHODS[name]
+
+    def build(candidate: Mapping[str, Any]) -> Any:
+        return info.load_class()(**info.settle({**settings, **candidate}), seed=seed, device=device, tuning=tuning)
+
+    return build
+
+
+def _draw_settings(over: Mapping[str, Sequence[Any]], randomness: Randomness) -> dict[str, Any]:
+    """Draw one value of each setting; any law that looks at nothing private will do."""
+    places = randomness.uint64(len(over))
+    return {key: values[int(place) % len(values)] for (key, values), place in zip(over.items(), places, strict=True)}
+
+
+def _run(
+    build: Callable[[Mapping[str, Any]], Any],
+    drawn: Sequence[Mapping[str, Any]],
+    graph: Graph,
+    split: Split,
+    randomness: Randomness,
+    log: Log | None,
+    progress: ProgressCallback | None,
+) -> tuple[_Trial, float]:
+    """Run all trials and return the best, the first of equals, and the memory the first one took."""
+    # A secret key: an unkeyed hash of the graph in a log would let whoever has a guess test it.
+    key = randomness.bytes(32)
+    best, memory, seen = None, 0.0, fingerprint(graph, key)
+    for number, candidate in enumerate(drawn, start=1):
+        began, method = time.perf_counter(), build(candidate)
+        method.fit(graph, split=split, randomness=randomness)
+        noise = method.planned_noise(graph.schema, int(split.train.sum()))
+        score = score_of(method, graph, split, noise, randomness)
+        trial = _Trial(candidate, method, noise, score, time.perf_counter() - began)
+        # Repeat-and-select holds for trials on one data set; on two it would be another, unpriced mechanism.
+        if fingerprint(graph, key) != seen:
+            raise DataError(
+                "the graph changed between trials", where="tune", remedy="nothing was saved; start the tuning again"
+            )
+        if log is not None:
+            log({"trial": number, "settings": dict(candidate), "score": score, "data": seen})
+        memory = memory or peak_memory_mb()
+        # The first of equals: ties must not be broken by anything that was seen later.
+        if best is None or score > best.score:
+            best = trial
+        if progress is not None:
+            progress(Progress(number, len(drawn)))
+    if best is None:
+        raise GraphveilError("no trial was run", where="tune")
+    return best, memory
+
+
+def score_of(method: Estimator, graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
+    """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
+    right = (method.predict() == graph.y)[split.val]
+    count = int(right.sum())
+    if noise.score > 0.0:
+        return noisy_count(count, noise.score, randomness) / int(split.val.sum())
+    return count / int(split.val.sum())
+
+
+def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
+    """Return a whole number plus rounded normal noise of deviation sigma, on a grid that divides 1.
+
+    Args:
+        count: the number. sigma: refused where it is so large that no table holds its noise. randomness: of the noise.
+    """
+    # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
+    scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))
+    steps = sigma * scale * (1 + 1e-15)
+    # One node changes the number by 1.
+    noise = int(RoundedNormal(steps, math.ceil(reach_of(1 / sigma) * steps)).draw(1, randomness)[0])
+    return (count * scale + noise) / scale
+
+
+def _require_paid(method: Any, tuning: RepeatAndSelect) -> None:
+    """Refuse to hand out the best of many trials whose noise was made for one."""
+    # A last check against ourselves: the best of many, priced as one, would be a broken promise.
+    if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
+        raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
+
+
+def _how(best: _Trial, tuning: RepeatAndSelect) -> str:
+    alone, whole = best.noise.trial, best.method.privacy.epsilon
+    return (
+        f"tuned by repeat-and-select: a random number of trials ({tuning.law} law, mean {tuning.mean:g}) with fresh "
+        f"noise each, which alone would cost epsilon {rounded_up(alone, 3)}; epsilon {rounded_up(whole)} covers all "
+        "of them, their scores and the choice; nothing of the other trials may be shown, nor how many there were"
+    )
+
+
+def _met(best: _Trial) -> str:
+    sigma = best.noise.score
+    counted = f", counted with noise of deviation {sigma:.2g}" if sigma > 0.0 else ""
+    return f"met {100 * min(max(best.score, 0.0), 1.0):.1f} % of validation labels{counted}"

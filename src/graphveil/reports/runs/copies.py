@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graphveil.graphs import Graph, Split
-    from graphveil.graphs.value.protocol import Structure
+    from graphveil.graphs.value.parts import Structure
     from graphveil.methods.base.estimator import Estimator
 
 _PARTS: Final = ("trains", "validates", "tests", "takes no part")
