@@ -13,7 +13,7 @@ from graphveil.files.columns import Category, Column, YesNo
 from graphveil.graphs import load_graph
 from graphveil.graphs.releases.score_file import read_scores
 from graphveil.mechanisms import RandomizedResponse, catalogue
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.mixed import Mixed
 from graphveil.mechanisms.question import question_from
 from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of

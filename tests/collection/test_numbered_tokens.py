@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.service.tokens import in_order
-from graphveil.device.token import numbered
+from graphveil.device.wire import numbered
 from graphveil.errors import InputError
 from tests.collection.visits import Visit, running
 from tests.on_device.signing import label

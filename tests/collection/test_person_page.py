@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import answers, read
 from graphveil.device.canonical import parse
-from graphveil.device.reports.bits import number_of
+from graphveil.device.reports.noise import number_of
 from graphveil.device.task import TASK, short_key
 from tests.collection.collections import PEOPLE, stored, token
 from tests.collection.organising import enter, look, reach

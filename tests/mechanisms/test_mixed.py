@@ -14,7 +14,7 @@ from graphveil.audit.exact import audit_table, row_table
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Number, YesNo
 from graphveil.mechanisms import best_category
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.mixed import Mixed, MixedReports, best_sample
 from graphveil.mechanisms.question import question_from
 from graphveil.privacy import SeededRandomness, share_out

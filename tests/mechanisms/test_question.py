@@ -12,7 +12,7 @@ import torch
 from graphveil.audit.exact import audit_table, row_table
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.privacy import SeededRandomness
 from graphveil.privacy.statement.unit import USER_FEATURES

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from graphveil.device import DeviceError, Task, answer, answers
-from graphveil.device.reports.bits import Bits, number_of
 from graphveil.device.reports.exact import WORD
 from graphveil.device.reports.features import STEPS, Features
+from graphveil.device.reports.noise import Bits, number_of
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.base.reports import LabelReports, MultiBitReports
 from graphveil.mechanisms.edges.degrees import NoisyDegree

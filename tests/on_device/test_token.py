@@ -6,7 +6,7 @@ import pytest
 
 from graphveil.device import DeviceError
 from graphveil.device.remote import Remote
-from graphveil.device.token import number_of, numbered
+from graphveil.device.wire import number_of, numbered
 from tests.on_device.pretended import pretended
 from tests.on_device.signing import links, task_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.device.people.people import ids_hash
-from graphveil.device.token import numbered
+from graphveil.device.wire import numbered
 from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended, spelled
 from tests.on_device.signing import degree, label, links, task_of

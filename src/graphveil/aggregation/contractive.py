@@ -35,7 +35,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.errors import InputError, NoiseError
-from graphveil.mechanisms.samplers.fine_normal import FineNormal
+from graphveil.mechanisms.samplers.rounded_normal import FineNormal
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 

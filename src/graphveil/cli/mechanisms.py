@@ -21,22 +21,14 @@ from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
 
 if TYPE_CHECKING:
-    from graphveil.mechanisms.category_comparison import CategoryRow, TogetherRow
-    from graphveil.mechanisms.comparison import Measurement, Question, Refusal
+    from graphveil.mechanisms.comparison import CategoryRow, Measurement, Question, Refusal, TogetherRow
 
 
 # The screens of ``compare`` and ``categories``, at 80 columns.
 
 
-def compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
-    """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture.
-
-    Args:
-        question: epsilons, vectors and range.
-        results: one for each mechanism and epsilon.
-        folder: with the picture.
-    """
-
+def _compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
+    """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture."""
     from graphveil.mechanisms.comparison import measured, refused
 
     parts: list[RenderableType] = []
@@ -47,13 +39,8 @@ def compared(question: Question, results: Sequence[Measurement | Refusal], folde
     return Group(*parts, pairs([*_meaning(question, results), *_where(results, folder)]))
 
 
-def categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
-    """A table of mechanisms, best first at each epsilon and number of answers, and one of all questions together.
-
-    Args:
-        rows: of the mechanisms.
-        together: of all questions under one budget; may be empty.
-    """
+def _categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
+    """A table of mechanisms, best first at each epsilon and number of answers, and one of all questions together."""
     heads = ("epsilon", "answers", "mechanism", "error", "bytes")
     content = [
         (rounded_up(row.epsilon), row.answers, row.mechanism, _short(row.total_variance), _short(row.report_bytes))
@@ -182,7 +169,6 @@ def compare_mechanisms(
     as_json: options.Json = False,
 ) -> None:
     """Compare all feature mechanisms on synthetic vectors: error, report size and speed, in tables and a picture."""
-
     from graphveil.files.outputs import new_output
     from graphveil.graphs.value.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
@@ -198,20 +184,20 @@ def compare_mechanisms(
     with working() as progress, new_output(out, default, say=complain) as output:
         results = compare(question, randomness=SecureRandomness(), progress=progress)
         answer = output.write(lambda path: mechanism_comparison.write(question, results, path))
-    emit(answer, as_json=as_json, screen=lambda: compared(question, results, output.path))
+    emit(answer, as_json=as_json, screen=lambda: _compared(question, results, output.path))
 
 
 def compare_category_mechanisms(
     epsilon: Epsilons = "0.5,1,2", answers: Answers = "2,8,256", as_json: options.Json = False
 ) -> None:
     """Compare all mechanisms for one answer out of several: error, report size, and all questions under one budget."""
-    from graphveil.mechanisms.category_comparison import compare_categories, compare_together
+    from graphveil.mechanisms.comparison import compare_categories, compare_together
 
     with working():
         epsilons, counts = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
         rows, together = compare_categories(epsilons, counts), compare_together(epsilons, counts)
     answer = {"rows": [asdict(row) for row in rows], "together": [asdict(row) for row in together]}
-    emit(answer, as_json=as_json, screen=lambda: categories(rows, together))
+    emit(answer, as_json=as_json, screen=lambda: _categories(rows, together))
 
 
 def scores(

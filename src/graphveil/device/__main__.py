@@ -22,24 +22,22 @@ from graphveil.device.people.people import asks_about_links, ids_of, numbered
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.reports.answer import NANO, answers
-from graphveil.device.reports.bits import sized
+from graphveil.device.reports.noise import sized
 from graphveil.device.storage.home import Enrolment, Home
 from graphveil.device.task import Opening, Task
-from graphveil.device.token import number_of, token_of
+from graphveil.device.wire import number_of, token_of
 
 _STOP = "If you are somebody else, stop and tell the organiser."
 
 
 def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed_id: str | None) -> str | None:
     """Return the id of the person whom a device answers for, None where no field of the task depends on it.
+    Raises DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;
+    `bad-ids`, ids that are not the task's.
 
     Args:
         remote: tells all ids. task: holds their hash. number: of the person. claimed_id: who they say they are; None:
             they are asked at a terminal. agreed_id: the id that they agreed to before.
-
-    Raises:
-        DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;
-            `bad-ids`, ids that are not the task's.
     """
     if not asks_about_links(task):
         if claimed_id is not None:

@@ -71,14 +71,11 @@ class Client:
         }
 
     def answer(self, facts: Facts) -> dict[str, object]:
-        """Return the result of an operation.
+        """Return the result of an operation. Raises DeviceError: a refusal of the operation. Raises KeyError,
+        TypeError, ValueError: there is no such operation, or an argument is missing or invalid.
 
         Args:
             facts: `op` and its arguments.
-
-        Raises:
-            DeviceError: a refusal of the operation.
-            KeyError, TypeError, ValueError: there is no such operation, or an argument is missing or invalid.
         """
         return self._operations[facts["op"]](facts)
 

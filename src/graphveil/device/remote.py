@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.refusals import COLLECTOR
-from graphveil.device.token import number_of, token_of
-from graphveil.device.wire import Report
+from graphveil.device.wire import Report, number_of, token_of
 
 _SECONDS = 30.0
 _LARGEST = 64 << 20
@@ -109,14 +108,11 @@ class Remote:
         return state
 
     def enrol(self, token: str, key: str) -> tuple[int, int]:
-        """Return the person's number and the first epoch that they take part in.
+        """Return the person's number and the first epoch that they take part in. Raises DeviceError: `command`, an
+        invalid token; `collector`, where it refuses; `enrolment`, where it returns another number than the token's.
 
         Args:
             token: the person's. key: of the tags, hexadecimal.
-
-        Raises:
-            DeviceError: `command`, an invalid token; `collector`, where it refuses; `enrolment`, where it returns
-                another number than the token's.
         """
         expected = number_of(token_of(token))
         reply = self._fetch("/enrolments", json.dumps({"token": token, "key": key}).encode())
@@ -134,9 +130,7 @@ class Remote:
 
     def send(self, report: Report) -> str:
         """Send a booked report; return the collector's acknowledgement.
-
-        Raises:
-            DeviceError: `collector`, where it does not acknowledge the report.
+        Raises DeviceError: `collector`, where it does not acknowledge the report.
         """
         reply = self._fetch("/reports", report.to_bytes(), "application/octet-stream")
         try:

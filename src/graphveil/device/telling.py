@@ -12,12 +12,12 @@ from typing import Final
 
 from graphveil.device.people.person import Person
 from graphveil.device.reports.answer import NANO
-from graphveil.device.reports.bits import Bits, number_of
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.exact import DIGIT, WORD
 from graphveil.device.reports.features import Features
 from graphveil.device.reports.label import Label
 from graphveil.device.reports.links import Links, answers_for
+from graphveil.device.reports.noise import Bits, number_of
 from graphveil.device.task import Field, Task, moment, short_key
 
 #: Modes in which both ends may report a link: friends name each other, even where a list holds only links that begin at

@@ -1,10 +1,15 @@
-"""A report on the wire: one encoding, big-endian.
+"""A report on the wire: one encoding, big-endian; and the token that enrols a person.
 
     version 2 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
+    random bytes | number of the person that the token enrols, 5 bytes
 
 The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key, which the device makes and sends
-to the collector with the token.  So a delayed report cannot count in a later epoch.  The report id is derived from the
+to the collector with the token. So a delayed report cannot count in a later epoch. The report id is derived from the
 secret, the task and the epoch, so a report that is made again is the same report.
+
+Where both ends of a link could report it, the numbers decide which of them does. A collector that chose numbers freely
+could make both ends report, and learn each link twice. So the number comes with the token, through the organiser's own
+channel, and a collector keeps only the hash of a token.
 """
 
 from __future__ import annotations
@@ -15,8 +20,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
-from graphveil.device.reports.bits import sized
-from graphveil.device.reports.noise import REPORT, derived
+from graphveil.device.reports.noise import REPORT, derived, sized
+
+#: Bytes of the number: a task has 2^40 people at most.
+NUMBER_BYTES = 5
+#: The least bytes of the random part.
+RANDOM_BYTES = 16
+_WHOLE = "Copy it again, whole."
+
+
+def numbered(random: bytes, number: int) -> bytes:
+    """Return the token of random bytes for the person of a number."""
+    return random + number.to_bytes(NUMBER_BYTES, "big")
+
+
+def token_of(text: str) -> bytes:
+    """Return the token of a typed text. Raises DeviceError: `command`, where it is not hexadecimal."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise DeviceError("command", "the token is not made of 0 to 9 and a to f alone", _WHOLE) from error
+
+
+def number_of(token: bytes) -> int:
+    """Return the number of the person that a token enrols. Raises DeviceError: `command`, for a token too short."""
+    if len(token) < RANDOM_BYTES + NUMBER_BYTES:
+        detail = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
+        raise DeviceError("command", detail, _WHOLE)
+    return int.from_bytes(token[-NUMBER_BYTES:], "big")
+
 
 VERSION = 2
 HEAD, TAG = 1 + 32 + 16 + 16 + 4, 32
@@ -78,9 +110,7 @@ def enrolment_id(task: bytes, key: bytes) -> bytes:
 
 def read(data: bytes, at: int = 0) -> tuple[Report, int]:
     """Return the report that begins at a place, and where the next one would.
-
-    Raises:
-        DeviceError: `truncated` or `bad-version`.
+    Raises DeviceError: `truncated` or `bad-version`.
     """
     if len(data) < at + HEAD + TAG:
         raise DeviceError("truncated", sized(len(data) - at))

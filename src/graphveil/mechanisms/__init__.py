@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.base.reports import SubsetReports as SubsetReports
     from graphveil.mechanisms.base.values import Values as Values
     from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
-    from graphveil.mechanisms.edges.class_counts import ClassCounts as ClassCounts
-    from graphveil.mechanisms.edges.degree_preserving import DegreePreservingRR as DegreePreservingRR
+    from graphveil.mechanisms.edges.degrees import DegreePreservingRR as DegreePreservingRR
     from graphveil.mechanisms.edges.degrees import Degrees as Degrees
     from graphveil.mechanisms.edges.degrees import NoisyDegree as NoisyDegree
     from graphveil.mechanisms.edges.edge_rand import EdgeRand as EdgeRand
     from graphveil.mechanisms.edges.lap_graph import LapGraph as LapGraph
+    from graphveil.mechanisms.edges.neighbour_lists import AdjacencyEstimate as AdjacencyEstimate
     from graphveil.mechanisms.edges.neighbour_lists import DegreePreservingReports as DegreePreservingReports
     from graphveil.mechanisms.edges.neighbour_lists import DegreeReports as DegreeReports
     from graphveil.mechanisms.edges.neighbour_lists import EdgeReports as EdgeReports
+    from graphveil.mechanisms.edges.neighbour_lists import PairEstimate as PairEstimate
+    from graphveil.mechanisms.edges.neighbour_lists import PairEvidence as PairEvidence
+    from graphveil.mechanisms.edges.noisy_counts import ClassCounts as ClassCounts
     from graphveil.mechanisms.edges.noisy_counts import NoisyCounts as NoisyCounts
     from graphveil.mechanisms.edges.pair_domain import PairDomain as PairDomain
     from graphveil.mechanisms.edges.pair_domain import protected_pairs as protected_pairs
-    from graphveil.mechanisms.edges.pairs import AdjacencyEstimate as AdjacencyEstimate
-    from graphveil.mechanisms.edges.pairs import PairEstimate as PairEstimate
-    from graphveil.mechanisms.edges.pairs import PairEvidence as PairEvidence
     from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
     from graphveil.mechanisms.features.duchi import Duchi as Duchi
     from graphveil.mechanisms.features.feature_rr import BinReports as BinReports
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.features.hybrid import Hybrid as Hybrid
     from graphveil.mechanisms.features.laplace import Laplace as Laplace
     from graphveil.mechanisms.features.multibit import MultiBit as MultiBit
-    from graphveil.mechanisms.features.onebit import OneBit as OneBit
+    from graphveil.mechanisms.features.multibit import OneBit as OneBit
     from graphveil.mechanisms.features.piecewise import Piecewise as Piecewise
     from graphveil.mechanisms.features.piecewise import SubOptimal as SubOptimal
     from graphveil.mechanisms.features.privunit import CodewordReports as CodewordReports
@@ -73,7 +73,7 @@ _NAMES: Final = {
         "PairDomain",
         "protected_pairs",
     ),
-    "edges.pairs": (
+    "edges.neighbour_lists": (
         "AdjacencyEstimate",
         "PairEstimate",
         "PairEvidence",

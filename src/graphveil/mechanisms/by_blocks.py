@@ -38,6 +38,7 @@ def randomize_by_blocks(
     engine: Engine = LOCAL,
 ) -> Any:
     """Return what the devices send, as `mechanism.randomize` does.
+    Raises InputError: as `mechanism.randomize`, before anything is drawn.
 
     Formal guarantees: those of the mechanism. Every row is reported once, by its own law; rows of different blocks take
     noise from independent streams.
@@ -47,16 +48,12 @@ def randomize_by_blocks(
         values: feature vectors [n, d], dense or sparse rows; or integer classes [n].
         engine: where blocks of people are worked on; no report depends on it.
 
-    Raises:
-        InputError: as `mechanism.randomize`, before anything is drawn.
-
-    Example:
-        >>> import torch
-        >>> from graphveil.mechanisms import MultiBit
-        >>> from graphveil.privacy import SecureRandomness
-        >>> mechanism = MultiBit(epsilon=4.0, dimension=8)
-        >>> len(randomize_by_blocks(mechanism, torch.rand(10_000, 8), randomness=SecureRandomness()))
-        10000
+    >>> import torch
+    >>> from graphveil.mechanisms import MultiBit
+    >>> from graphveil.privacy import SecureRandomness
+    >>> mechanism = MultiBit(epsilon=4.0, dimension=8)
+    >>> len(randomize_by_blocks(mechanism, torch.rand(10_000, 8), randomness=SecureRandomness()))
+    10000
     """
     blocks = Blocks(values.shape[0], PEOPLE)
     # One block has nothing to be kept apart from, and public data take no noise.

@@ -27,10 +27,8 @@ class Option:
     """One keyword that a mechanism is built with.
 
     Args:
-        name: of the keyword.
-        type: what it takes, as a reader of a help text expects it.
-        help: what it means, with unit and range.
-        default: used if it is not given; only where `required` is false.
+        name: of the keyword. type: what it takes, as a reader of a help text expects it.
+        help: what it means, with unit and range. default: used if it is not given; only where `required` is false.
         required: whether it must be given.
     """
 
@@ -49,8 +47,7 @@ class AuditSize:
         epsilon: what it is built with.
         dimension: number of coordinates of the enumerated one (features), of classes (labels).
         drawn_dimension: of the one that is drawn from; None: as many.
-        samples: reports that are drawn from each of two neighbours.
-        options: other keywords.
+        samples: reports that are drawn from each of two neighbours. options: other keywords.
     """
 
     epsilon: float = 1.0
@@ -65,15 +62,11 @@ class MechanismInfo:
     """One mechanism: where it is, what it protects, when to use it, how it is built and audited.
 
     Args:
-        name: in settings, listings, files and audits.
-        path: module below this package and name of what builds it.
+        name: in settings, listings, files and audits. path: module below this package and name of what builds it.
         reports: likewise the class of its reports; None: they are plain tensors.
         kind: what it randomizes: feature vectors, labels, neighbour lists, a curator's edges, counts.
-        trust: who adds the noise: each user ("local") or the curator.
-        source: the papers.
-        report: the size of one report.
-        note: when to use it.
-        options: the keywords it is built with.
+        trust: who adds the noise: each user ("local") or the curator. source: the papers.
+        report: the size of one report. note: when to use it. options: the keywords it is built with.
         tags: "sparse" where estimates stay sparse, "normal" where the noise is normal, "release" where a curator's
             release alone uses it.
         old_names: what earlier versions called it, the first one first. They are still read, and never given out.
@@ -111,11 +104,7 @@ class MechanismInfo:
 
     @property
     def report_type(self) -> type[Any]:
-        """The class of its reports.
-
-        Raises:
-            InputError: they are plain tensors.
-        """
+        """The class of its reports. Raises InputError: they are plain tensors."""
         if self.reports is None:
             raise InputError(f"{self.name} makes plain tensors", where="report_type", allowed="mechanisms of devices")
         kind: type[Any] = _load(self.reports)
@@ -256,7 +245,7 @@ _ENTRIES: Final = (
     ),
     MechanismInfo(
         name="one-bit",
-        path="features.onebit:OneBit",
+        path="features.multibit:OneBit",
         reports="base.reports:OneBitReports",
         kind="features",
         source="Ding, Kulkarni and Yekhanin, NeurIPS 2017",
@@ -380,7 +369,7 @@ _ENTRIES: Final = (
     ),
     MechanismInfo(
         name="degree-preserving-rr",
-        path="edges.degree_preserving:DegreePreservingRR",
+        path="edges.degrees:DegreePreservingRR",
         reports="edges.neighbour_lists:DegreePreservingReports",
         kind="lists",
         source="Hidano and Murakami, 2022",
@@ -421,7 +410,7 @@ _ENTRIES: Final = (
     ),
     MechanismInfo(
         name="class-counts",
-        path="edges.class_counts:ClassCounts",
+        path="edges.noisy_counts:ClassCounts",
         kind="edges",
         trust="curator",
         source="ours; the noise: Ghosh, Roughgarden and Sundararajan, STOC 2009",
@@ -453,10 +442,7 @@ def catalogue() -> tuple[MechanismInfo, ...]:
 
 
 def mechanism_named(name: str) -> MechanismInfo:
-    """The mechanism of this name, or of the name that an earlier version had for it.
-
-    Raises:
-        InputError: there is none.
+    """The mechanism of this name, or of the name that an earlier version had for it. Raises InputError: there is none.
 
     >>> info = mechanism_named("multi-bit")
     >>> info.class_name, info.kind, [option.name for option in info.options]

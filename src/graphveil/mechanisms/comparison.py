@@ -1,4 +1,4 @@
-"""All feature mechanisms side by side: the error they promise, the error they make, their reports' size and speed."""
+"""Mechanisms side by side: of features by error, size and speed; of a category in closed form."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.mechanism import FeatureMechanism, Reports
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
+from graphveil.mechanisms.labels.choice import best_category
+from graphveil.mechanisms.mixed import best_sample, sampled_variance
 from graphveil.privacy import Randomness, require_budget
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -33,13 +36,11 @@ class Measurement:
     """One mechanism at one epsilon. Squared errors are those of one coordinate, in the squared unit of the values.
 
     Args:
-        mechanism: its name in the catalogue.
-        epsilon, delta: for one user's whole vector.
+        mechanism: its name in the catalogue. epsilon, delta: for one user's whole vector.
         worst_mse: mean squared error of one user's estimate at the worst input, in closed form.
         mse: the same, measured on the synthetic input.
         mean_mse: mean squared error of the average over all users, measured on the synthetic input.
-        report_bytes: size of one report.
-        users_per_second: reports made in a second on one processor.
+        report_bytes: size of one report. users_per_second: reports made in a second on one processor.
     """
 
     mechanism: str
@@ -63,18 +64,13 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Question:
-    """What mechanisms are compared on.
+    """What mechanisms are compared on. Raises InputError: a parameter is outside its range, an epsilon is given twice,
+    or users x dimension exceeds 50,000,000.
 
     Args:
-        epsilons: for one user's whole vector, each finite and positive.
-        dimension: number of coordinates d.
+        epsilons: for one user's whole vector, each finite and positive. dimension: number of coordinates d.
         users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
-        low, high: the declared range of every coordinate.
-        delta: of the mechanisms that need one; they refuse 0.
-
-    Raises:
-        InputError: a parameter is outside its range, an epsilon is given twice, or users x dimension exceeds
-            50,000,000.
+        low, high: the declared range of every coordinate. delta: of the mechanisms that need one; they refuse 0.
     """
 
     epsilons: tuple[float, ...]
@@ -129,8 +125,7 @@ def compare(
     """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each.
 
     Args:
-        question: what to compare on.
-        progress: hears of every measurement.
+        question: what to compare on. progress: hears of every measurement.
     """
     values, mechanisms = question.values(), list(_feature_mechanisms())
     results: list[Measurement | Refusal] = []
@@ -208,3 +203,81 @@ def measured(results: Sequence[Measurement | Refusal]) -> list[Measurement]:
 def refused(results: Sequence[Measurement | Refusal]) -> list[Refusal]:
     """The refusals among the results."""
     return [result for result in results if isinstance(result, Refusal)]
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    """One mechanism at one epsilon and number of answers.
+
+    Args:
+        mechanism: its name in the catalogue. epsilon: of one report. answers: how many there are.
+        total_variance: of all coordinates of the one-hot estimate together. report_bytes: size of one report.
+        best: whether questions with so many answers are asked through it.
+    """
+
+    mechanism: str
+    epsilon: float
+    answers: int
+    total_variance: float
+    report_bytes: float
+    best: bool
+
+
+@dataclass(frozen=True)
+class TogetherRow:
+    """All questions under one epsilon, see `mixed`.
+
+    Args:
+        epsilon: of one person. questions: how many there are.
+        drawn: how many of them each person is asked, for the least variance. epsilon_each: of one answer.
+        total_variance: of all estimates of one person together.
+    """
+
+    epsilon: float
+    questions: int
+    drawn: int
+    epsilon_each: float
+    total_variance: float
+
+
+def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> list[CategoryRow]:
+    """Every mechanism of a category, the least variance first at each epsilon and number of answers.
+    Raises InputError: a parameter is outside its range.
+
+    Args:
+        epsilons: of one report. answers: how many answers a question has, each 2 to 4096.
+
+    >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
+    ['subset-selection']
+    """
+    return [row for epsilon in epsilons for count in answers for row in _ranked(epsilon, count)]
+
+
+def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[TogetherRow]:
+    """What the questions cost under one budget; nothing where there is one.
+
+    Args:
+        epsilons: of one person. answers: how many answers each question has.
+    """
+    return [_together(epsilon, tuple(answers)) for epsilon in epsilons] if len(answers) > 1 else []
+
+
+def _ranked(epsilon: float, answers: int) -> list[CategoryRow]:
+    best = type(best_category(epsilon, answers))
+    rows = [
+        CategoryRow(name, epsilon, answers, built.law.total_variance, built.report_bytes, isinstance(built, best))
+        for name, built in _built(epsilon, answers)
+    ]
+    # The chosen mechanism comes before those that are equal up to rounding.
+    return sorted(rows, key=lambda row: (not row.best, row.total_variance))
+
+
+def _built(epsilon: float, answers: int) -> Iterator[tuple[str, CategoryMechanism[Any]]]:
+    for info in catalogue():
+        if info.kind == "labels":
+            yield info.name, info.mechanism(epsilon=epsilon, classes=answers)
+
+
+def _together(epsilon: float, answers: tuple[int, ...]) -> TogetherRow:
+    drawn = best_sample(epsilon, answers)
+    return TogetherRow(epsilon, len(answers), drawn, epsilon / drawn, sampled_variance(epsilon, answers, drawn))

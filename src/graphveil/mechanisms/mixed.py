@@ -31,8 +31,7 @@ class MixedReports:
     """What users answer: which questions each was asked, and the answers to each question in the users' order.
 
     Args:
-        assigned: bool [n, J].
-        answers: for each question the reports of those who were asked it; None: nobody was.
+        assigned: bool [n, J]. answers: for each question the reports of those who were asked it; None: nobody was.
     """
 
     assigned: Tensor
@@ -61,6 +60,7 @@ class MixedReports:
 @dataclass(frozen=True, kw_only=True)
 class Mixed:
     """Randomizes the answers to several questions about one person.
+    Raises InputError: no question, questions about different vectors, or weights and samples that do not fit.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement: the epsilons of the answers that one
     report holds add up to at most epsilon, and which questions are asked is drawn without looking at the data.
@@ -71,9 +71,6 @@ class Mixed:
         weights: the published importance of each question: all are asked, each at its share of epsilon. None: evenly.
         sampled: how many of the questions each person is asked, at equal parts of epsilon; None: the number with the
             least variance of all estimates together, or all of them where weights are given.
-
-    Raises:
-        InputError: no question, questions about different vectors, or weights and samples that do not fit.
     """
 
     epsilon: float
@@ -127,12 +124,10 @@ class Mixed:
 
     def randomize(self, values: Values, *, randomness: Randomness) -> MixedReports:
         """What the devices send.
+        Raises InputError: a block that encodes no answer; the row is named, and nothing is encoded.
 
         Args:
             values: encoded vectors [n, d].
-
-        Raises:
-            InputError: a block that encodes no answer; the row is named, and nothing is encoded.
         """
         # All blocks are read and checked before the first draw: a refusal says nothing of the rows before it.
         truths = [part.truth(values) for part in self.parts]
@@ -169,8 +164,7 @@ class Mixed:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them.
-            values: encoded vectors [n, d], what each was made from.
+            reports: n of them. values: encoded vectors [n, d], what each was made from.
         """
         truths = [part.truth(values) for part in self.parts]
         require_pairs(len(reports), len(truths[0]))
@@ -197,8 +191,7 @@ def best_sample(epsilon: float, answers: tuple[int, ...]) -> int:
     """How many questions to ask each person for the least variance of all estimates together.
 
     Args:
-        epsilon: of one person.
-        answers: how many answers each question has.
+        epsilon: of one person. answers: how many answers each question has.
     """
     # Every number is tried: questions are few, and totals may have several minima.
     return min(range(1, len(answers) + 1), key=lambda drawn: sampled_variance(epsilon, answers, drawn))
@@ -208,8 +201,7 @@ def sampled_variance(epsilon: float, answers: tuple[int, ...], drawn: int) -> fl
     """The largest variance of all estimates of one person together.
 
     Args:
-        epsilon: of one person.
-        answers: how many answers each question has.
+        epsilon: of one person. answers: how many answers each question has.
         drawn: how many of the questions each person is asked, at equal parts of epsilon.
     """
     scale = len(answers) / drawn

@@ -71,20 +71,15 @@ def permanent_report(
     user: int | None = None,
 ) -> tuple[Any, Ledger]:
     """Return what one device sends of its present value, and the ledger after paying for what is new in it.
+    Raises BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands. Raises
+    InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or one
+    with codebooks and no user.
 
     Args:
-        mechanism: of features or labels.
-        value: a vector [d], or a class.
-        device: its secret noise.
+        mechanism: of features or labels. value: a vector [d], or a class. device: its secret noise.
         field: the attribute that is reported, by its name or number in the task.
-        ledger: what the device has paid so far.
-        unit: the budget that pays.
+        ledger: what the device has paid so far. unit: the budget that pays.
         user: the user's number, where everybody has a public codebook of their own (privunit).
-
-    Raises:
-        BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands.
-        InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or
-            one with codebooks and no user.
     """
     law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
     # Made before it is paid for, and handed out after: a report that the budget refuses never leaves this function.
@@ -103,19 +98,14 @@ def permanent_list(
     ledger: Ledger,
     unit: str,
 ) -> tuple[Tensor, Ledger]:
-    """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new.
-
-    A list that changed costs epsilon once more in all, whatever changed how often: every bit then has both its values.
-    New users do not redraw the bits of those who were there.
+    """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new. A
+    list that changed costs epsilon once more in all, whatever changed how often: every bit then has both its values.
+    New users do not redraw the bits of those who were there. Raises BudgetError: the list changed and the budget is
+    spent; nothing is sent, and the last report stands. Raises InputError: an id that is no other user.
 
     Args:
-        user: whose list it is.
-        named: integers [m], whom the true list names, in any order.
+        user: whose list it is. named: integers [m], whom the true list names, in any order.
         field: which of the user's lists it is (friends, colleagues), by its name or number in the task.
-
-    Raises:
-        BudgetError: the list changed and the budget is spent; nothing is sent, and the last report stands.
-        InputError: an id that is no other user.
     """
     true = _bits_of(mechanism, user, named)
     law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
@@ -138,13 +128,10 @@ def permanent_reports(
     mechanism: Reporter, values: Tensor, devices: Sequence[PermanentRandomness], *, field: str | int
 ) -> Any:
     """Return what many devices send, one row of `values` each: a simulation, in which nobody keeps a ledger.
-
     User i has codebook i, as in `randomize`.
 
     Args:
-        mechanism: of features or labels.
-        values: vectors [n, d] or classes [n].
-        devices: the secret noise of each user.
+        mechanism: of features or labels. values: vectors [n, d] or classes [n]. devices: the secret noise of each user.
         field: the attribute that is reported, by its name or number in the task.
     """
     law, rows = (*_field(field), *_law(mechanism)), zip(values, devices, strict=True)
@@ -157,16 +144,11 @@ def permanent_reports(
 
 
 def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
-    """Return what a device's reports protect together after its value was `values` different ones.
-
-    Of a neighbour list: after it changed, `values` is 2.
+    """Return what a device's reports protect together after its value was `values` different ones. Of a neighbour list:
+    after it changed, `values` is 2. Raises InputError: fewer than one value.
 
     Args:
-        mechanism: of features, labels or lists.
-        values: how many different values the device has had.
-
-    Raises:
-        InputError: fewer than one value.
+        mechanism: of features, labels or lists. values: how many different values the device has had.
     """
     if values < 1:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")

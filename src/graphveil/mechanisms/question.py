@@ -17,7 +17,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.mechanisms.base.category import CategoryMechanism
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.base.values import FloatArray, Values, blocks
 from graphveil.mechanisms.labels.choice import best_category
 from graphveil.privacy import Guarantee, Randomness
@@ -32,20 +32,15 @@ _FORMS: Final = "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """Randomizes the answer to a question about one column.
+    Raises InputError: a parameter is outside its range, or the column cannot be asked so.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement, exactly, that of the mechanism for
     the answer: nothing else of the vector is sent.
 
     Args:
-        epsilon: finite and positive.
-        domain: the encoded vectors, of which one block is read.
-        column: what is asked for, and what it may hold.
-        place: where its block begins.
-        values: whether it is one of these; none: which it is.
-        least: of a number: whether it is at least so large.
-
-    Raises:
-        InputError: a parameter is outside its range, or the column cannot be asked so.
+        epsilon: finite and positive. domain: the encoded vectors, of which one block is read.
+        column: what is asked for, and what it may hold. place: where its block begins.
+        values: whether it is one of these; none: which it is. least: of a number: whether it is at least so large.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -103,12 +98,10 @@ class Question:
 
     def truth(self, values: Values) -> Answers:
         """The number of everybody's true answer, int64 [n].
+        Raises InputError: an entry is out of range, or a block that encodes nothing; the row is named, not the value.
 
         Args:
             values: encoded vectors [n, d], dense or sparse rows.
-
-        Raises:
-            InputError: an entry is out of range, or a block that encodes nothing; the row is named, not the value.
         """
         rows = self.domain.open(values)
         stop = self.place + self.column.kind.width
@@ -120,13 +113,10 @@ class Question:
         return answers
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Any:
-        """What the devices send.
+        """What the devices send. Raises InputError: as `truth`; nothing is encoded then.
 
         Args:
             values: encoded vectors [n, d].
-
-        Raises:
-            InputError: as `truth`; nothing is encoded then.
         """
         return self.mechanism.randomize(self.truth(values), randomness=randomness)
 
@@ -138,8 +128,7 @@ class Question:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them.
-            values: encoded vectors [n, d], what each was made from.
+            reports: n of them. values: encoded vectors [n, d], what each was made from.
         """
         return self.mechanism.log_likelihood(reports, self.truth(values))
 
@@ -193,8 +182,7 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
     """Return a question of two answers that may be asked: an example, made from what is declared alone.
 
     Args:
-        columns: the declared ones; none: every coordinate is a number of its own.
-        domain: of the encoded vectors.
+        columns: the declared ones; none: every coordinate is a number of its own. domain: of the encoded vectors.
     """
     column = columns[0] if columns else Column("0", Number(domain.low, domain.high))
     kind, name = column.kind, column.name
@@ -210,15 +198,12 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
 
 def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequence[Column]) -> Question:
     """The question that a text asks.
+    Raises InputError: no question, no such column or value, or a question that the column cannot be asked.
 
     Args:
-        text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER.
-        epsilon: the budget of one answer.
+        text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER. epsilon: the budget of one answer.
         domain: of the encoded vectors.
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
-
-    Raises:
-        InputError: no question, no such column or value, or a question that the column cannot be asked.
     """
     if not text:
         some = ", ".join(column.name for column in columns[:12]) + (", ..." if len(columns) > 12 else "")

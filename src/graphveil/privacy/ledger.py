@@ -35,8 +35,7 @@ class Budget:
 
     Args:
         unit: the unit of protection ("features", "labels", "edges").
-        epsilon: at least 0; infinity declares the unit unprotected.
-        delta: in [0, 1).
+        epsilon: at least 0; infinity declares the unit unprotected. delta: in [0, 1).
     """
 
     unit: str
@@ -53,10 +52,8 @@ class Spend:
     """One use of one mechanism on one unit.
 
     Args:
-        name: what it was spent on ("feature reports").
-        unit: the unit of the budget it is paid from.
-        mechanism: the mechanism's name.
-        parameters: its public parameters.
+        name: what it was spent on ("feature reports"). unit: the unit of the budget it is paid from.
+        mechanism: the mechanism's name. parameters: its public parameters.
     """
 
     name: str
@@ -83,30 +80,24 @@ class Account(Protocol):
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
         """Keep for good what `paid` has beyond `previous`, and return everything that the account then holds.
+        Raises BudgetError: other processes have spent what was left; nothing is stored then.
 
         Args:
-            previous: what the caller knew before spending.
-            paid: the same with its new spends at the end.
-
-        Raises:
-            BudgetError: other processes have spent what was left; nothing is stored then.
+            previous: what the caller knew before spending. paid: the same with its new spends at the end.
         """
-        ...
 
 
 @dataclass(frozen=True)
 class Ledger:
     """Budgets and what was spent of them, in order; spending gives a new ledger.
+    With an `account`, a spend is kept there for good before `spend` returns, so before any data is read. `void` says
+    why the noise that was paid for protects nobody; None: it does.
 
-    With an `account`, a spend is kept there for good before `spend` returns, so before any data is read.
-    `void` says why the noise that was paid for protects nobody; None: it does.
-
-    Example:
-        >>> from graphveil.privacy import Ledger, Spend
-        >>> ledger = Ledger.open({"features": (1.0, 0.0)})
-        >>> ledger = ledger.spend(Spend("first half", "features", "multi-bit", {"dimension": 6}, 0.4))
-        >>> ledger.total("features"), ledger.remaining("features")
-        ((0.4, 0.0), (0.6, 0.0))
+    >>> from graphveil.privacy import Ledger, Spend
+    >>> ledger = Ledger.open({"features": (1.0, 0.0)})
+    >>> ledger = ledger.spend(Spend("first half", "features", "multi-bit", {"dimension": 6}, 0.4))
+    >>> ledger.total("features"), ledger.remaining("features")
+    ((0.4, 0.0), (0.6, 0.0))
     """
 
     budget: tuple[Budget, ...]
@@ -130,9 +121,7 @@ class Ledger:
 
     def spend(self, *spends: Spend) -> Ledger:
         """The ledger after a step made of `spends`; the whole step is checked first.
-
-        Raises:
-            BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
+        Raises BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
         """
         # Making the new ledger checks the whole step; only then is it kept for good, so nothing is ever half paid.
         paid = replace(self, spends=self.spends + spends)
@@ -144,14 +133,11 @@ class Ledger:
 
     def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
         """The ledger with a budget for one more unit: other people, or other data of the same people.
+        Raises InputError: the unit has a budget already; budgets are declared once.
 
         Args:
             unit: whose budget it is, by a name that the ledger does not have yet.
-            epsilon: the most that may be spent on it.
-            delta: the most of delta, in [0, 1).
-
-        Raises:
-            InputError: the unit has a budget already; budgets are declared once.
+            epsilon: the most that may be spent on it. delta: the most of delta, in [0, 1).
         """
         return replace(self, budget=(*self.budget, Budget(unit, epsilon, delta)))
 

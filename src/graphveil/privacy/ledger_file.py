@@ -34,12 +34,10 @@ class LedgerFile:
 
     def open(self, recorded: Ledger) -> Ledger:
         """Return the ledger on disk, tied to this account.
+        Raises ModelFileError: the file is damaged, or is no continuation.
 
         Args:
             recorded: what was spent according to the model's own record, which the file must continue.
-
-        Raises:
-            ModelFileError: the file is damaged, or is no continuation.
         """
         stored = self._read(recorded)
         # Who puts back an older copy of the file would have spent budget to spend again: the model's own record
@@ -50,15 +48,11 @@ class LedgerFile:
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
         """Put on disk what `paid` has beyond `previous`; return everything on disk then, spends of others included.
+        Raises BudgetError: other processes have spent what was left. Raises ModelFileError: the file is no continuation
+        of `previous`. Raises InputError: the disk refuses to write. Nothing was spent in each case.
 
         Args:
-            previous: what the caller knew before spending.
-            paid: the same with its new spends at the end.
-
-        Raises:
-            BudgetError: other processes have spent what was left.
-            ModelFileError: the file is no continuation of `previous`.
-            InputError: the disk refuses to write. Nothing was spent in each case.
+            previous: what the caller knew before spending. paid: the same with its new spends at the end.
         """
         # Reading, checking and writing in one lock: two processes that each saw enough left would both be paid
         # otherwise.
@@ -87,9 +81,7 @@ class LedgerFile:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the account alone; other processes wait. Not to be entered twice.
-
-        Raises:
-            InputError: the lock cannot be made.
+        Raises InputError: the lock cannot be made.
         """
         # A file of its own: the ledger is replaced by each write, and a lock would stay on the old one.
         place = self.path.with_name(f".{self.path.name}.lock")
@@ -111,11 +103,7 @@ class LedgerFile:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return the ledger in a file.
-
-    Raises:
-        ModelFileError: the file is damaged, or its ledger does not add up.
-    """
+    """Return the ledger in a file. Raises ModelFileError: the file is damaged, or its ledger does not add up."""
     try:
         return Ledger.from_dict(read_json(path))
     # A damaged ledger never counts as an empty one: that would hand the whole budget out again.
@@ -127,8 +115,7 @@ def begins(stored: Ledger, earlier: Ledger) -> bool:
     """Whether `stored` begins with the spends of `earlier`.
 
     Args:
-        stored: the longer one, such as a file's.
-        earlier: the one it should go on from.
+        stored: the longer one, such as a file's. earlier: the one it should go on from.
     """
     mine = earlier.to_dict()["spends"]
     # Compared as they are written: a spend that was read back is equal however its parameters were typed.
@@ -137,13 +124,10 @@ def begins(stored: Ledger, earlier: Ledger) -> bool:
 
 def continues(stored: Ledger, earlier: Ledger) -> bool:
     """Whether `stored` begins with the spends of `earlier`, and differs in budgets only for what was spent since.
+    Returns False where a budget shrank, or changed without a spend that needed it.
 
     Args:
-        stored: the later one, such as a file's.
-        earlier: the one it should go on from.
-
-    Returns:
-        False where a budget shrank, or changed without a spend that needed it.
+        stored: the later one, such as a file's. earlier: the one it should go on from.
     """
     since = {spend.unit for spend in stored.spends[len(earlier.spends) :]}
     new = {entry.unit: entry for entry in stored.budget}

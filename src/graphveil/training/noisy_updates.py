@@ -13,8 +13,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import BudgetError, InputError, NoiseError
-from graphveil.mechanisms.samplers.fine_normal import FineNormal
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
+from graphveil.mechanisms.samplers.rounded_normal import FineNormal, RoundedNormal, reach_of
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Descent, Randomness
 from graphveil.runtime.late import torch

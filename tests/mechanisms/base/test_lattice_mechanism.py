@@ -8,8 +8,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import Laplace
-from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.lattice import Lattice, Levels
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import DenseRows, FloatArray
 from graphveil.privacy import Randomness, SeededRandomness

@@ -23,7 +23,7 @@ from graphveil.mechanisms.base._validate import (
     positive_epsilon,
     whole,
 )
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 
 RIGHT: dict[type[Any], dict[str, Tensor]] = {

@@ -13,8 +13,14 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.fine_normal import WIDEST, FineNormal
-from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table, reach_of
+from graphveil.mechanisms.samplers.rounded_normal import (
+    LARGEST_LIMIT,
+    WIDEST,
+    FineNormal,
+    RoundedNormal,
+    _table,
+    reach_of,
+)
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, SecureRandomness, SeededRandomness, gaussian_delta
 from graphveil.privacy.source.derived import KeyedStream

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from graphveil.mechanisms.samplers.strips import DIGITS, ENTRY_BITS, owed_ends, settled, strips_of
+from graphveil.mechanisms.samplers.rounded_normal import DIGITS, ENTRY_BITS, owed_ends, settled, strips_of
 from graphveil.mechanisms.samplers.strips_loop import add_searched
 from tests.mechanisms.samplers.scripted import Scripted
 

@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from graphveil.mechanisms.samplers.laws import two_weights
-from graphveil.mechanisms.samplers.window import WindowLaw, window_law
+from graphveil.mechanisms.samplers.laws import WindowLaw, two_weights, window_law
 from tests.mechanisms import sampled_cases
 
 

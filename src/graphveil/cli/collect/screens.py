@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.base.tables import described, pairs, rows
-from graphveil.device.reports.bits import sized
+from graphveil.device.reports.noise import sized
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
@@ -111,11 +111,6 @@ def played(answer: Mapping[str, object]) -> RenderableType:
 def exported(answer: Mapping[str, Any]) -> RenderableType:
     """What was exported, with the findings of the checks for forged reports."""
     return described({**answer, "findings": answer["findings"]["sentence"]})
-
-
-def plain(answer: Mapping[str, object]) -> RenderableType:
-    """An answer, one fact per line."""
-    return described(answer)
 
 
 def _day(seconds: int) -> str:

@@ -18,10 +18,9 @@ from fractions import Fraction
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person
 from graphveil.device.reading import number, texts, whole
-from graphveil.device.reports.bits import Bits, number_bits, number_of
 from graphveil.device.reports.exact import DIGIT, digits_keep
 from graphveil.device.reports.links import mode_of, opened_list
-from graphveil.device.reports.noise import blocks
+from graphveil.device.reports.noise import Bits, blocks, number_bits, number_of
 
 _LARGEST = 1 << 31
 

@@ -21,8 +21,7 @@ def least_exp(numerator: int, denominator: int) -> tuple[int, int]:
     """Return a fraction (a, b) with a / b <= e^(numerator / denominator), short of it by less than 1 part in 2^200.
 
     Args:
-        numerator: of the exponent, which is at most 44.
-        denominator: of it, above 0.
+        numerator: of the exponent, which is at most 44. denominator: of it, above 0.
     """
     # Horner from the last term, over one denominator: whole numbers alone.
     above, below = 1, 1
@@ -53,8 +52,7 @@ def digits_keep(digits: Sequence[int], overflow: int, epsilon: Fraction) -> bool
 
     Args:
         digits: 2^256 times the probabilities that a digit is 1. overflow: that 2^digits more is added, again and
-        again.
-        epsilon: for a change of 1.
+        again. epsilon: for a change of 1.
     """
     if not all(0 < digit < DIGIT // 2 for digit in digits) or not 0 < overflow < DIGIT // 2:
         return False

@@ -19,9 +19,8 @@ import numpy as np
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person, assigned
 from graphveil.device.reading import named, number, real, whole
-from graphveil.device.reports.bits import Bits
 from graphveil.device.reports.exact import WORD, keeps
-from graphveil.device.reports.noise import Words, words
+from graphveil.device.reports.noise import Bits, Words, words
 
 STEPS = 1 << 32
 
@@ -67,13 +66,10 @@ class Features:
 
     def opened(self, value: object, person: Person) -> list[tuple[int, int]]:
         """Return (step, coordinate) of each assigned coordinate.
+        Raises DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
 
         Args:
-            value: d numbers in order, or a mapping of all d names to them.
-            person: whose they are.
-
-        Raises:
-            DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
+            value: d numbers in order, or a mapping of all d names to them. person: whose they are.
         """
         steps = [self._step(entry, name) for name, entry in zip(self.names, self._in_order(value), strict=True)]
         return [(steps[column], column) for column in self.coordinates(person)]

@@ -15,9 +15,8 @@ from fractions import Fraction
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person
 from graphveil.device.reading import named, number, whole
-from graphveil.device.reports.bits import Bits, number_bits, number_of
 from graphveil.device.reports.exact import WORD, keeps
-from graphveil.device.reports.noise import words
+from graphveil.device.reports.noise import Bits, number_bits, number_of, words
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ import numpy as np
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.person import Person
 from graphveil.device.reading import chosen, number, whole
-from graphveil.device.reports.bits import Bits
 from graphveil.device.reports.exact import WORD, keeps
-from graphveil.device.reports.noise import words
+from graphveil.device.reports.noise import Bits, words
 
 MODES = ("lower", "both", "directed")
 #: People of a task that asks for links or a degree, so that every device has room for a list and its noise.
@@ -92,12 +91,10 @@ class Links:
 
 def mode_of(facts: Mapping[str, object], people: int) -> str:
     """Return the mode that a task tells of.
+    Raises DeviceError: `bad-task`, no mode, or more people than a list has room for.
 
     Args:
         facts: of the field. people: how many there are.
-
-    Raises:
-        DeviceError: `bad-task`, no mode, or more people than a list has room for.
     """
     if people > MOST_PEOPLE:
         detail = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
@@ -119,12 +116,10 @@ def answers_for(people: int, mode: str, person: Person) -> Bits:
 
 def opened_list(value: object, mode: str, person: Person) -> Bits:
     """Return a list as bits, uint8 [people], 0 for everybody for whom the person does not answer.
+    Raises DeviceError: `bad-value`, for a number that is no other person, or is named twice.
 
     Args:
         value: numbers of people, in any order. mode: one of `MODES`. person: whose list it is.
-
-    Raises:
-        DeviceError: `bad-value`, for a number that is no other person, or is named twice.
     """
     if not isinstance(value, list | tuple | np.ndarray):
         raise DeviceError("bad-value", "links is no list of people")

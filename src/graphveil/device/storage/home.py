@@ -50,11 +50,7 @@ class KeystoreEntry:
 
     @classmethod
     def of(cls, data: bytes) -> KeystoreEntry:
-        """Read it from the file that holds it.
-
-        Raises:
-            DeviceError: `ledger`, where the file holds something else.
-        """
+        """Read it from the file that holds it. Raises DeviceError: `ledger`, where the file holds something else."""
         try:
             return cls(**json.loads(data))
         except (ValueError, TypeError) as error:
@@ -66,9 +62,7 @@ class KeystoreEntry:
 
     def secret(self) -> bytes:
         """Return the secret.
-
-        Raises:
-            DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
+        Raises DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
         """
         texts = (_call(store, store.get_password, SERVICE, self.name) for store in _stores())
         secret = next((_bytes(text) for text in texts if text is not None), None)
@@ -79,9 +73,7 @@ class KeystoreEntry:
 
 def keep_secret(secret: bytes) -> KeystoreEntry | None:
     """Put a secret, 32 bytes, into the key store and read it back; None where there is no key store.
-
-    Raises:
-        DeviceError: `keystore`, where the key store is locked or does not keep the secret.
+    Raises DeviceError: `keystore`, where the key store is locked or does not keep the secret.
     """
     store = next(iter(_stores()), None)
     if store is None:
@@ -174,10 +166,8 @@ class Home:
 
     def secret(self) -> bytes:
         """Return the secret; at first use it is made and stored.
-
-        Raises:
-            DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the key
-                store does not keep the secret or does not return it.
+        Raises DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the
+        key store does not keep the secret or does not return it.
         """
         secret = self._secret_or_entry()
         return secret if isinstance(secret, bytes) else secret.secret()
@@ -213,13 +203,11 @@ class Home:
         return data if len(data) == SECRET_BYTES else KeystoreEntry.of(data)
 
     def limit(self, decimal: str | None = None) -> Limit:
-        """Return the limit over all tasks.
+        """Return the limit over all tasks. Raises DeviceError: `ledger`, where the limit cannot be read or is gone;
+        `command`, where the new one is invalid.
 
         Args:
             decimal: a new one, "none" or "default".
-
-        Raises:
-            DeviceError: `ledger`, where the limit cannot be read or is gone; `command`, where the new one is invalid.
         """
         path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
@@ -275,12 +263,10 @@ class Home:
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
         """Return a task with its enrolment and the device's keys.
+        Raises DeviceError: `enrolment`, where there is none or more than one.
 
         Args:
             digest: its hash, or the beginning of it; None where there is only one task.
-
-        Raises:
-            DeviceError: `enrolment`, where there is none or more than one.
         """
         tasks = self.tasks()
         matches = [(name, enrolment) for name, enrolment in tasks.items() if name.startswith(digest or "")]

@@ -100,13 +100,10 @@ class CategoryMechanism(ABC, Generic[Reports]):
 
     def randomize(self, labels: Labels, *, randomness: Randomness) -> Reports:
         """What the devices send.
+        Raises InputError: a label is not a declared class (the row is named), before any is encoded.
 
         Args:
-            labels: integer classes [n], each in 0..classes-1.
-            randomness: the source of the noise.
-
-        Raises:
-            InputError: a label is not a declared class (the row is named), before any is encoded.
+            labels: integer classes [n], each in 0..classes-1. randomness: the source of the noise.
         """
         return self._encode(open_labels(labels, self.classes), randomness)
 
@@ -130,8 +127,7 @@ class CategoryMechanism(ABC, Generic[Reports]):
         """log Pr[report | label] for each row, float64 [n].
 
         Args:
-            reports: n of them.
-            values: integer classes [n], what each was made from.
+            reports: n of them. values: integer classes [n], what each was made from.
         """
         true = open_labels(values, self.classes)
         require_pairs(len(reports), len(true))
@@ -150,8 +146,7 @@ def open_labels(labels: Labels, classes: int) -> npt.NDArray[np.int64]:
     """The labels as a checked integer array. Raises InputError: a label is not a declared class (the row is named).
 
     Args:
-        labels: integer classes [n].
-        classes: how many were declared.
+        labels: integer classes [n]. classes: how many were declared.
     """
     array = _validate.integers(labels, "labels are", "integers, one for each user")
     # All labels are looked at before the first draw, and a refusal names the row and not the class, which is private.

@@ -1,10 +1,8 @@
 """Values on a public integer grid and noise of whole grid steps: all of Laplace and Gaussian reports but the law.
 
-Floating-point noise on a floating-point value leaves traces that reveal the value (Mironov, CCS
-2012). Here a value is rounded at random to one of the two grid points around it, without bias; integer noise
-is added; the sum is clamped to a public range. All inputs have the same set of possible reports.
-
-[MERGED] A mechanism whose reports are grid points with noise: it chooses the lattice, which does all the rest.
+Floating-point noise on a floating-point value leaves traces that reveal the value (Mironov, CCS 2012). Here a value is
+rounded at random to one of the two grid points around it, without bias; integer noise is added; the sum is clamped to
+a public range. All inputs have the same set of possible reports.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import WORDS, VectorDomain
-from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.mechanism import WORDS, FeatureMechanism, VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.privacy import Randomness
@@ -38,27 +35,19 @@ class NoiseLaw(Protocol):
     @property
     def variance(self) -> float:
         """In squared steps."""
-        ...
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
-        """`count` independent draws.
+        """`count` independent draws. Returns int64 [count], in steps.
 
         Args:
-            count: how many.
-            randomness: the source of the noise.
-
-        Returns:
-            int64 [count], in steps.
+            count: how many. randomness: the source of the noise.
         """
-        ...
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z]."""
-        ...
 
     def log_tail(self, noise: Levels) -> FloatArray:
         """log Pr[Z >= z] for z >= 1."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -66,8 +55,7 @@ class Lattice:
     """The grid points low + step * i, i = 0..steps for values and -reach..steps + reach for reports.
 
     Args:
-        domain: the declared range of values.
-        noise: what is added to every grid point, in steps.
+        domain: the declared range of values. noise: what is added to every grid point, in steps.
         steps: grid steps in the range.
         reach: how many steps reports may lie beyond the range; noise further out is clamped.
     """
@@ -92,8 +80,7 @@ class Lattice:
         """Round, add noise and clamp checked values, block by block.
 
         Args:
-            rows: [n, d], every entry in the range.
-            randomness: the source of the noise.
+            rows: [n, d], every entry in the range. randomness: the source of the noise.
         """
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
@@ -118,8 +105,7 @@ class Lattice:
         """log Pr[report | value] of rounding, noise and clamping together, float64 [stop - start].
 
         Args:
-            reports, rows: n of each.
-            start, stop: which of them.
+            reports, rows: n of each. start, stop: which of them.
         """
         below, carry = self.domain.split(rows.block(start, stop), self.steps)
         up = carry.astype(np.float64) / WORDS

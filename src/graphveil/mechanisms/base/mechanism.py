@@ -1,23 +1,102 @@
-"""What every feature mechanism offers: the library builds one by name and uses it through this."""
+"""What every feature mechanism is built for, vectors of d numbers in a declared, public range, and what it offers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base import _validate
+from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks, open_rows, open_values
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+#: 2^64, the number of outcomes of one random word.
+WORDS = 2.0**64
+
+
+@dataclass(frozen=True)
+class VectorDomain:
+    """Vectors of `dimension` numbers in [low, high]. Raises InputError: a parameter is outside its range, NaN included.
+
+    Args:
+        dimension: number of coordinates d.
+        low, high: the declared, public range of every coordinate; never read off the data.
+    """
+
+    dimension: int
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _validate.whole(1, _validate.LARGEST_COUNT, dimension=self.dimension)
+        _validate.declared_range(low=self.low, high=self.high)
+
+    @property
+    def width(self) -> float:
+        """The length of the range."""
+        return self.high - self.low
+
+    @property
+    def midpoint(self) -> float:
+        """The middle of the range, which centred estimates leave out."""
+        return self.low + self.width / 2  # (low + high) / 2 could overflow
+
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d], once all of them are known to lie in the range.
+        Raises InputError: another kind or shape of values, or an entry that is NaN or out of range; it is named.
+        """
+        return open_values(values, self.dimension, self.low, self.high)
+
+    def open_dense(self, values: Values, name: str) -> FloatArray:
+        """All values [n, d] as one dense array, whether or not they lie in the range.
+        Raises InputError: another kind or shape of values, or more than 50,000,000 numbers.
+
+        Args:
+            values: dense or sparse rows. name: what is made of them, for the refusal.
+        """
+        rows = open_rows(values, self.dimension)
+        _validate.fits_in_memory(*rows.shape, name, most=_validate.WORK_LIMIT)
+        return rows.block(0, rows.shape[0])
+
+    def fractions(self, values: FloatArray) -> FloatArray:
+        """Where values lie between low (0) and high (1), in their shape."""
+        # Rounding of the quotient can leave [0, 1] by an ulp even where the value does not leave its range.
+        return np.clip((values - self.low) / self.width, 0.0, 1.0)
+
+    def split(self, values: FloatArray, steps: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """How values are rounded at random, without bias, to the grid of `steps` equal steps from low to high.
+        Returns the grid point below each value (0 to steps), and 2^64 times the probability of rounding up.
+
+        Args:
+            values: any shape, in the range. steps: grid steps in the range, at least 1.
+        """
+        scaled = self.fractions(values) * steps
+        # At the high end the part above the grid point is 0, so rounding up never leaves the grid.
+        below = np.floor(scaled)
+        return below.astype(np.int64), ((scaled - below) * WORDS).astype(np.uint64)
+
+    def uncentred(self, centred: npt.NDArray[np.float32]) -> Tensor:
+        """Estimates [n, d] with the middle of the range put back."""
+        return torch.from_numpy(centred) + self.midpoint
+
+    def guarantee(self, epsilon: float, delta: float = 0.0) -> Guarantee:
+        """The local guarantee of one randomized vector of this domain.
+
+        Args:
+            epsilon, delta: what one report costs.
+        """
+        return feature_guarantee(epsilon, delta, self.dimension, self.low, self.high)
 
 
 #: Estimates less the middle of the range, [n, d]: dense float32, or compressed sparse rows.
@@ -31,7 +110,6 @@ class Reports(Protocol):
 
     def to_tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
-        ...
 
 
 R = TypeVar("R", bound=Reports)
@@ -39,7 +117,6 @@ R = TypeVar("R", bound=Reports)
 
 class FeatureMechanism(ABC, Generic[R]):
     """A frozen value, built from public facts alone; R is the class of its reports.
-
     Fields of each mechanism, in the order that its users know: epsilon, the privacy budget of one report; dimension,
     the number of coordinates d; low and high, the declared, public range of every coordinate.
     """
@@ -79,15 +156,11 @@ class FeatureMechanism(ABC, Generic[R]):
         return self.domain.open(values)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:
-        """What the devices send of values [n, d]: the only place that touches private values.
+        """What the devices send of values [n, d]: the only place that touches private values. Raises InputError: an
+        entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any draw.
 
         Args:
-            values: dense or sparse rows, every entry in the declared range.
-            randomness: the source of the noise.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any
-                draw.
+            values: dense or sparse rows, every entry in the declared range. randomness: the source of the noise.
         """
         return self._encode(self.open(values), randomness)
 
@@ -103,8 +176,7 @@ class FeatureMechanism(ABC, Generic[R]):
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
 
         Args:
-            reports: n of them.
-            values: [n, d], what each was made from.
+            reports: n of them. values: [n, d], what each was made from.
         """
         self._check(reports)
         rows = self.open(values)

@@ -31,12 +31,10 @@ class Rows(Protocol):
     @property
     def stored(self) -> int:
         """Numbers held in memory."""
-        ...
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """What holds them: one dense array, or where rows start, columns and entries."""
-        ...
 
     def block(self, start: int, stop: int) -> FloatArray:
         """Rows start..stop, dense [stop - start, d].
@@ -44,16 +42,13 @@ class Rows(Protocol):
         Args:
             start, stop: the rows.
         """
-        ...
 
     def at(self, start: int, stop: int, columns: IntArray) -> FloatArray:
         """The entries of rows start..stop at `columns` [stop - start, m].
 
         Args:
-            start, stop: the rows.
-            columns: integers [stop - start, m], those wanted of each row, ascending.
+            start, stop: the rows. columns: integers [stop - start, m], those wanted of each row, ascending.
         """
-        ...
 
     def refuse_outside(self, low: float, high: float) -> None:
         """Raise InputError with row and column of the first entry that is not a number in [low, high].
@@ -61,7 +56,6 @@ class Rows(Protocol):
         Args:
             low, high: the declared range; NaN lies in none.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -179,14 +173,11 @@ class SparseRows:
 
 
 def open_rows(values: Values, dimension: int) -> Rows:
-    """A reader for `values`.
+    """A reader for `values`. Raises InputError: another kind of value, another shape, or numbers that are not real.
 
     Args:
         values: torch dense or sparse_csr [n, d], numpy [n, d], or a scipy sparse matrix [n, d].
         dimension: the declared d.
-
-    Raises:
-        InputError: another kind of value, another shape, or numbers that are not real.
     """
     rows = read_rows(values)
     if rows.shape[1] != dimension:
@@ -196,14 +187,11 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
 def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
     """A reader for `values`, once all of them are known to be numbers in [low, high].
+    Raises InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
 
     Args:
-        values: dense or sparse rows [n, d].
-        dimension: the declared d.
+        values: dense or sparse rows [n, d]. dimension: the declared d.
         low, high: the declared range of every entry, those that are not stored included.
-
-    Raises:
-        InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
     """
     rows = open_rows(values, dimension)
     # Before the first draw: an error in the middle would leave some people's budget spent on reports that nobody has.
@@ -215,8 +203,7 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
     """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`.
 
     Args:
-        rows: how many there are in all.
-        width: numbers that one row takes.
+        rows: how many there are in all. width: numbers that one row takes.
         most: numbers of a block; a row that is longer makes a block of its own.
     """
     step = max(1, most // max(1, width))

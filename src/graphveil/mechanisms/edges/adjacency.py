@@ -19,8 +19,15 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
 from graphveil.mechanisms.edges.edge_sampling import sample_lists
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, EdgeReports, NeighbourLists
-from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
+from graphveil.mechanisms.edges.neighbour_lists import (
+    AdjacencyEstimate,
+    EdgeIndex,
+    EdgeReports,
+    NeighbourLists,
+    PairEvidence,
+    either_end,
+    named_pairs,
+)
 from graphveil.mechanisms.samplers.bits import WORD, BitLaw, bit_law
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
@@ -63,19 +70,16 @@ FALSE_EDGES_WARNING: Final = 20_000_000
 @dataclass(frozen=True, kw_only=True)
 class AdjacencyRR(BitFlips):
     """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
+    Raises InputError: a parameter is outside its range, NaN included.
 
-    Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64
-    that is rounded up by more than the sampler's finite digits can lose. What one relationship costs depends on
-    the mode: epsilon for "lower" and "directed", 2 epsilon for "both".
+    Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64 that
+    is rounded up by more than the sampler's finite digits can lose. What one relationship costs depends on the mode:
+    epsilon for "lower" and "directed", 2 epsilon for "both".
 
     Args:
-        epsilon: finite and positive, for one reported bit.
-        nodes: the public number of users.
-        mode: "lower": of every two users the one with the lower id reports; "both": each end reports;
-            "directed": every user reports the links that start at it.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
+        epsilon: finite and positive, for one reported bit. nodes: the public number of users.
+        mode: "lower": of every two users the one with the lower id reports; "both": each end reports; "directed": every
+            user reports the links that start at it.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -136,14 +140,12 @@ class AdjacencyRR(BitFlips):
 
     def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL) -> EdgeReports:
         """What the devices send.
+        Raises InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
 
         Args:
-            edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
-                relationship unless the mode is "directed"; what is listed twice counts once.
+            edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
+                unless the mode is "directed"; what is listed twice counts once.
             engine: where blocks of places are worked on; the result does not depend on it.
-
-        Raises:
-            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
         return sample_lists(lists, lists.open(edge_index), self.threshold, randomness, engine=engine)
@@ -158,7 +160,6 @@ class AdjacencyRR(BitFlips):
 
     def estimate(self, reports: EdgeReports) -> AdjacencyEstimate:
         """The unbiased estimate of the adjacency, (bit - p) / (1 - 2p), averaged where two reports tell.
-
         Undirected: both directions of a pair have the same entry. The diagonal is left out.
         """
         source, target, count = (part.numpy() for part in named_pairs(self._lists, reports))
@@ -179,8 +180,7 @@ class AdjacencyRR(BitFlips):
         """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer.
 
         Args:
-            reports: the lists of all users.
-            edge_index: integers [2, E], the true lists, as `randomize` takes them.
+            reports: the lists of all users. edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists = self._lists
         reported, actual, common = lists.overlap(reports, lists.open(edge_index))

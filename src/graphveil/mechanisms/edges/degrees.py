@@ -1,9 +1,11 @@
-"""How many relationships each user has, with two-sided geometric noise.
+"""How many relationships each user has, with two-sided geometric noise; and a noisy list thinned to about that many.
 
-Source: A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009,
+Sources: A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009,
 https://arxiv.org/abs/0811.2841; as a degree vector beside noisy neighbour lists: X. Zhu, V. Y. F. Tan, X. Xiao,
 "Blink: Link Local Differential Privacy in Graph Neural Networks via Bayesian Estimation", CCS 2023,
-https://arxiv.org/abs/2309.03190.
+https://arxiv.org/abs/2309.03190; thinned lists: S. Hidano, T. Murakami, "Degree-Preserving Randomized Response for
+Graph Neural Networks under Local Differential Privacy", 2022, https://arxiv.org/abs/2202.10209. A negative noisy degree
+counts as 0 here: as published, one that is negative enough turns the thinning off and lets all of the noise through.
 """
 
 from __future__ import annotations
@@ -20,16 +22,28 @@ from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.edges.neighbour_lists import DegreeReports, EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, AdjacencyRR
+from graphveil.mechanisms.edges.edge_sampling import Thresholds, sample_lists
+from graphveil.mechanisms.edges.neighbour_lists import (
+    DegreePreservingReports,
+    DegreeReports,
+    EdgeIndex,
+    EdgeReports,
+    Ids,
+    NeighbourLists,
+    either_end,
+    owners,
+)
 from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
+from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 Degrees: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
@@ -40,17 +54,14 @@ _REACH: Final = 40
 @dataclass(frozen=True, kw_only=True)
 class NoisyDegree:
     """Adds two-sided geometric noise to the number of relationships in each user's list.
+    Raises InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
-    Formal guarantees: epsilon for one list, exactly; the possible reports are the same for all degrees; estimates
-    are unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
+    Formal guarantees: epsilon for one list, exactly; the possible reports are the same for all degrees; estimates are
+    unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
 
     Args:
-        epsilon: finite and positive, for one list.
-        nodes: the public number of users.
+        epsilon: finite and positive, for one list. nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -89,13 +100,11 @@ class NoisyDegree:
 
     def randomize(self, degrees: Degrees, *, randomness: Randomness, engine: Engine = LOCAL) -> DegreeReports:
         """What the devices send.
+        Raises InputError: a degree is negative or above the length of the list; nothing is encoded.
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
             engine: where blocks of users are worked on; no report depends on it.
-
-        Raises:
-            InputError: a degree is negative or above the length of the list; nothing is encoded.
         """
         noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
         # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
@@ -111,8 +120,7 @@ class NoisyDegree:
         """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped.
 
         Args:
-            reports: of all users.
-            degrees: integers [n], the true degrees.
+            reports: of all users. degrees: integers [n], the true degrees.
         """
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
@@ -153,3 +161,143 @@ class NoisyDegree:
             where = f"degrees, row {int(outside[0])}"
             raise InputError("the degree does not match the user's list", where=where, allowed=f"mode {self.mode!r}")
         return array.astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DegreePreservingRR:
+    """Each user sends a noisy degree, and of its noisy list about as many entries as that degree says.
+    Raises InputError: a parameter is outside its range, NaN included.
+
+    Formal guarantees: epsilon for one list, exactly, of which `degree_share` pays for the degree and the rest for the
+    flipped bits; thinning them looks at nothing private. In mode "both" one relationship costs 2 epsilon.
+
+    Args:
+        epsilon: finite and positive, for one list. nodes: the public number of users.
+        mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
+        degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
+
+    >>> import torch
+    >>> from graphveil.privacy import SeededRandomness
+    >>> mechanism = DegreePreservingRR(epsilon=8.0, nodes=5, mode="both")
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> mechanism.randomize(path, randomness=SeededRandomness(7)).to_edge_index()
+    tensor([[0, 1, 1],
+            [1, 0, 2]])
+    """
+
+    epsilon: float
+    nodes: int
+    mode: str = "lower"
+    degree_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        _validate.positive_epsilon(self.epsilon)
+        _validate.between(0.01, 0.99, "a number from 0.01 to 0.99", degree_share=self.degree_share)
+        _ = self.degree, self._flips
+
+    @property
+    def degree(self) -> NoisyDegree:
+        """The first part: the noisy degree."""
+        return NoisyDegree(epsilon=self.epsilon * self.degree_share, nodes=self.nodes, mode=self.mode)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
+        return list_guarantee(self.epsilon, self.mode, self.nodes)
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
+        drawn = self._flips.expected_false
+        if drawn <= FALSE_EDGES_WARNING:
+            return None
+        return (
+            f"epsilon {rounded_up(self._flips.epsilon)} for the lists of {self.nodes:,} users draws about {drawn:,.0f} "
+            f"false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
+        )
+
+    def randomize(
+        self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL
+    ) -> DegreePreservingReports:
+        """What the devices send.
+        Raises InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
+
+        Args:
+            edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
+                unless the mode is "directed"; what is listed twice counts once.
+            engine: where blocks of places are worked on; the result does not depend on it.
+        """
+        lists = self._lists
+        true = lists.open(edge_index)
+        # Only the noisy degree decides how far the list is thinned; the true one is not looked at again.
+        degrees = self.degree.randomize(self._degrees(true), randomness=randomness, engine=engine)
+        thinning = self._thinning(degrees)
+        edges = sample_lists(lists, true, self._flips.threshold, randomness, thinning, engine=engine)
+        return DegreePreservingReports(degrees, edges)
+
+    def thinned(self, degrees: DegreeReports, lists: EdgeReports, *, randomness: Randomness) -> DegreePreservingReports:
+        """What the devices would have sent, made of their noisy degrees and of noisy lists that are not thinned.
+        Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
+
+        Args:
+            degrees: of `degree`. lists: of the flips before thinning. randomness: of the thinning.
+        """
+        users = lists.to_edge_index()[0].numpy()
+        stays = randomness.uint64(len(users)) < self._thinning(degrees)[users]
+        lengths = np.bincount(users[stays], minlength=self.nodes)
+        starts = torch.from_numpy(np.concatenate([[0], lengths.cumsum()]).astype(np.int64))
+        return DegreePreservingReports(degrees, EdgeReports(starts, lists.columns[torch.from_numpy(stays)]))
+
+    def collected(self, reports: DegreePreservingReports) -> Tensor:
+        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
+        return either_end(self._lists, reports.edges)
+
+    def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:
+        """log Pr[degree and list | true list] of each user, float64 [n]; it uses the sampler's own integers.
+
+        Args:
+            reports: degrees and lists of all users.
+            edge_index: integers [2, E], the true lists, as `randomize` takes them.
+        """
+        lists, low = self._lists, self._flips.threshold
+        true = lists.open(edge_index)
+        reported, actual, common = lists.overlap(reports.edges, true)
+        thinning = self._thinning(reports.degrees)
+        send: FloatArray = thinning / np.float64(WORD)
+        drop = (np.uint64(0) - thinning) / np.float64(WORD)  # 1 - send; 0 wraps to 0 and is set right here
+        drop[thinning == 0] = 1.0
+        flip, keep = low / WORD, (WORD - low) / WORD
+        silent = flip + keep * drop  # a true entry is not sent
+        # xlogy counts 0 log 0 as 0: what cannot happen and did not costs nothing.
+        total = (
+            special.xlogy(common, keep * send)
+            + special.xlogy(actual - common, silent)
+            + special.xlogy(reported - common, flip * send)
+        )
+        total += special.xlog1py(lists.lengths - actual - reported + common, -flip * send)
+        return torch.from_numpy(total) + self.degree.log_likelihood(reports.degrees, self._degrees(true))
+
+    @property
+    def _flips(self) -> AdjacencyRR:
+        """The second part before thinning."""
+        spent = self.epsilon * self.degree_share
+        return AdjacencyRR(epsilon=self.epsilon - spent, nodes=self.nodes, mode=self.mode)
+
+    @property
+    def _lists(self) -> NeighbourLists:
+        return NeighbourLists(self.nodes, self.mode)
+
+    def _degrees(self, true: Ids) -> Ids:
+        return np.bincount(owners(true, self._lists.starts), minlength=self.nodes)
+
+    def _thinning(self, degrees: DegreeReports) -> Thresholds:
+        """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
+        flip = self._flips.threshold / WORD
+        # Clamped before it is divided: a very negative degree flips the sign of the denominator too, and would keep
+        # everything.
+        target = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
+        expected = target * (1 - 2 * flip) + self._lists.lengths * flip
+        share = np.divide(target, expected, out=np.zeros_like(target), where=expected > 0)
+        below_one = math.nextafter(1.0, 0.0)
+        thinning: Thresholds = (np.minimum(share, below_one) * 2.0**64).astype(np.uint64)
+        return thinning

@@ -19,9 +19,8 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING, BitFlips
 from graphveil.mechanisms.edges.edge_sampling import flipped, place_blocks
-from graphveil.mechanisms.edges.neighbour_lists import Ids
+from graphveil.mechanisms.edges.neighbour_lists import Ids, PairEstimate
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
-from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.late import torch
@@ -34,17 +33,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class EdgeRand(BitFlips):
     """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
+    Raises InputError: epsilon is outside its range, NaN included.
 
     Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
-    2^-64 that is rounded up by more than the sampler's finite digits can lose; every set of protected pairs is
-    possible for every graph.
+    2^-64 that is rounded up by more than the sampler's finite digits can lose; every set of protected pairs is possible
+    for every graph.
 
     Args:
-        epsilon: finite and positive, for one private edge.
-        domain: the protected pairs.
-
-    Raises:
-        InputError: epsilon is outside its range, NaN included.
+        epsilon: finite and positive, for one private edge. domain: the protected pairs.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -91,17 +87,12 @@ class EdgeRand(BitFlips):
         return self.flip * (1 - self.flip) / self._gap**2
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
+        InputError: a pair is not protected; nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of ranks are worked on; the result does not depend on it.
-
-        Returns:
-            int64 [2, S], u < v, distinct protected pairs in ascending order.
-
-        Raises:
-            InputError: a pair is not protected; nothing is drawn.
         """
         domain = self.domain
         blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))
@@ -119,8 +110,7 @@ class EdgeRand(BitFlips):
         """log Pr[released | private edges], float64 []; exact: it uses the sampler's own integer.
 
         Args:
-            released: [2, S], u < v, protected pairs in any order.
-            pairs: [2, m], u < v, the private edges.
+            released: [2, S], u < v, protected pairs in any order. pairs: [2, m], u < v, the private edges.
         """
         reported, true = self._ranks(released), self._ranks(pairs)
         wrong = len(reported) + len(true) - 2 * int(contains(true, reported).sum())

@@ -29,10 +29,9 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
-from graphveil.mechanisms.edges.neighbour_lists import Ids
+from graphveil.mechanisms.edges.neighbour_lists import Ids, PairEstimate
 from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
-from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.mechanisms.samplers.geometric import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.printed import rounded_up
@@ -87,8 +86,7 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
     """log Pr[these cells are the largest]; equal cells are ranked uniformly at random.
 
     Args:
-        largest: how many cells of the set hold 0, and 1.
-        rest: how many other cells hold 0, and 1.
+        largest: how many cells of the set hold 0, and 1. rest: how many other cells hold 0, and 1.
         noise: what is added to each cell.
     """
     # With nothing on one side there is one set only, and it has probability 1.
@@ -173,20 +171,16 @@ _SMALLEST: float = 1e-9
 @dataclass(frozen=True, kw_only=True)
 class LapGraph:
     """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest.
-
     With e1 = count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is
     possible, says how many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2.
+    Raises InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
 
     Formal guarantees: epsilon for one private undirected edge, which moves the number by 1 and one cell by 1; the noise
     is exact, and every set of protected pairs is possible for every graph.
 
     Args:
-        epsilon: finite and positive, for one private edge.
-        domain: the protected pairs.
+        epsilon: finite and positive, for one private edge. domain: the protected pairs.
         count_share: the part of epsilon for the number of edges, in (0, 1).
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -217,17 +211,12 @@ class LapGraph:
         return pair_guarantee(self.epsilon, self.domain)
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
+        InputError: a pair is not protected; nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of cells are worked on; the result does not depend on it.
-
-        Returns:
-            int64 [2, S], u < v, distinct protected pairs in ascending order.
-
-        Raises:
-            InputError: a pair is not protected; nothing is drawn.
         """
         true, size = self._ranks(pairs), self.domain.size
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
@@ -240,7 +229,6 @@ class LapGraph:
 
     def estimate(self, released: Pairs) -> PairEstimate:
         """The released pairs as they are: 1 for each, 0 for all others.
-
         Its `total` is unbiased unless the number was cut; single pairs are not: what is largest was selected.
         """
         return PairEstimate(self.domain.unrank(self._ranks(released)), 1.0, 0.0, self.domain.size)
@@ -249,8 +237,7 @@ class LapGraph:
         """log Pr[released | private edges], float64 []: the number's, and one integral over the cells' threshold.
 
         Args:
-            released: [2, S], u < v, protected pairs in any order.
-            pairs: [2, m], u < v, the private edges.
+            released: [2, S], u < v, protected pairs in any order. pairs: [2, m], u < v, the private edges.
         """
         reported, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
         common = int(contains(true, reported).sum())

@@ -1,4 +1,4 @@
-"""Which pairs each user answers for, as one row of public places, and what users send about them.
+"""Which pairs each user answers for, as one row of public places; what users send about them, and what that says.
 
 A list of relationships is a row of bits, one for each other user. Laid end to end the rows form one row of places
 that holds no secret: the number of places and who owns which follow from the number of users and the mode alone.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
@@ -26,13 +27,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class EdgeReports(NamedTensors):
     """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending.
+    Raises InputError: other tensors, or lists that are not ascending.
 
     Args:
-        starts: int64 [n+1], from 0 to the number of ids.
-        columns: int32 [R], the ids.
-
-    Raises:
-        InputError: other tensors, or lists that are not ascending.
+        starts: int64 [n+1], from 0 to the number of ids. columns: int32 [R], the ids.
     """
 
     starts: Tensor
@@ -109,10 +107,8 @@ EdgeIndex: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """The places of `nodes` users in one of `MODES`.
-
-    lower: user i answers for the pairs {i, j} with j > i only; both: for all pairs {i, j}, so each pair has two
-    places; directed: for all links from i to j.
+    """The places of `nodes` users in one of `MODES`. lower: user i answers for the pairs {i, j} with j > i only; both:
+    for all pairs {i, j}, so each pair has two places; directed: for all links from i to j.
     """
 
     nodes: int
@@ -150,13 +146,10 @@ class NeighbourLists:
         return ids * (self.nodes - 1)
 
     def places(self, users: Ids, named: Ids) -> Ids:
-        """The place of each pair; `named` must be in the user's list.
+        """The place of each pair; `named` must be in the user's list. Returns int64 [m], each 0 to total - 1.
 
         Args:
             users, named: int64 [m], who lists whom.
-
-        Returns:
-            int64 [m], each 0 to total - 1.
         """
         if self.mode == "lower":
             return users * (2 * self.nodes - 1 - users) // 2 + (named - users - 1)
@@ -166,8 +159,7 @@ class NeighbourLists:
         """Whom each place stands for, given the user it belongs to.
 
         Args:
-            places: int64 [m].
-            users: int64 [m], whose places they are.
+            places: int64 [m]. users: int64 [m], whose places they are.
         """
         if self.mode == "lower":
             return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
@@ -176,14 +168,12 @@ class NeighbourLists:
 
     def open(self, edge_index: EdgeIndex) -> Ids:
         """The places that hold a relationship, ascending; relationships that are listed twice count once.
+        Raises InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
+        relationship that is there in one direction only. Messages name columns, never ids.
 
         Args:
-            edge_index: integers [2, E], row 0 the user whose list names row 1; both directions of every
-                relationship unless the mode is "directed".
-
-        Raises:
-            InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
-                relationship that is there in one direction only. Messages name columns, never ids.
+            edge_index: integers [2, E], row 0 the user whose list names row 1; both directions of every relationship
+                unless the mode is "directed".
         """
         users, named = self._read(edge_index)
         if self.mode == "directed":
@@ -220,8 +210,7 @@ class NeighbourLists:
         """For each user how many entries were sent, are true, and both: three int64 [n].
 
         Args:
-            reports: of all users.
-            true: the places that hold a relationship, ascending.
+            reports: of all users. true: the places that hold a relationship, ascending.
         """
         reported, starts = self.open_reports(reports), self.starts
 
@@ -247,14 +236,10 @@ class NeighbourLists:
 
 
 def owners(places: Ids, starts: Ids) -> Ids:
-    """The user that each place belongs to; `places` ascending, `starts` those of the lists.
+    """The user that each place belongs to; `places` ascending, `starts` those of the lists. Returns int64 [m].
 
     Args:
-        places: int64 [m].
-        starts: int64 [n + 1], where each list begins, and the end.
-
-    Returns:
-        int64 [m].
+        places: int64 [m]. starts: int64 [n + 1], where each list begins, and the end.
     """
     if not places.size:
         return np.zeros(0, np.int64)
@@ -263,3 +248,102 @@ def owners(places: Ids, starts: Ids) -> Ids:
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
     ends = np.searchsorted(places, starts[first : last + 2])
     return np.repeat(np.arange(first, last + 1), np.diff(ends))
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """log Pr[reports | related] - log Pr[reports | not related], of every pair.
+
+    Args:
+        nodes: n.
+        source, target: int64 [S], the pairs that some report names, sorted, each once; source < target unless directed.
+        log_ratio: float64 [S], of those pairs. background: of every other pair.
+        directed: whether (i, j) and (j, i) are two pairs.
+    """
+
+    nodes: int
+    source: Tensor
+    target: Tensor
+    log_ratio: Tensor
+    background: float
+    directed: bool
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def pairs(self) -> int:
+        """The number of all pairs, named or not."""
+        ordered = self.nodes * (self.nodes - 1)
+        return ordered if self.directed else ordered // 2
+
+    def to_edge_index(self) -> Tensor:
+        """The named pairs as int64 [2, S], or [2, 2S] when undirected: columns e and S + e are one pair."""
+        forth = torch.stack([self.source, self.target])
+        return forth if self.directed else torch.cat([forth, forth.flip(0)], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AdjacencyEstimate:
+    """An unbiased estimate of the adjacency: `background` between every two users, plus `centred` [n, n]."""
+
+    centred: scipy.sparse.csr_matrix
+    background: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairEstimate:
+    """An estimate of who is related among protected pairs: `named` for some, one number for all others.
+
+    Args:
+        pairs: int64 [2, S], u < v, the pairs that a release names. named: the estimate of each of them.
+        unnamed: the estimate of every other protected pair. size: the number of protected pairs.
+    """
+
+    pairs: Tensor
+    named: float
+    unnamed: float
+    size: int
+
+    @property
+    def total(self) -> float:
+        """The estimated number of private edges."""
+        return self.named * self.pairs.shape[1] + self.unnamed * (self.size - self.pairs.shape[1])
+
+
+def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
+    """The pairs that some report names, sorted, and how many reports name each: three int64 [S].
+    Raises InputError: reports that no device can send.
+
+    Args:
+        lists: the public places. reports: of all users.
+    """
+    users, named = lists.check(reports)
+    if lists.mode != "both":
+        # Each pair has one place in these modes, so no other report can name it.
+        return torch.from_numpy(users), torch.from_numpy(named), torch.ones(len(users), dtype=torch.int64)
+    # Both ends may name a pair: count it once, under the place of its lower end.
+    lower = NeighbourLists(lists.nodes, "lower")
+    places = np.sort(lower.places(np.minimum(users, named), np.maximum(users, named)))
+    # Places of one pair stand together once sorted: where a new one begins, the last one's reports are counted.
+    first = np.flatnonzero(np.diff(places, prepend=-1))
+    low = owners(places[first], lower.starts)
+    high = lower.named(places[first], low)
+    return torch.from_numpy(low), torch.from_numpy(high), torch.from_numpy(np.diff(first, append=len(places)))
+
+
+def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
+    """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed.
+    Raises InputError: reports that no device can send.
+
+    Args:
+        lists: the public places. reports: of all users.
+    """
+    source, target, _ = named_pairs(lists, reports)
+    if lists.mode == "directed":
+        return torch.stack([source, target])
+    places = NeighbourLists(lists.nodes, "both")
+    links = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1).numpy()
+    # In the order of places: the column of an edge must not tell which end named it.
+    order = np.argsort(places.places(links[0], links[1]), kind="stable")
+    return torch.from_numpy(links[:, order])

@@ -54,13 +54,10 @@ class Cells:
 
     def values(self, count: int, threshold: Threshold, randomness: Randomness) -> Levels:
         """The levels of cells holding 0 that pass `threshold`, not having passed the earlier one; drawn until they fit.
+        Returns int64 [count].
 
         Args:
-            count: how many cells passed.
-            threshold: which they passed.
-
-        Returns:
-            int64 [count].
+            count: how many cells passed. threshold: which they passed.
         """
         result, missing = np.empty(count, np.int64), np.arange(count)
         while missing.size:
@@ -72,15 +69,11 @@ class Cells:
         return result
 
     def passes(self, values: Levels, threshold: Threshold, randomness: Randomness) -> npt.NDArray[np.bool_]:
-        """Which cells of known values pass `threshold`, not having passed the earlier one.
+        """Which cells of known values pass `threshold`, not having passed the earlier one. Returns bool [m].
 
         Args:
-            values: int64 [m], the cells' noisy values.
-            threshold: the public threshold.
+            values: int64 [m], the cells' noisy values. threshold: the public threshold.
             randomness: decides about cells at the level of the threshold.
-
-        Returns:
-            bool [m].
         """
         if threshold.everything:
             return np.ones(len(values), np.bool_)
@@ -124,10 +117,8 @@ def noisy_top_k(
     """The places of the `count` largest of all cells, ascending; equal cells are ranked uniformly at random.
 
     Args:
-        true: the places of the cells that hold 1, ascending.
-        blocks: of all cells, those that hold 0 included; public.
-        count: 0 to the number of cells; public.
-        noise: what is added to each cell.
+        true: the places of the cells that hold 1, ascending. blocks: of all cells, those that hold 0 included; public.
+        count: 0 to the number of cells; public. noise: what is added to each cell.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
@@ -185,10 +176,8 @@ def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Thre
     """The threshold that about `target` cells pass; all, where that is half of those holding 0 or more.
 
     Args:
-        target: how many cells are to pass on average.
-        size: how many cells hold 0, at most.
-        edges: how many hold 1, as far as is public.
-        noise: what is added to each.
+        target: how many cells are to pass on average. size: how many cells hold 0, at most.
+        edges: how many hold 1, as far as is public. noise: what is added to each.
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
@@ -205,14 +194,10 @@ def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Thre
 
 def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
     """The places of the `count` largest levels; among equal ones each choice is equally likely.
+    Returns int64 [count], places in `levels`.
 
     Args:
-        levels: int64 [m].
-        count: 0 to m.
-        randomness: decides among equal levels.
-
-    Returns:
-        int64 [count], places in `levels`.
+        levels: int64 [m]. count: 0 to m. randomness: decides among equal levels.
     """
     if count in (0, len(levels)):
         return np.arange(count)
@@ -224,13 +209,10 @@ def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
 
 def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
     """A subset of 0..count-1 of this size (at least 1), each equally likely.
+    Returns int64 [size], in no particular order.
 
     Args:
-        count: of how many.
-        size: 1 to `count`.
-
-    Returns:
-        int64 [size], in no particular order.
+        count: of how many. size: 1 to `count`.
     """
     if size == count:
         return np.arange(count)

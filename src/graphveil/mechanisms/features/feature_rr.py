@@ -24,8 +24,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import WORDS
-from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.mechanism import WORDS, FeatureMechanism
 from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.samplers.bits import WORD
@@ -73,8 +72,7 @@ class BinLaws:
         """A bin for each true bin [n, a] under the law of its column [a]; one word each.
 
         Args:
-            laws: int64 [a], the law of each column.
-            true: int64 [n, a], 0 to k - 1.
+            laws: int64 [a], the law of each column. true: int64 [n, a], 0 to k - 1.
         """
         # One word for each bin whatever it is: how much randomness is used says nothing of the value.
         words = randomness.uint64(true.size).reshape(true.shape)
@@ -98,8 +96,7 @@ def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
     """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins.
 
     Args:
-        epsilons: one for each law.
-        bins: k, 2 to 256.
+        epsilons: one for each law. bins: k, 2 to 256.
     """
     # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
     words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
@@ -147,22 +144,19 @@ class BinReports(NamedTensors):
 @dataclass(frozen=True, kw_only=True)
 class FeatureRR(FeatureMechanism[BinReports]):
     """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r.
+    Raises InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer tables, rounded to
     the private side), epsilon times its share for one feature; the possible reports are the same for all inputs;
     estimates are unbiased up to the rounding of their 32-bit numbers.
 
     Args:
-        epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
         bins: k, the levels of a coordinate, 2 to 256; bin 0 stands for `low` and bin k - 1 for `high`.
-        shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public,
-            the same for all users, and fixed before anything is collected; read off private data, or chosen for each
-            user, they void the guarantee. A feature with share 0 is not sent. None: all alike.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
+        shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public, the
+            same for all users, and fixed before anything is collected; read off private data, or chosen for each user,
+            they void the guarantee. A feature with share 0 is not sent. None: all alike.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -264,7 +258,6 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     def raw(self, reports: BinReports) -> Tensor:
         """The middles of the reported bins, as the paper decodes, dense float32 [n, d]: near, but biased to the middle.
-
         For features that are not sent `midpoint`.
         """
         middles = ((np.arange(self.bins) + 0.5) / self.bins - 0.5) * (self.high - self.low)
@@ -281,7 +274,6 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]; infinite for features that are not sent.
-
         E[v^2 | x] - x^2 on [0, 1], where E[v^2 | x] is linear between two bins.
         """
         dense = self.domain.open_dense(values, "the variance")

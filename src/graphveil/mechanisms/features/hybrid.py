@@ -23,13 +23,14 @@ from graphveil.mechanisms.samplers.bits import PRECISION, WORD
 from graphveil.mechanisms.samplers.laws import (
     Places,
     TwoWeights,
+    WindowLaw,
     best_coordinates,
     exp_share,
     independent,
     share_of,
     two_weights,
+    window_law,
 )
-from graphveil.mechanisms.samplers.window import WindowLaw, window_law
 from graphveil.privacy import Randomness
 
 # Where d is large the worst variance is least near epsilon/k = 2.16.
@@ -45,8 +46,7 @@ class HybridLaw:
     """Levels 0 and 1 are the private signs, those from 2 on the levels of the window.
 
     Args:
-        window: the piecewise law; None where signs alone are sent.
-        sign: the weights of the right and the wrong sign.
+        window: the piecewise law; None where signs alone are sent. sign: the weights of the right and the wrong sign.
         chance: words out of 2^64 that choose the window.
     """
 
@@ -95,8 +95,7 @@ class HybridLaw:
         """log Pr[row of levels].
 
         Args:
-            levels: int64 [n, k].
-            below, carry: positions before rounding, see `laws.Law.log_likelihood`.
+            levels: int64 [n, k]. below, carry: positions before rounding, see `laws.Law.log_likelihood`.
         """
         return independent(self.probability, levels, below, carry, self.steps)
 
@@ -129,8 +128,7 @@ def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
     """The law of one of `parts` coordinates that share `epsilon`.
 
     Args:
-        epsilon: of all coordinates together.
-        parts: k.
+        epsilon: of all coordinates together. parts: k.
     """
     sign = two_weights(1, 1, epsilon, parts)
     if share_of(epsilon, parts) <= _SIGNS_ALONE:

@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from graphveil.mechanisms.features.sampled import SamplingKind
-from graphveil.mechanisms.samplers.laws import best_coordinates
-from graphveil.mechanisms.samplers.window import WindowLaw, window_law
+from graphveil.mechanisms.samplers.laws import WindowLaw, best_coordinates, window_law
 
 # Where d is large the worst variance is least near these epsilon/k.
 _PM_SHARE: Final = 2.42

@@ -61,8 +61,7 @@ class Codebooks:
         """One vector of each of these codebooks [n, width], times `UNIT`.
 
         Args:
-            numbers: int64 [n], which codebooks.
-            rows: int64 [n], which vector of each.
+            numbers: int64 [n], which codebooks. rows: int64 [n], which vector of each.
         """
         return self._expand(numbers.astype(np.uint64) * np.uint64(self.rows) + rows.astype(np.uint64))
 
@@ -85,10 +84,8 @@ class Codebooks:
 
 @cache
 def _normal() -> npt.NDArray[np.float64]:
-    """2^16 equally likely numbers times `UNIT` that stand for the standard normal law.
-
-    They are the means of its 2^16 quantiles, stretched to variance 1; their fourth moment is that of the normal law up
-    to 2e-4.
+    """2^16 equally likely numbers times `UNIT` that stand for the standard normal law. They are the means of its 2^16
+    quantiles, stretched to variance 1; their fourth moment is that of the normal law up to 2e-4.
     """
     edges = special.ndtri(np.arange(1, 2**16) / 2**16)
     density = np.concatenate([[0.0], np.exp(-(edges**2) / 2) / math.sqrt(2 * math.pi), [0.0]])
@@ -125,9 +122,10 @@ class CodewordReports(NamedTensors):
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(FeatureMechanism[CodewordReports]):
     """Reports which of `codewords` public random vectors is close to the value, seldom truthfully.
+    Raises InputError: a parameter is outside its range, NaN included.
 
-    A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1:
-    a point v of the unit sphere. It projects v on its own m = codewords/2 public random directions g_1..g_m; the
+    A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1: a
+    point v of the unit sphere. It projects v on its own m = codewords/2 public random directions g_1..g_m; the
     codewords are +-g_i. It sends one of the t closest with a probability e^eps times that of any other.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly and for every public seed
@@ -135,17 +133,13 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
     depend on any value, estimates are unbiased up to 1e-4 of what they estimate.
 
     Args:
-        epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d, at most 2^20.
+        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d, at most 2^20.
         low, high: the declared, public range of every coordinate.
         radius: a public bound on the Euclidean distance of every vector from the middle of the range, for vectors that
             are known to be short; default: what the range allows, (high - low) / 2 * sqrt(d).
         codewords: a power of two from 2 to 65,536; default: the fewest, up to 1024, that lose at most 3% of variance.
         public_seed: a whole number of at least 0 that everybody may know, from which the codebooks are made. User i of
             a collection has codebook i (up to 2^31 users); give another collection another seed.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -217,16 +211,13 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         return rows
 
     def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
-        """What the devices send: the number of a codeword each; user i has codebook i.
+        """What the devices send: the number of a codeword each; user i has codebook i. Raises InputError: an entry is
+        NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or no codebook has that number.
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high], every row within `radius` of the middle.
             randomness: the source of the private choice, and of nothing else.
             first: the number of the first row's user.
-
-        Raises:
-            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
-                no codebook has that number.
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
         return self._encode(self.open(values), randomness, first)
@@ -243,9 +234,7 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
 
     def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
-
-        Raises:
-            InputError: the reports do not fit, or n d exceeds 2^30.
+        Raises InputError: the reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
@@ -269,9 +258,8 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate over codebooks and choices, float64 [n, d].
-
-        With v the coordinate's distance from the middle over the radius and w = g_sent . v:
-        radius^2 ((1 + (E[w^2] - 1) v^2) / E[w]^2 - v^2).
+        With v the coordinate's distance from the middle over the radius and w = g_sent . v: radius^2 ((1 + (E[w^2] - 1)
+        v^2) / E[w]^2 - v^2).
         """
         shares = (self.domain.open_dense(values, "the variance") - self.midpoint) / self.length
         return self._spread(shares**2)
@@ -310,7 +298,6 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
 
     def _codeword(self, places: Places, order: Places, negative: npt.NDArray[np.bool_]) -> Places:
         """The number of the codeword at each place of closeness: row i for +g_i, half + i for -g_i.
-
         First come the closest, then their opposites, then both signs of all other rows.
         """
         closest, half = self.law.closest, self.law.codewords // 2

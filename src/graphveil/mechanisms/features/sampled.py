@@ -18,8 +18,7 @@ import scipy.sparse
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.domain import WORDS
-from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.mechanism import WORDS, FeatureMechanism
 from graphveil.mechanisms.base.reports import NamedTensors, require_inside, require_tensor
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
@@ -37,9 +36,7 @@ def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> scipy.sparse.
     """The estimates minus the middle of the range, [n, d] with k numbers a row.
 
     Args:
-        indices: int32 [n, k], the sampled coordinates, ascending.
-        worth: float32 [n, k], what each adds.
-        dimension: d.
+        indices: int32 [n, k], the sampled coordinates, ascending. worth: float32 [n, k], what each adds. dimension: d.
     """
     count, size = worth.shape
     parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
@@ -59,15 +56,11 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
 
 def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
     """Refuse what no device samples.
+    Raises InputError: another number of coordinates, one that there is not, or a row that is not ascending.
 
     Args:
-        indices: int32 [n, k], the coordinates that were named.
-        size: how many there must be.
-        dimension: d.
+        indices: int32 [n, k], the coordinates that were named. size: how many there must be. dimension: d.
         name: a report holds one of for each, for the message: "bits".
-
-    Raises:
-        InputError: another number of coordinates, one that there is not, or a row that is not ascending.
     """
     if indices.shape[1] != size:
         raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
@@ -97,8 +90,7 @@ class SamplingKind:
 
     Args:
         law: of (epsilon, k) for k coordinates that share epsilon.
-        best: of (epsilon, d): the number k of coordinates with the least worst variance.
-        most: the largest k.
+        best: of (epsilon, d): the number k of coordinates with the least worst variance. most: the largest k.
     """
 
     name: str
@@ -120,20 +112,16 @@ class SamplingKind:
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SampledVectors(FeatureMechanism[SampledReports]):
     """Sends a level for each of k uniformly sampled coordinates: Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs.
+    Raises InputError: a parameter is outside its range, NaN included.
 
-    Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a
-    grid, rounded to the private side); the possible reports are the same for all inputs; estimates are unbiased up to
-    the rounding of their 32-bit numbers.
+    Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a grid,
+    rounded to the private side); the possible reports are the same for all inputs; estimates are unbiased up to the
+    rounding of their 32-bit numbers.
 
     Args:
-        kind: the law and its source.
-        epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d.
-        low, high: the declared, public range of every coordinate.
+        kind: the law and its source. epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d. low, high: the declared, public range of every coordinate.
         sampled: k, the coordinates a user reports; default: the number with the least worst variance.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
     """
 
     kind: SamplingKind

@@ -33,16 +33,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(CategoryMechanism[LabelReports]):
     """Sends the true class with probability `keep`, every other class with probability `flip`.
+    Raises InputError: a parameter is outside its range, NaN included.
 
-    Formal guarantees: epsilon-local privacy under replacement, exactly: each other class owns
-    w = ceil(2^64 / (e^eps + classes - 1)) of the 2^64 outcomes and the true one the rest, at most e^eps w.
+    Formal guarantees: epsilon-local privacy under replacement, exactly: each other class owns w = ceil(2^64 / (e^eps +
+    classes - 1)) of the 2^64 outcomes and the true one the rest, at most e^eps w.
 
     Args:
-        epsilon: finite and positive.
-        classes: the number of classes that were declared, at least 2.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
+        epsilon: finite and positive. classes: the number of classes that were declared, at least 2.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

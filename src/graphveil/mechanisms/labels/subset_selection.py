@@ -30,17 +30,14 @@ from graphveil.runtime.late import torch
 @dataclass(frozen=True, kw_only=True)
 class SubsetSelection(CategoryMechanism[SubsetReports]):
     """Sends `size` of the classes; sets with the true one are e^eps times as likely as sets without it.
+    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: the true class is left out for a number of the
     2^64 outcomes that is rounded up, after epsilon was lowered by more than the remainders of uniform draws can add.
 
     Args:
-        epsilon: finite and positive.
-        classes: the number of classes c that were declared, 2 to 4096.
+        epsilon: finite and positive. classes: the number of classes c that were declared, 2 to 4096.
         size: how many are sent, 1 to c - 1; None: the number with the least variance.
-
-    Raises:
-        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -132,8 +129,7 @@ def best_size(epsilon: float, classes: int) -> int:
     """The number of classes to send with the least variance.
 
     Args:
-        epsilon: the budget of one report.
-        classes: c, how many there are.
+        epsilon: the budget of one report. classes: c, how many there are.
     """
     # The continuous optimum is c / (e^eps + 1) (Ye and Barg, section V); variance has one minimum, so it is next to it.
     middle = int(classes / (math.exp(min(epsilon, 50.0)) + 1))

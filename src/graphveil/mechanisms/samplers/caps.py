@@ -76,12 +76,10 @@ class CapLaw:
 @lru_cache(maxsize=256)
 def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
     """The law with the least variance among those of `codewords` codewords, a power of two.
-
     By default their number is the smallest whose variance is within 3% of that of 1024 codewords.
 
     Args:
-        epsilon: of one report, above 0.
-        codewords: K; None: the number that the 3% rule chooses.
+        epsilon: of one report, above 0. codewords: K; None: the number that the 3% rule chooses.
     """
     if codewords is not None:
         return _whole(epsilon, codewords, _best(epsilon, codewords)[0])
@@ -118,7 +116,6 @@ def _whole(epsilon: float, codewords: int, closest: int) -> CapLaw:
 @lru_cache(maxsize=32)
 def _order_statistics(codewords: int) -> tuple[FloatArray, FloatArray]:
     """Sums of E|w| and of E[w^2] over the t = 1, 2, ..., codewords/2 largest of as many |w|.
-
     Each is the number of |w| times the integral of x (or x^2) against the density of |w|, times the probability that
     fewer than t of the others are larger than x, by Gauss and Legendre's rule.
     """

@@ -56,8 +56,7 @@ class TwoSidedGeometric:
         """`count` independent draws, int64.
 
         Args:
-            count: how many.
-            randomness: the source of the noise.
+            count: how many. randomness: the source of the noise.
         """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1, BLOCK):
@@ -115,12 +114,10 @@ def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
 
 def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.NDArray[np.bool_]:
     """Whether uniform 256-bit numbers lie below a threshold; late bits are drawn only where they decide.
+    Returns bool [count].
 
     Args:
         first, rest: the threshold, as its first 64 bits and the other 192.
-
-    Returns:
-        bool [count].
     """
     uniform = randomness.uint64(count)
     result = uniform < np.uint64(first)
@@ -133,7 +130,6 @@ def bernoulli(first: int, rest: int, count: int, randomness: Randomness) -> npt.
 @dataclass(frozen=True)
 class Geometric:
     """Pr[G = g] = (1 - r) r^g for g >= 0; everything from `limit` on is drawn as `limit`.
-
     `digits` and `overflow` are Bernoulli laws: that a binary digit is 1, and that a draw exceeds all digits.
     """
 
@@ -145,8 +141,7 @@ class Geometric:
         """`count` independent draws, int64.
 
         Args:
-            count: how many.
-            randomness: the source of the noise.
+            count: how many. randomness: the source of the noise.
         """
         total = np.zeros(count, np.int64)
         for digit, is_one in enumerate(self.digits):
@@ -166,8 +161,7 @@ def geometric_by_success(low: int, limit: int) -> Geometric:
     """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62.
 
     Args:
-        low: 2^64 times the probability of a success.
-        limit: what larger draws are drawn as.
+        low: 2^64 times the probability of a success. limit: what larger draws are drawn as.
     """
     with localcontext(PRECISION) as context:
         context.prec = DIGITS  # the quotient has at most 64 digits: it is exact
@@ -178,8 +172,7 @@ def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
     """The geometric variable of ratio r in (0, 1).
 
     Args:
-        ratio: r.
-        limit: what larger draws are drawn as, at least 1.
+        ratio: r. limit: what larger draws are drawn as, at least 1.
     """
     with localcontext(PRECISION) as context:
         context.prec = DIGITS
@@ -209,8 +202,7 @@ class TwoSided:
         """`count` independent draws, int64: differences of two geometric variables.
 
         Args:
-            count: how many.
-            randomness: the source of the noise.
+            count: how many. randomness: the source of the noise.
         """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1):
@@ -220,13 +212,10 @@ class TwoSided:
 
     def excess(self, count: int, randomness: Randomness) -> Levels:
         """By how much draws exceed a level of at least 0, given that they reach it: Pr[g] = (1 - r) r^g.
+        Returns int64 [count], at least 0.
 
         Args:
-            count: how many draws.
-            randomness: the source of the noise.
-
-        Returns:
-            int64 [count], at least 0.
+            count: how many draws. randomness: the source of the noise.
         """
         return _geometric(self.rate).draw(count, randomness)
 

@@ -1,23 +1,41 @@
-"""Rounded normal noise, drawn from an integer table.
+"""Rounded normal noise in exact integers: from a table of 64 KB, or on a lattice far finer than its table.
 
 Z is the normal variable rounded to the nearest integer. On integer inputs, adding Z is rounding the sum with
 continuous noise, so the exact privacy curve of the Gaussian mechanism holds. The probability of every cell is
-integrated numerically (a difference of distribution functions would lose its digits in the tails), turned
-into an integer share of 2^512, and found by a uniform 512-bit number, of which 32 bits mostly are enough (`strips.py`).
+integrated numerically (a difference of distribution functions would lose its digits in the tails), turned into an
+integer share of 2^512, and found by a uniform 512-bit number, of which 32 bits mostly are enough.
 
     draw i       half word 8 + i of the source; half words 0 to 7 are the key of a second stream
     its rest     word m of the second stream, if it is undecided draw number m of the call: few are
 
 So every draw has a place of its own in the source, whatever the others are: any device finds the same.
+
+`Strips`: cells stand in strips of 2^k neighbours. Of 2^15 entries a strip holds as many as its least likely cell can
+pay for, so that a uniform 512-bit number is a draw at once where its first 15 bits choose one of those: the next k bits
+are the place in the strip. What the cells are owed beyond that lies above the last of these entries, end to end in
+their order; a number there is compared with the ends, by its first 64 bits and, where they tie, by all 512. Nothing is
+rounded, whatever decides.
+
+`FineNormal`, for noise too wide for a table of its own:
+
+    Z = (cell 2^20 + place) unit,     cell from a `RoundedNormal` of 2^10 to 2^11 cells a deviation, place by rejection
+
+A deviation is 2^30 to 2^31 units. A unit is a power of 2 and at most one step, so whole steps lie on the lattice of the
+noise, and adding Z to one is rounding its sum with continuous noise.
+
+Source of strips: J. H. Ahrens, "A one-table method for sampling from continuous and discrete distributions", Computing
+54 (1995), in whole numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 
 import numpy as np
@@ -26,10 +44,103 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
-from graphveil.mechanisms.samplers.strips import DIGITS, Strips, settled, strips_of
 from graphveil.privacy import Randomness
 from graphveil.privacy.source.derived import KeyedStream
 from graphveil.runtime.late import special
+
+#: All shares together are 2^512.
+DIGITS: Final = 512
+#: Of 16 bits each. Twice as many leave fewer draws undecided, but then look-ups leave the cache.
+ENTRY_BITS: Final = 15
+#: Bits of a word that come after its entry.
+AFTER: Final = 32 - ENTRY_BITS
+
+_REST: Final = DIGITS - 64
+
+
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """The table of a law on -limit..limit.
+
+    Attributes:
+        strips: int16 [2^15], for each entry the number s of its strip, which holds the cells s 2^width ..
+            (s + 1) 2^width - 1.
+        decided: how many entries, from the first on, are of a strip; the others mean nothing. width: k above.
+        ends: uint64 [2 limit], the first 64 bits of where what a cell is owed ends, for all cells but the last.
+        starts: int32, how many ends lie below each number of 15 + width bits that begins with another entry, and how
+            many there are: about one end lies between two of these.
+    """
+
+    strips: npt.NDArray[np.int16]
+    decided: int
+    width: int
+    ends: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int32]
+
+    def read(self, words: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]:
+        """The draws [n] of numbers that begin with these 32 bits, and the places of those that are not decided."""
+        entries = (words >> np.uint32(AFTER)).astype(np.intp)
+        cells = self.strips[entries].astype(np.int32) << np.int32(self.width)
+        cells |= ((words >> np.uint32(AFTER - self.width)) & np.uint32((1 << self.width) - 1)).view(np.int32)
+        return cells, np.flatnonzero(entries >= self.decided)
+
+    def search(self, numbers: npt.NDArray[np.uint64]) -> tuple[Levels, npt.NDArray[np.intp]]:
+        """The same of numbers that no strip decides, by their first 64 bits."""
+        below = np.searchsorted(self.ends, numbers)
+        return below - self.ends.size // 2, np.flatnonzero(self.ends[np.minimum(below, self.ends.size - 1)] == numbers)
+
+
+def strips_of(half: Sequence[int], width: int) -> Strips:
+    """The table of a law that falls off on both sides alike.
+
+    Args:
+        half: the shares of the cells 0..limit; those of -limit..limit add up to 2^512.
+        width: strips are of 2^width cells.
+    """
+    paid = _entries(half, width)
+    numbers = np.repeat(np.array(list(paid), np.int16), list(paid.values()))
+    strips = np.zeros(1 << ENTRY_BITS, np.int16)
+    strips[: numbers.size] = numbers
+    first = array("Q", (end >> _REST for end in islice(owed_ends(half, width), 2 * len(half) - 2)))
+    ends = np.frombuffer(first, np.uint64)
+    bits = ENTRY_BITS + width
+    prefixes = np.arange(numbers.size << width, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    starts = np.append(np.searchsorted(ends, prefixes), ends.size).astype(np.int32)
+    for table in (strips, ends, starts):
+        table.setflags(write=False)
+    return Strips(strips, numbers.size, width, ends, starts)
+
+
+def settled(numbers: Iterable[int], half: Sequence[int], width: int, randomness: Randomness) -> list[int]:
+    """The draws of numbers of which 64 bits are known and equal an end's: by all 512.
+
+    Args:
+        numbers: the 64 bits. half, width: what the table was made of. randomness: the source of the other bits.
+    """
+    ends = list(owed_ends(half, width))
+    wholes = [(number << _REST) + int.from_bytes(randomness.bytes(_REST // 8), "little") for number in numbers]
+    return [bisect_right(ends, whole) - len(half) + 1 for whole in wholes]
+
+
+def owed_ends(half: Sequence[int], width: int) -> Iterator[int]:
+    """Where what each of the cells -limit..limit is owed ends, in 512 bits: the last at 2^512."""
+    paid, limit = _entries(half, width), len(half) - 1
+    # Each cell of a strip has the same part of its entries.
+    shift = DIGITS - ENTRY_BITS - width
+    owed = (half[abs(cell)] - (paid.get(cell >> width, 0) << shift) for cell in range(-limit, limit + 1))
+    start = sum(paid.values()) << DIGITS - ENTRY_BITS
+    return islice(accumulate(owed, initial=start), 1, None)
+
+
+def _entries(half: Sequence[int], width: int) -> dict[int, int]:
+    """How many entries each strip holds, by its number, rising; strips without any are left out."""
+    limit = len(half) - 1
+    inside = range(-(limit >> width), (limit + 1) >> width)
+    # The outermost cell is the least likely: a strip holds no entry that one of its cells could not pay for.
+    outermost = {strip: max(-(strip << width), ((strip + 1) << width) - 1) for strip in inside}
+    paid = {strip: half[cell] >> DIGITS - ENTRY_BITS - width for strip, cell in outermost.items()}
+    return {strip: entries for strip, entries in paid.items() if entries}
+
 
 # Every cell's probability is right up to this factor, to 25 deviations: arguments of exp up to 400, each with a few
 # roundings, and shares that 512 bits still tell from each other.
@@ -71,8 +182,7 @@ class RoundedNormal:
         """`count` independent draws, int64.
 
         Args:
-            count: how many.
-            randomness: the source of the noise.
+            count: how many. randomness: the source of the noise.
         """
         draws = np.zeros(count, np.int64)
         self.add_to(draws, randomness)
@@ -80,7 +190,6 @@ class RoundedNormal:
 
     def add_to(self, totals: np.ndarray, randomness: Randomness) -> None:
         """Add one independent draw to each of `totals` [n], contiguous, in place.
-
         On whole numbers below 2^24 in size a float32 sum is rounded as one whole number would be: post-processing.
 
         Args:
@@ -200,3 +309,73 @@ def _logarithms(sigma: float, limit: int) -> tuple[FloatArray, FloatArray]:
     for table in (pmf, tails):
         table.setflags(write=False)
     return pmf, tails
+
+
+#: Of cells in a deviation, at least, and of units in a cell.
+_CELL_BITS, _UNIT_BITS = 10, 20
+_UNITS: Final = 1 << _UNIT_BITS
+#: Wider noise would have a unit of more than one step.
+WIDEST: Final = 2.0 ** (_CELL_BITS + _UNIT_BITS + 1)
+
+
+@dataclass(frozen=True)
+class FineNormal:
+    """N(0, sigma^2) on a lattice of 2^-m steps; sigma, in steps, lies above 2^10 and below `WIDEST`.
+    Raises InputError: sigma is outside of that.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if not 2.0**_CELL_BITS <= self.sigma < WIDEST:
+            raise InputError(f"noise of {self.sigma:g} steps", allowed=f"{2**_CELL_BITS} to below {WIDEST:g}")
+
+    @property
+    def unit(self) -> float:
+        """The lattice, in steps."""
+        return 2.0 ** (math.floor(math.log2(self.sigma)) - _CELL_BITS - _UNIT_BITS)
+
+    @property
+    def table(self) -> RoundedNormal:
+        """The law of the cell."""
+        cells = self.sigma / (self.unit * _UNITS)
+        # As far as any table is right: it is small whatever sigma is.
+        return RoundedNormal(cells, math.ceil(reach_of(math.inf) * cells))
+
+    def units(self, count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
+        """`count` independent draws in whole units.
+        The place in a cell comes from rejection by the density at its middle, right up to a factor of 1e-13.
+
+        Args:
+            count: how many. randomness: the source of the noise.
+        """
+        table = self.table
+        cells = table.draw(count, randomness)
+        nearest = np.maximum(np.abs(cells) - 0.5, 0.0)
+        places, open_ = np.empty(count, np.int64), np.arange(count)
+        while open_.size:
+            words = randomness.uint64(open_.size)
+            places[open_] = (words >> np.uint64(64 - _UNIT_BITS)).astype(np.int64) - _UNITS // 2
+            away = cells[open_] + (places[open_] + 0.5) / _UNITS
+            chance = np.exp((nearest[open_] ** 2 - away**2) / (2.0 * table.sigma**2))
+            open_ = open_[(words & np.uint64((1 << 44) - 1)).astype(np.float64) >= chance * 2.0**44]
+        return cells * _UNITS + places
+
+    def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.float64]:
+        """`count` independent draws in steps, exact in float64."""
+        return np.multiply(self.units(count, randomness), self.unit, dtype=np.float64)
+
+    def add_to(self, totals: np.ndarray, randomness: Randomness) -> None:
+        """Add one independent draw to each of `totals` [n], whole numbers, in place.
+        The sum is exact in float64; a float32 total is rounded afterwards, which is post-processing.
+        """
+        totals[:] = totals.astype(np.float64) + self.draw(totals.size, randomness)
+
+    def price(self, epsilon: float, delta: float, coordinates: int, *, shift: float = math.inf) -> tuple[float, float]:
+        """What vectors of such noise cost: as `RoundedNormal.price` of the table.
+
+        Args:
+            epsilon, delta: what they cost with normal noise.
+            coordinates: how many one unit can change, all releases together. shift: as there.
+        """
+        return self.table.price(epsilon, delta, coordinates, shift=shift)

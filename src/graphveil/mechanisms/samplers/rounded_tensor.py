@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from graphveil.mechanisms.samplers.rounded_normal import KEY_BYTES, RoundedNormal
-from graphveil.mechanisms.samplers.strips import AFTER, ENTRY_BITS
+from graphveil.mechanisms.samplers.rounded_normal import AFTER, ENTRY_BITS, KEY_BYTES, RoundedNormal
 from graphveil.privacy import BlockKey
 from graphveil.privacy.source.aes_words import KeyStreams
 from graphveil.runtime.late import torch
@@ -26,8 +25,7 @@ class NormalTensors:
     """The tables of a `RoundedNormal` on a device.
 
     Attributes:
-        noise: whose.
-        strips: of its table, int32.
+        noise: whose. strips: of its table, int32.
         ends: of its table, int64, each 2^63 lower: in that order signed numbers compare as unsigned ones do.
     """
 

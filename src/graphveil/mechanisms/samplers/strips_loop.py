@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.mechanisms.samplers.strips import AFTER, ENTRY_BITS
+from graphveil.mechanisms.samplers.rounded_normal import AFTER, ENTRY_BITS
 from graphveil.runtime.compiled import compiled
 
 
@@ -19,15 +19,12 @@ def add_decided(
     undecided: npt.NDArray[np.int32],
 ) -> int:
     """Add to each of `totals` [n] the draw that its word decides, as `Strips.read` would.
+    Returns how many words decide nothing; their totals are as they were.
 
     Args:
-        words: uniform 32-bit numbers [n].
-        strips, decided, width: of the table.
+        words: uniform 32-bit numbers [n]. strips, decided, width: of the table.
         totals: what the draws are added to, in place.
         undecided: room for n places; the first of them are set to those whose word decides nothing.
-
-    Returns:
-        How many words decide nothing; their totals are as they were.
     """
     place, mask = np.uint32(AFTER - width), np.uint32((1 << width) - 1)
     count = 0
@@ -52,18 +49,13 @@ def add_searched(
     width: int,
     totals: np.ndarray,
 ) -> int:
-    """Add to `totals` at some places the draws of their words, as `Strips.search` would.
+    """Add to `totals` at some places the draws of their words, as `Strips.search` would. Returns how many numbers equal
+    an end; their places and 64 bits come first in `places` and `more`, and their totals are as they were.
 
     Args:
-        words: uniform 32-bit numbers [n].
-        places: those whose word decides nothing [m]; overwritten.
+        words: uniform 32-bit numbers [n]. places: those whose word decides nothing [m]; overwritten.
         more: uniform 64-bit numbers [m], of which the first half continues a word; overwritten.
-        ends, starts, width: of the table.
-        totals: what the draws are added to, in place [n].
-
-    Returns:
-        How many numbers equal an end; their places and 64 bits come first in `places` and `more`, and their totals are
-        as they were.
+        ends, starts, width: of the table. totals: what the draws are added to, in place [n].
     """
     limit, shift = ends.size >> 1, np.uint64(64 - ENTRY_BITS - width)
     first = (1 << (ENTRY_BITS + width)) - starts.size + 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import example_question
 
 
@@ -18,7 +18,6 @@ class PublicFacts:
     """What may be known of a graph before anything is collected.
 
     Attributes:
-        name: of the graph.
         nodes, labelled: people, and how many of them have a label (whose is public, which is not).
         classes, dimension: as declared.
         hidden: the parts that are private, or that the trust protects: none of them was read.
@@ -54,20 +53,15 @@ class PublicFacts:
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts as JSON types."""
         return {**{key: getattr(self, key) for key in self.__dataclass_fields__}, "hidden": list(self.hidden)}
 
 
 def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = None) -> PublicFacts:
-    """Return what is public about a graph.
+    """Return what is public about a graph; refuses several labels a node.
 
     Args:
         graph: its schema, the number of nodes, who has a label, and parts that are not hidden are read.
-        hidden: the parts that are private or protected.
-        degree: contacts of a person, as publicly known; counted where edges are not hidden.
-
-    Raises:
-        InputError: nodes have several labels each.
+        hidden: the parts that are private or protected. degree: contacts of a person, where edges are hidden.
     """
     require_one_label(graph)
     nodes, labelled = graph.num_nodes, np.asarray(graph.y >= 0)

@@ -15,7 +15,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.mechanisms import NotCollected, PublicLabels
-from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people

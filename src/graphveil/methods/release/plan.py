@@ -1,22 +1,31 @@
-"""What publishing a graph would promise, disturb and cost, from public facts; no private edge and no value is read."""
+"""What publishing a graph would promise, disturb, cost and buy, from public facts; no private edge or value is read.
+
+    noise of a person    edge-rand, lap-graph   false edges:  (k - 1) / (e^epsilon + 1),  k private nodes
+                         class-counts           deviation of the sum of a row of counts:  sqrt(c) deviation of one
+    lift is expected     where that is less than LIMIT times the private neighbours of a person
+
+Private edges are not counted: their number is private.  A person is assumed to have as many as public ones, and
+ASSUMED_DEGREE at least.  LIMIT is where lift ended on graphs with known edges (benchmarks, the panel of releases);
+trees bought nothing there.  A rule and no promise: edges that say nothing of the classes buy nothing at any epsilon.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.noisy_counts import count_noise
+from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.methods.base.family import spelled
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import STEPS_A_NODE, Chains, warning_of
+from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
 from graphveil.methods.release.heterorr import HeteroRR
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
-from graphveil.methods.release.outlook import outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.published import domain_of
 
@@ -25,6 +34,8 @@ BESIDE = ("multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "feature
 #: Seconds of one step of a Markov chain, and of one released edge (measured, rough).
 STEP_SECONDS = 3e-6
 EDGE_SECONDS = 4e-6
+#: How many times the private neighbours of a person its noise may be, for lift to be expected.
+LIMIT: Final = {"edge-rand": 3.0, "lap-graph": 2.0, CLASS_COUNTS: 2.0}
 
 
 @dataclass(frozen=True)
@@ -163,3 +174,62 @@ def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, public_edges: int)
             "will be coarse",
         )
     return advice
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What may be expected of a release.
+
+    Attributes:
+        noise: of a person, in neighbours; None for trees, whose blocks say nothing of single people.
+        neighbours: how many private ones a person is assumed to have.
+        lift: whether more is expected than from the public part alone.
+    """
+
+    noise: float | None
+    neighbours: float
+    lift: bool
+
+    @property
+    def sentence(self) -> str:
+        """The expectation in words."""
+        if self.noise is None:
+            return (
+                "expected lift over the public edges alone: none; made edges of a tree bought nothing on any graph "
+                "that it was measured on; class-counts did, where edges alone are private"
+            )
+        expected = "some" if self.lift else "none"
+        return (
+            f"expected lift over the public edges alone: {expected}, by a rule: noise of {self.noise:.2g} neighbours a "
+            f"person beside {self.neighbours:.2g} assumed private ones"
+        )
+
+
+def outlook_of(privacy: ReleasePrivacy, domain: PairDomain, classes: int) -> Outlook:
+    """Return what a release of private edges may be expected to buy; no private edge is looked at.
+
+    Args:
+        privacy: budgets and mechanisms; edges are protected.
+        domain: the protected pairs, and the public edges.
+        classes: how many classes there are.
+    """
+    neighbours = assumed_neighbours(domain)
+    if privacy.edges == CLASS_COUNTS:
+        noise = math.sqrt(classes * count_noise(privacy.epsilon_a).variance)
+    elif privacy.edges in LIMIT:
+        noise = 2 * EdgeRand(epsilon=privacy.epsilon_a, domain=domain).expected_false / domain.nodes
+    else:
+        return Outlook(None, neighbours, lift=False)
+    return Outlook(noise, neighbours, lift=noise < LIMIT[privacy.edges] * neighbours)
+
+
+def assumed_neighbours(domain: PairDomain, share: float | None = None) -> float:
+    """Return how many private neighbours a person is assumed to have.
+
+    Args:
+        domain: the public edges.
+        share: of all edges that are private, below 1, where that is declared.
+    """
+    public = 0 if domain.public is None else domain.public.shape[1]
+    public_degree = 2 * public / domain.nodes
+    return max(ASSUMED_DEGREE, public_degree) if share is None else public_degree * share / (1 - share)

@@ -27,8 +27,8 @@ from graphveil.methods.local.controls import hits
 from graphveil.methods.release.counts.count_readings import read_counts, read_public
 from graphveil.methods.release.counts.posterior import block_prior
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
-from graphveil.methods.release.outlook import assumed_neighbours, outlook_of
+from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS
+from graphveil.methods.release.plan import assumed_neighbours, outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.release.published import domain_of

@@ -47,19 +47,13 @@ def calibrate(
     tolerance: float = 1e-6,
 ) -> float:
     """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`.
+    Returns a noise level whose epsilon, by the same accountant, does not exceed the target. Raises InputError: an
+    argument is not allowed. Raises NoiseError: no noise level reaches the target.
 
     Args:
         event_of: the event for a noise level; more noise must cost less.
-        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1).
-        accountant: who judges.
+        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1). accountant: who judges.
         tolerance: how far above the smallest possible noise the answer may lie, absolute.
-
-    Returns:
-        A noise level whose epsilon, by the same accountant, does not exceed the target.
-
-    Raises:
-        InputError: an argument is not allowed.
-        NoiseError: no noise level reaches the target.
     """
     if not 0.0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
@@ -153,6 +147,9 @@ def calibrate_pipeline(
     tuning: RepeatAndSelect | None = None,
 ) -> CalibratedPipeline:
     """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta).
+    Returns the noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target. Raises InputError:
+    an argument is not allowed. Raises NoiseError: no noise reaches the target. Raises GraphveilError: the accountants
+    contradict each other; nothing may be released then.
 
     Args:
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1) and declared, not computed from data.
@@ -160,14 +157,6 @@ def calibrate_pipeline(
         split: part name -> share of mu^2, positive, any scale; default: `default_split`.
         reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
         tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
-
-    Returns:
-        The noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
-
-    Raises:
-        InputError: an argument is not allowed.
-        NoiseError: no noise reaches the target.
-        GraphveilError: the accountants contradict each other; nothing may be released then.
     """
     if not 0.0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
@@ -233,20 +222,14 @@ def _search(
 
 
 def least_factor(cost: Callable[[float], float], target: float, start: float) -> tuple[float, float]:
-    """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor.
-
-    Secant steps on logarithms, kept inside a bracket.
+    """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor. Secant
+    steps on logarithms, kept inside a bracket. Returns the factor and its cost, which is never above the target. Raises
+    NoiseError: the cost does not come down to the target.
 
     Args:
         cost: epsilon that a factor on all noise costs; falls as the factor grows.
         target: epsilon that may be spent, above 0.
         start: the first factor tried, above 0; a near guess saves calls of `cost`.
-
-    Returns:
-        The factor and its cost, which is never above the target.
-
-    Raises:
-        NoiseError: the cost does not come down to the target.
     """
     low, high = 0.0, math.inf
     factor, best, slope = start, (math.inf, math.inf), -1.0

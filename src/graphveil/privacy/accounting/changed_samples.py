@@ -56,15 +56,13 @@ ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256)
 @dataclass(frozen=True, kw_only=True)
 class ChangedSamples:
     """Gradient descent on Poisson samples of which the unit changes some; every gradient is clipped.
+    Raises InputError: a number is outside its range.
 
     Args:
         steps: how many, empty batches included.
         rate: the probability with which a batch has a sample, in (0, 1]; public, never from a private count.
         samples: of how many samples the unit can change the gradient: 1 (a directed edge) or 2 (an undirected edge).
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
-
-    Raises:
-        InputError: a number is outside its range.
     """
 
     steps: int
@@ -111,20 +109,17 @@ class ChangedSamples:
         """The exact delta of one step at one epsilon, negative ones included.
 
         Args:
-            epsilon: may be negative.
-            sigma: standard deviation of the noise over the clipping norm.
+            epsilon: may be negative. sigma: standard deviation of the noise over the clipping norm.
         """
         return float(_deltas(self.shares, sigma, np.array([epsilon]))[0])
 
     def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
         """All steps as a distribution of privacy losses on multiples of `grid`, from above ("connect the dots").
+        Returns a distribution that dominates the true one.
 
         Args:
             sigma: standard deviation of the noise over the clipping norm.
             grid: width of a step on the axis of privacy losses, in nats.
-
-        Returns:
-            A distribution that dominates the true one.
         """
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -183,7 +178,6 @@ def _thresholds(shares: FloatArray, sigma: float, epsilons: FloatArray) -> Float
 
 def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArray:
     """P(x > t) - e^epsilon Q(x > t) at the loss's threshold t; by symmetry for negative epsilons.
-
     A threshold that is off by h lowers a delta by O(h^2): nothing, after Newton's steps.
     """
     size = np.abs(epsilons)

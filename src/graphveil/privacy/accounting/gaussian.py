@@ -20,18 +20,15 @@ _STEPS: Final = 200
 
 def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest delta at which Gaussian noise is (epsilon, delta)-private.
+    Raises InputError: an argument is outside its range.
 
-    Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D,
-    where D is the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals
-    phi(a) (R(-a) - R(-b)) with Mills' ratio R, which loses no digits when both terms are tiny.
+    Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D, where D is
+    the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals phi(a) (R(-a) - R(-b)) with
+    Mills' ratio R, which loses no digits when both terms are tiny.
 
     Args:
-        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
-        epsilon: finite, at least 0.
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0. epsilon: finite, at least 0.
         sensitivity: the L2 norm by which one unit can move the query, above 0.
-
-    Raises:
-        InputError: an argument is outside its range.
     """
     _require_positive(sigma=sigma, sensitivity=sensitivity)
     if not 0.0 <= epsilon < math.inf:
@@ -54,14 +51,11 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """The epsilon of Gaussian noise at `delta`, exact up to a relative 1e-9 to the safe (larger) side.
+    Raises InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).
 
     Args:
-        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
-        delta: in (0, 1).
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0. delta: in (0, 1).
         sensitivity: the L2 norm by which one unit can move the query, above 0.
-
-    Raises:
-        InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).
     """
     _require_delta(delta)
 
@@ -81,17 +75,13 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) -> float:
     """The epsilon of Gaussian noise at `delta` by Renyi accounting: larger than the exact one, and found by other code.
-
     C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
     https://arxiv.org/abs/2004.00010v4, Proposition 12, with the divergence l / (2 s^2) of order l.
+    Raises InputError: sigma is not positive, or delta is outside (0, 1).
 
     Args:
-        sigma: standard deviation of the noise, in units of the sensitivity; above 0.
-        delta: in (0, 1).
+        sigma: standard deviation of the noise, in units of the sensitivity; above 0. delta: in (0, 1).
         orders: of the divergences that are tried, each at least 2.
-
-    Raises:
-        InputError: sigma is not positive, or delta is outside (0, 1).
     """
     _require_positive(sigma=sigma)
     _require_delta(delta)
@@ -108,14 +98,11 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """The smallest standard deviation that makes Gaussian noise (epsilon, delta)-private, rounded up.
+    Raises InputError: an argument is outside its range, NaN included.
 
     Args:
-        epsilon: finite and positive.
-        delta: in (0, 1).
+        epsilon: finite and positive. delta: in (0, 1).
         sensitivity: the largest L2 distance between two inputs, positive; sigma is in its unit.
-
-    Raises:
-        InputError: an argument is outside its range, NaN included.
     """
     _require_positive(epsilon=epsilon, sensitivity=sensitivity)
     _require_delta(delta)

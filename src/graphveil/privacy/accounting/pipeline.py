@@ -61,8 +61,7 @@ def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistrib
     """Return the losses of one step on multiples of `grid`, in both directions, from above ("connect the dots").
 
     Args:
-        rate: q, in (0, 1).
-        sigma: standard deviation of the noise over the clipping norm.
+        rate: q, in (0, 1). sigma: standard deviation of the noise over the clipping norm.
         grid: width of a step on the axis of privacy losses, in nats.
     """
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -139,16 +138,13 @@ def _added(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Hops:
-    """Noisy sums over neighbours, one after the other.
+    """Noisy sums over neighbours, one after the other. Raises InputError: a number is outside its range.
 
     Args:
-        sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm
-            (directed edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
+        sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm (directed
+            edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
         sizes: the relative standard deviations of the hops; empty: all equal.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
-
-    Raises:
-        InputError: a number is outside its range.
     """
 
     count: int
@@ -189,6 +185,7 @@ class Hops:
 @dataclass(frozen=True, kw_only=True)
 class Descent:
     """Gradient descent on Poisson samples, every sample's gradient clipped, noise added to every step's sum.
+    Raises InputError: a number is outside its range.
 
     Args:
         steps: how many, empty batches included.
@@ -196,9 +193,6 @@ class Descent:
         sensitivity: the largest L2 norm of what the unit adds to a clipped sum, in units of the clipping norm (1 where
             the unit is one sample). A unit that changes samples is no such unit: `ChangedSamples`.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
-
-    Raises:
-        InputError: a number is outside its range.
     """
 
     steps: int
@@ -249,17 +243,13 @@ Noise = Mapping[str, tuple[float, ...]]
 
 
 def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
-    """Everything the pipeline releases, as one dp-accounting event.
-
-    The Gaussian releases stand in it as the one Gaussian to which they compose exactly.
+    """Everything the pipeline releases, as one dp-accounting event. The Gaussian releases stand in it as the one
+    Gaussian to which they compose exactly. Raises InputError: no parts, two of the same name, the noise does not fit
+    them (absent, zero, infinite, NaN), or a part changes samples, for which dp-accounting has no event.
 
     Args:
         parts: everything that reads private data, each with a name of its own.
         noise: part -> standard deviations in units of the clipping norm, one for each noise of the part.
-
-    Raises:
-        InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
-            changes samples, for which dp-accounting has no event.
     """
     import dp_accounting
 
@@ -278,14 +268,12 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
 
 def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accountant: AccountantName = "pld") -> float:
     """The epsilon of a pipeline at `delta`: exact where nothing is sampled, else by the accountant, from above.
+    Raises InputError: see `pipeline_event`; delta is not allowed.
 
     Args:
         parts: what is released.
         noise: part name -> standard deviations in units of the clipped norm, one a hop or one for all steps.
         delta: in (0, 1), without what cut tails of the noise were promised.
-
-    Raises:
-        InputError: see `pipeline_event`; delta is not allowed.
     """
     require_parts(parts)
     _require_noise(parts, noise)

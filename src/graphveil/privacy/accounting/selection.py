@@ -51,17 +51,13 @@ _SAFETY: Final = 1e-9
 
 @dataclass(frozen=True)
 class RepeatAndSelect:
-    """Run a random number of trials, release the best one and its score only.
-
-    A trial takes its settings at random, independently of the others, and releases a model with its score; the score
-    is part of what the trial pays for. Neither the number of trials nor any other trial may be shown.
+    """Run a random number of trials, release the best one and its score only. A trial takes its settings at random,
+    independently of the others, and releases a model with its score; the score is part of what the trial pays for.
+    Neither the number of trials nor any other trial may be shown. Raises InputError: a parameter is outside its range.
 
     Args:
         mean: the expected number of trials, above 1.
         law: "logarithmic" (cheapest, widest: one trial is the most likely number) or "geometric".
-
-    Raises:
-        InputError: a parameter is outside its range.
     """
 
     mean: float
@@ -132,8 +128,7 @@ class Allowance:
     """What one trial may weigh so that a tuning, whatever trials it mixes, costs at most what it was made for.
 
     Attributes:
-        orders: l and l' of the formula above.
-        most: the largest Renyi divergence of a trial at each of them.
+        orders: l and l' of the formula above. most: the largest Renyi divergence of a trial at each of them.
         mu: the Gaussian release that weighs so much at both.
     """
 
@@ -152,17 +147,12 @@ class Allowance:
 
 def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowance:
     """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians.
+    Returns Renyi orders, what one trial may cost at each, and the Gaussian that costs that. Raises InputError: an
+    argument is not allowed, or no trial is cheap enough.
 
     Args:
-        epsilon: of the whole tuning, above 0 and finite.
-        delta: of the whole tuning, in (0, 1).
+        epsilon: of the whole tuning, above 0 and finite. delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
-
-    Returns:
-        Renyi orders, what one trial may cost at each, and the Gaussian that costs that.
-
-    Raises:
-        InputError: an argument is not allowed, or no trial is cheap enough.
     """
     if not 0.0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
@@ -190,13 +180,10 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
 
 def repeat_and_select(trial: DpEvent, delta: float, tuning: RepeatAndSelect) -> float:
     """The epsilon at `delta` of tuning by repeating `trial`, with Renyi accounting.
+    Raises InputError: delta is not allowed.
 
     Args:
-        trial: what one training releases.
-        delta: of the whole tuning, in (0, 1).
+        trial: what one training releases. delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
-
-    Raises:
-        InputError: delta is not allowed.
     """
     return epsilon_of(tuning.event(trial), delta, "rdp")

@@ -41,16 +41,14 @@ class KeyStreams:
     runs programs on the same device beside this one is trusted not to measure it.
 
     Attributes:
-        round_keys: uint8 [15, 16, keys].
-        substitutes: what each byte is replaced by in a round, uint8 [256].
+        round_keys: uint8 [15, 16, keys]. substitutes: what each byte is replaced by in a round, uint8 [256].
 
-    Example:
-        >>> import torch
-        >>> from graphveil.privacy import BlockNoise, SecureRandomness
-        >>> keys = list(BlockNoise(SecureRandomness()).keys(2))
-        >>> numbers = KeyStreams.of(keys, "cpu").numbers(0, 6)
-        >>> bool((numbers[1] == torch.from_numpy(keys[1].stream().uint64(3).view("int32"))).all())
-        True
+    >>> import torch
+    >>> from graphveil.privacy import BlockNoise, SecureRandomness
+    >>> keys = list(BlockNoise(SecureRandomness()).keys(2))
+    >>> numbers = KeyStreams.of(keys, "cpu").numbers(0, 6)
+    >>> bool((numbers[1] == torch.from_numpy(keys[1].stream().uint64(3).view("int32"))).all())
+    True
     """
 
     round_keys: Tensor = field(repr=False)
@@ -79,8 +77,7 @@ class KeyStreams:
         """Return the upper 32 bits of single words, int32 [m].
 
         Args:
-            key: whose stream, int64 [m].
-            word: which word of it, int64 [m].
+            key: whose stream, int64 [m]. word: which word of it, int64 [m].
         """
         numbers = self._blocks(self.round_keys[:, :, key], word >> 1)
         return numbers.gather(1, (2 * (word & 1) + 1)[:, None]).squeeze(1)
@@ -96,8 +93,7 @@ def encrypt(round_keys: Tensor, substitutes: Tensor, state: Tensor) -> Tensor:
     """Return blocks encrypted, uint8 in the shape of `state`.
 
     Args:
-        round_keys: uint8 [15, 16, ...], which broadcasts with `state`.
-        substitutes: uint8 [256].
+        round_keys: uint8 [15, 16, ...], which broadcasts with `state`. substitutes: uint8 [256].
         state: uint8 [16, ...], the bytes of a block along the first axis.
     """
     state = state ^ round_keys[0]

@@ -66,8 +66,7 @@ def derive(secret: builtins.bytes, purpose: builtins.bytes, *context: Part) -> b
     """Return the 32-byte key of a context; keys of different contexts tell nothing of each other or of the secret.
 
     Args:
-        secret: at least 32 bytes of entropy.
-        purpose: what keeps this use of the secret apart from all others.
+        secret: at least 32 bytes of entropy. purpose: what keeps this use of the secret apart from all others.
         context: texts, whole numbers and bytes.
     """
     info = b"".join(_encoded(part) for part in context)
@@ -92,21 +91,19 @@ _PERMANENT: Final = b"graphveil/permanent/1"
 
 class PermanentRandomness:
     """One device's source of permanent noise for one task.
+    Raises InputError: a secret that is too short or no bytes, or an empty task.
 
     Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
-    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs
-    what one report costs, and k of them up to k times that; an equal one costs nothing more.
+    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs what one
+    report costs, and k of them up to k times that; an equal one costs nothing more.
 
-    Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed
-    (most likely), and when it went back, though not from what to what beyond the epsilons spent.
+    Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed (most likely),
+    and when it went back, though not from what to what beyond the epsilons spent.
 
     Args:
         secret: at least 32 bytes of `os.urandom`, made on the device and kept for as long as it may report: a new
             secret is fresh noise, which has to be paid again. Never a seed.
         task: what is collected, by whom and for when; the same report is sent for the same task alone.
-
-    Raises:
-        InputError: a secret that is too short or no bytes, or an empty task.
     """
 
     def __init__(self, secret: builtins.bytes, task: str) -> None:
@@ -174,11 +171,10 @@ class BlockNoise:
     Args:
         randomness: where the secret comes from; a seeded source makes the noise reproducible, and void.
 
-    Example:
-        >>> from graphveil.privacy import BlockNoise, SecureRandomness
-        >>> noise = BlockNoise(SecureRandomness())
-        >>> noise.key("hop", 1, 0).stream().uint64(3).shape
-        (3,)
+    >>> from graphveil.privacy import BlockNoise, SecureRandomness
+    >>> noise = BlockNoise(SecureRandomness())
+    >>> noise.key("hop", 1, 0).stream().uint64(3).shape
+    (3,)
     """
 
     def __init__(self, randomness: Randomness) -> None:
@@ -188,14 +184,11 @@ class BlockNoise:
         self._given: set[tuple[str | int, ...]] = set()
 
     def key(self, *context: str | int) -> BlockKey:
-        """Return the key of a block, once.
+        """Return the key of a block, once. Raises InputError: it was given out before, here or maybe in the process
+        that this one was forked from: two outputs under the same noise would tell their exact difference.
 
         Args:
             context: what the block is of (hop, table) and its number.
-
-        Raises:
-            InputError: it was given out before, here or maybe in the process that this one was forked from: two outputs
-                under the same noise would tell their exact difference.
         """
         if context in self._given or os.getpid() != self._process:
             raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
@@ -203,13 +196,10 @@ class BlockNoise:
         return BlockKey(derive(self._secret, _BLOCKS, *context), self._void)
 
     def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
-        """Yield the key of each of so many blocks, in order.
+        """Yield the key of each of so many blocks, in order. Raises InputError: as :meth:`key`.
 
         Args:
             context: what they are of, where a publication has several tables.
-
-        Raises:
-            InputError: as :meth:`key`.
         """
         return (self.key(*context, number) for number in range(blocks))
 

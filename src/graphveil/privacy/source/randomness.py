@@ -37,24 +37,20 @@ class Randomness(Protocol):
 
     def uint64(self, count: int) -> UInt64Array:
         """`count` uniform 64-bit integers."""
-        ...
 
     def bytes(self, count: int) -> builtins.bytes:
         """`count` uniform bytes."""
-        ...
 
 
 class SecureRandomness:
     """The source of every release: a fresh key from the operating system, never shown, saved or shared.
+    A forked child gets a new key before its first number (forking copies a generator with its state, and two processes
+    with the same noise protect nobody). Several threads may draw from one instance.
 
-    A forked child gets a new key before its first number (forking copies a generator with its state, and two
-    processes with the same noise protect nobody). Several threads may draw from one instance.
-
-    Example:
-        >>> from graphveil.privacy import SecureRandomness
-        >>> source = SecureRandomness()
-        >>> source.void, source.uint64(3).shape
-        (None, (3,))
+    >>> from graphveil.privacy import SecureRandomness
+    >>> source = SecureRandomness()
+    >>> source.void, source.uint64(3).shape
+    (None, (3,))
     """
 
     def __init__(self) -> None:
@@ -102,12 +98,11 @@ class SeededRandomness:
     Args:
         seed: any integer.
 
-    Example:
-        >>> from graphveil.privacy import SeededRandomness
-        >>> bool((SeededRandomness(7).uint64(3) == SeededRandomness(7).uint64(3)).all())
-        True
-        >>> SeededRandomness(7).void is None
-        False
+    >>> from graphveil.privacy import SeededRandomness
+    >>> bool((SeededRandomness(7).uint64(3) == SeededRandomness(7).uint64(3)).all())
+    True
+    >>> SeededRandomness(7).void is None
+    False
     """
 
     def __init__(self, seed: int) -> None:
@@ -144,15 +139,10 @@ def open_stream(key: bytes) -> CipherContext:
 
 def draw_words(stream: CipherContext, count: int) -> UInt64Array:
     """Draw 64-bit words: zeros encrypted straight into the array that is handed out.
+    Returns [count], each uniform over all 64-bit numbers. Raises InputError: the count is below 0.
 
     Args:
         stream: a keyed stream cipher; it moves on by 8 bytes a word.
-
-    Returns:
-        [count], each uniform over all 64-bit numbers.
-
-    Raises:
-        InputError: the count is below 0.
     """
     # A negative count would slice the buffer from behind and hand out bytes that the cipher has not written.
     if count < 0:

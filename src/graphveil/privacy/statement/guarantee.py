@@ -31,27 +31,22 @@ _RELEASE: Final = {"local": "each report", "central": "everything released", "ve
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """What is protected, how strongly, from whom, and what that leans on.
+    Raises InputError: a field is empty, of the wrong kind or outside its range.
 
     Args:
         unit: what one change is that is hidden.
         relation: "replace" (the unit takes another value) or "add/remove" (it is there or not).
-        model: who adds the noise: "local" (each person), "central" (a curator) or "vertical"
-            (each data holder).
+        model: who adds the noise: "local" (each person), "central" (a curator) or "vertical" (each data holder).
         epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
         delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
         against: who may look at what was released.
         assumes: the public facts it leans on, in the order in which they are stated.
-        void: why the guarantee does not hold for this run, or None.
-        parts: the guarantees this one was composed of.
+        void: why the guarantee does not hold for this run, or None. parts: the guarantees this one was composed of.
 
-    Raises:
-        InputError: a field is empty, of the wrong kind or outside its range.
-
-    Example:
-        >>> from graphveil.mechanisms import RandomizedResponse
-        >>> guarantee = RandomizedResponse(epsilon=2.0, classes=3).guarantee
-        >>> guarantee.epsilon, guarantee.delta, str(guarantee.unit), guarantee.void
-        (2.0, 0.0, "one user's label", None)
+    >>> from graphveil.mechanisms import RandomizedResponse
+    >>> guarantee = RandomizedResponse(epsilon=2.0, classes=3).guarantee
+    >>> guarantee.epsilon, guarantee.delta, str(guarantee.unit), guarantee.void
+    (2.0, 0.0, "one user's label", None)
     """
 
     unit: ProtectedUnit
@@ -124,12 +119,10 @@ class Guarantee:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
         """The inverse of `to_dict`, also of earlier versions, which kept texts alone.
+        Raises InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
 
         Args:
             fields: the texts and numbers, and either all codes or none of them.
-
-        Raises:
-            InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
         """
         names = set(cls.__dataclass_fields__)
         # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
@@ -170,14 +163,10 @@ def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
 
 
 def number_from_json(name: str, value: object) -> float:
-    """Read what `number_to_json` wrote.
+    """Read what `number_to_json` wrote. Raises InputError: the value is neither.
 
     Args:
-        name: the field, for the error.
-        value: a JSON number, or "inf".
-
-    Raises:
-        InputError: the value is neither.
+        name: the field, for the error. value: a JSON number, or "inf".
     """
     if value == "inf":
         return math.inf
@@ -188,14 +177,11 @@ def number_from_json(name: str, value: object) -> float:
 
 def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> None:
     """Refuse a mapping whose keys are not exactly `names`, naming the difference.
+    Raises InputError: it is no mapping, or a key is missing or unknown.
 
     Args:
-        kind: the value that is read, for the error.
-        fields: as found in a file.
+        kind: the value that is read, for the error. fields: as found in a file.
         names: exactly the keys that it must have.
-
-    Raises:
-        InputError: it is no mapping, or a key is missing or unknown.
     """
     if not isinstance(fields, Mapping):
         raise InputError(f"{kind} is {type(fields).__name__}, not a mapping of fields")

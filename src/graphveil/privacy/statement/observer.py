@@ -11,14 +11,10 @@ from graphveil.privacy.statement.codes import Entry, table_of
 
 @dataclass(frozen=True)
 class Observer:
-    """Against whom a guarantee holds.
+    """Against whom a guarantee holds. Raises InputError: no such observer is known, or it has no text.
 
     Args:
-        code: the stable name; "other" where only a text is known.
-        words: the text of an "other" one, else nothing.
-
-    Raises:
-        InputError: no such observer is known, or it has no text.
+        code: the stable name; "other" where only a text is known. words: the text of an "other" one, else nothing.
     """
 
     code: str

@@ -61,8 +61,7 @@ class _Form:
     """What is known of one kind of unit.
 
     Attributes:
-        covers: what of a person it covers.
-        person: whether it covers everything one person contributed.
+        covers: what of a person it covers. person: whether it covers everything one person contributed.
         less: what it is less than a person by, where `covers` does not say it.
         heading: a word or two for the head of a column; empty: the whole text.
     """
@@ -76,7 +75,7 @@ class _Form:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectedUnit:
-    """What one change is that a guarantee hides.
+    """What one change is that a guarantee hides. Raises InputError: no such unit exists.
 
     Args:
         kind: what it is.
@@ -86,9 +85,6 @@ class ProtectedUnit:
         exists: whether it is hidden that it exists, where the relation says that something is replaced.
         parts: the units of which a kind "together" is made.
         words: the text of a kind "other", which nothing is known of.
-
-    Raises:
-        InputError: no such unit exists.
     """
 
     kind: Kind
@@ -206,12 +202,10 @@ class ProtectedUnit:
 
 def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
     """Return several units as one: composite ones are taken apart first, and a single one is returned as it is.
+    Raises InputError: there are none.
 
     Args:
         units: at least one, in the order in which they will be named.
-
-    Raises:
-        InputError: there are none.
     """
     # Taken apart, so that the same units give one text and one code however they were put together.
     parts = [part for unit in units for part in (unit.parts if _is_plain_sum(unit) else (unit,))]

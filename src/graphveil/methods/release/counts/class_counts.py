@@ -29,9 +29,8 @@ from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import Stored, schema_facts, schema_from
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
-from graphveil.methods.release.entries import RELEASE_METHODS
+from graphveil.methods.release.entries import CLASS_COUNTS, RELEASE_METHODS
 from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
-from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of, edge_price, release_digest
