@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import runpy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,8 +26,9 @@ from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
+forged = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "forged_reports.py"))
+KINDS, Truth, forge = forged["KINDS"], forged["Truth"], forged["forge"]
+forge_lists, some_of, with_fakes = forged["forge_lists"], forged["some_of"], forged["with_fakes"]
 
 SPLIT = random_split(made.graph(), 0)
 

@@ -24,7 +24,7 @@ from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto.masks import ZeroSum
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.vertical import partition_graph
+from graphveil.federation.simulation import partition_graph
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness
 

@@ -148,7 +148,7 @@ def test_a_limit_is_beaten_by_a_whole_interval_above_it_and_above_what_was_there
 def test_images_stay_out_of_files_and_of_comparisons() -> None:
     found = judged(*normal(many=20))
     picture = Samples(("a",), np.zeros((1, 2, 2)), np.ones((1, 2, 2)))
-    seen = found.with_samples(picture)
+    seen = replace(found, samples=picture)
     assert seen.samples is picture and found.samples is None
     assert seen == found and seen.to_dict() == found.to_dict()
     assert "samples" not in seen.to_dict() and "samples" not in repr(seen)
@@ -233,7 +233,7 @@ class Stated:
 def of(name: str, **chosen: Any) -> Stated:
     """What a method promises before it has seen anybody."""
     from graphveil.graphs import load_graph
-    from graphveil.methods.runs.plan import plan
+    from graphveil.methods.registry import plan
 
     graph = load_graph("social-100")
     method = build_method(name, chosen, len(graph.schema.classes))

@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import EdgeRand, RandomizedResponse
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.methods import METHODS
-from graphveil.methods.release.names import CHAINS, EDGE_METHODS
+from graphveil.methods.release.entries import CHAINS, EDGE_METHODS
 from graphveil.runtime.progress import Progress
 
 EDGES = {name: replay.settings for name, replay in PIPELINES.items() if replay.changes == "private edge"}

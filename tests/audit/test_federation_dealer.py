@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit.federation import runs as federation_runs
-from graphveil.audit.federation.dealer import audit_dealer
+from graphveil.audit.federation import replay
+from graphveil.audit.federation.views import audit_dealer
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
@@ -117,7 +117,7 @@ def seals_sent_to_the_server(patch: Patch) -> None:
         return found
 
     patch.setattr(linear, "name_publication", name)
-    patch.setattr(federation_runs, "party_programs", _hearing(federation_runs.party_programs))
+    patch.setattr(replay, "party_programs", _hearing(replay.party_programs))
 
 
 def _hearing(real: Any) -> Any:

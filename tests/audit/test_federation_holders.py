@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit.federation.holders import audit_holders
+from graphveil.audit.federation.views import audit_holders
 from graphveil.federation.crypto import products, sharing
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.truncation import TruncationKeys

@@ -14,8 +14,8 @@ from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
 from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes import guesses, private_network
-from graphveil.federation.modes.private_network import private_guesses
+from graphveil.federation.modes import guesses
+from graphveil.federation.modes.guesses import private_guesses
 from graphveil.graphs.degree_bound import BoundedEdges
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.training import dp_sgd
@@ -83,7 +83,7 @@ WEAK = (
     (guesses, "private_guesses", smoothed, "guessed", "hides a change of 1", 0),
     (Guessing, "response", property(at_epsilon_4), "guessed", "declare", 0),
     (PerturbedSum, "perturb", half_in_the_votes, "trains", "have noise of 0.5", DEGREE),
-    (private_network, "keep_lists", uncut, "trains", "hides a change of 1", DEGREE),
+    (guesses, "keep_lists", uncut, "trains", "hides a change of 1", DEGREE),
     (guesses, "private_votes", of_all, "guessed", "declare", DEGREE),
 )
 

@@ -182,7 +182,7 @@ def test_rounding_is_no_breach_and_a_millionth_is_one(claimed: float) -> None:
 def test_a_finding_breaks_a_promise_that_no_bound_covers_and_the_answer_is_json() -> None:
     found = judge("made", 1.0, 1e-6, 0.1, 0.0, notes=("slow",), findings=("a private number in a name",))
     assert (found.verdict, found.notes) == ("broken", ("a private number in a name", "slow"))
-    found = timed(lambda: judge("made", math.inf, 0.0, math.inf, 0.0))
+    found = timed(judge)("made", math.inf, 0.0, math.inf, 0.0)
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert written["claimed_epsilon"] == written["lower_bound"] == "inf" and written["seconds"] >= 0
     assert set(written) == {*FAIR, "seconds", "notes"}

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows
-from graphveil.audit.hooks import DescentTap, ReportTap, SumTap, TreeTap, all_taps
+from graphveil.audit.hooks import DESCENT, SUMS, TREE, all_taps, report_tap
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse, catalogue
 from graphveil.privacy import SeededRandomness
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 
-FEATURES = ReportTap(MultiBit, "features")
-LABELS = ReportTap(RandomizedResponse, "labels")
-LISTS = ReportTap(AdjacencyRR, "lists")
+FEATURES = report_tap(MultiBit, "features")
+LABELS = report_tap(RandomizedResponse, "labels")
+LISTS = report_tap(AdjacencyRR, "lists")
 
 
 def noise(seed: int = 1) -> SeededRandomness:
@@ -100,7 +100,7 @@ def test_what_was_asked_is_kept_as_it_was() -> None:
         values[0] = 0.5
         assert float(np.asarray(asked.private)[0, 0]) == 0.25
     descent, totals = updates(), torch.ones(3)
-    asked = DescentTap().read(descent, {"totals": totals})
+    asked = DESCENT.read(descent, {"totals": totals})
     totals += 5
     assert asked.private.tolist() == [1.0, 1.0, 1.0] and asked.private.dtype == torch.float64
     assert asked.constants == ((3,), descent.schedule)
@@ -114,7 +114,7 @@ def asked_sum(mechanism: PerturbedSum, edges: Tensor) -> Any:
     x = torch.zeros(400, 4)
     x[:, 0] = 1.0
     rows = ReceiverRows.of(edges, 400)
-    return SumTap().read(mechanism, {"self": mechanism, "rows": rows, "x": x, "hop": 1, "randomness": noise()})
+    return SUMS.read(mechanism, {"self": mechanism, "rows": rows, "x": x, "hop": 1, "randomness": noise()})
 
 
 def test_one_edge_moves_a_sum_by_what_is_declared_and_shows_by_the_noise_that_was_added() -> None:
@@ -124,14 +124,14 @@ def test_one_edge_moves_a_sum_by_what_is_declared_and_shows_by_the_noise_that_wa
     rows, x, hop = first.private
     answer = mechanism.perturb(rows, x, hop, noise())
     assert first.constants == second.constants and len(first.public) == 1
-    found = SumTap().weigh(mechanism, answer, first.private, second.private)
+    found = SUMS.weigh(mechanism, answer, first.private, second.private)
     true = math.sqrt(2) / 2.0
     assert found.change == pytest.approx(1.0, rel=0.01) and 0.8 * true < found.mu <= true
-    assert SumTap().weigh(mechanism, answer, first.private, first.private).change == 0.0
+    assert SUMS.weigh(mechanism, answer, first.private, first.private).change == 0.0
     exact = torch.zeros_like(answer)
     exact[:2, 0] = 1.0
-    assert SumTap().weigh(mechanism, exact, first.private, second.private).mu > 100
-    half = SumTap().weigh(mechanism, exact + (answer - exact) / 2, first.private, second.private)
+    assert SUMS.weigh(mechanism, exact, first.private, second.private).mu > 100
+    half = SUMS.weigh(mechanism, exact + (answer - exact) / 2, first.private, second.private)
     assert half.mu == pytest.approx(2 * found.mu, rel=0.01)
 
 
@@ -153,18 +153,18 @@ def test_a_sample_that_changes_moves_a_clipped_sum_by_two_norms_at_most() -> Non
     opposite = torch.zeros(5, dtype=torch.float64)
     opposite[0] = 2 * grid.clip / grid.step
     still = torch.zeros_like(opposite)
-    assert DescentTap().weigh(one, opposite, opposite, still).change == pytest.approx(1.0)
-    assert DescentTap().weigh(updates(2), opposite, opposite, still).change == pytest.approx(0.5)
+    assert DESCENT.weigh(one, opposite, opposite, still).change == pytest.approx(1.0)
+    assert DESCENT.weigh(updates(2), opposite, opposite, still).change == pytest.approx(0.5)
 
 
 def test_a_drawn_tree_declares_its_own_price_for_each_edge() -> None:
     private = np.array([[0, 2], [1, 3]])
     known = {"nodes": 4, "members": None, "public": None, "steps": 5, "chains": 1, "start": None}
-    asked = TreeTap().read(4, {**known, "epsilon": 1.5, "private": private})
-    fewer = TreeTap().read(4, {**known, "epsilon": 1.5, "private": private[:, :1]})
+    asked = TREE.read(4, {**known, "epsilon": 1.5, "private": private})
+    fewer = TREE.read(4, {**known, "epsilon": 1.5, "private": private[:, :1]})
     assert asked.constants == fewer.constants and 1.5 in asked.constants
     private[:] = 0
-    found = TreeTap().weigh(4, None, asked.private, fewer.private)
+    found = TREE.weigh(4, None, asked.private, fewer.private)
     assert (found.change, found.declared) == (1.0, 1.5)
     turned = (1.5, asked.private[1][::-1])
-    assert TreeTap().weigh(4, None, asked.private, turned).change == 0.0
+    assert TREE.weigh(4, None, asked.private, turned).change == 0.0

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import KINDS
-from graphveil.federation.core.networks import LENGTH, apart, holder_structure
+from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
@@ -19,6 +19,7 @@ from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import Trained, simulate_training
+from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of
 
@@ -55,7 +56,7 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
     if setting.protocol.mode == "paper":
         h0 = sum(held[name].features @ blocks[name] for name in setting.names)
         rows = [
-            start.holders[name].propagation(h0, holder_structure(kind, held[name].edge_index, N))
+            start.holders[name].propagation(h0, structure_for(kind, held[name].edge_index, N))
             for name in setting.names
         ]
         # What the server makes of published rows before it trains on them passes gradients straight through.

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from graphveil import load_graph
-from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER, simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Effect, Receive, Send

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.masks import MaskKey, unpacked

@@ -45,7 +45,7 @@ def attribute(
     split: Split | None = None,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well features above the middle of their range are told from those below. Raises InputError: for a
+    """Return how well features above the middle of their range are told from those below. Raises InputError for a
     column or share outside its range, or a feature that nobody or everybody has.
 
     Args:
@@ -95,8 +95,7 @@ def _baseline(labels: float, dealt: Sequence[float]) -> dict[str, Any]:
     """The baseline for `judge`: the better AUC of labels alone and of features dealt out anew."""
     facts: dict[str, Any] = {"baseline": labels, "baseline_note": "labels spread over the edges, no features"}
     if dealt:
-        # One training without the secret may lie above another by luck, so a method is accused only beyond the spread
-        # of several.
+        # One training may lie above another by luck: a method is accused only beyond the spread of several.
         facts["baseline_high"] = max(labels, _next_below(dealt))
         if np.mean(dealt) > labels:
             facts |= {

@@ -36,8 +36,7 @@ class Target:
     """A fitted method and what a simulated adversary needs beside it.
 
     Attributes:
-        method: fitted. graph: the truth, which scores the attack; served: the graph the method was trained on.
-        split: who trained it.
+        graph: the truth, which scores the attack; served: the graph the method was trained on. split: who trained it.
         train: (graph, split, seed) -> the same method trained once more, on that graph; None where that cannot be done.
         randomness: the noise of reports that are made for an attack on reports.
         nodes: how many nodes' pairs are attacked; shadows: how many shadow models. seed: of the adversary's draws.
@@ -161,8 +160,8 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 
 
 def attack(name: str, target: Target) -> AttackResult:
-    """Return what an attack of ATTACKS finds. Returns the scores with their intervals, beside what epsilon allows.
-    Raises InputError: for an unknown attack, or one that does not fit the method.
+    """Return what an attack of ATTACKS finds. Raises InputError for an unknown attack, or one that does not fit the
+    method.
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.

@@ -17,7 +17,7 @@ are; answers also show what friends have in common, which labels spread over the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,8 +86,8 @@ def reconstruction(
     seed: int = 0,
 ) -> AttackResult:
     """Return how much nearer reconstructions are to the true features than to those of somebody like them. Raises
-    InputError: for a share outside its range, too few people, features that are the same for all, or a published graph
-    without the graph that it was made of.
+    InputError for a share outside its range, too few people, features that are the same for all, or a release as
+    `graph`.
 
     Args:
         method: fitted. graph: with the true features, which score the attack; `image`, where they are pixels.
@@ -147,8 +147,7 @@ def shows_features(method: object, served: Graph) -> bool:
     """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row.
 
     Args:
-        method: fitted; a local method shows what its feature mechanism reports.
-        served: the graph the method was fitted on, which may be a release.
+        method: fitted. served: the graph the method was fitted on, which may be a release.
     """
     return served.get("release") is not None or _mechanism(method, served.schema) is not None
 
@@ -215,7 +214,6 @@ def _observed_view(method: object, graph: Graph, people: _People, observed: np.n
 def _copied(
     method: object, graph: Graph, served: Graph, people: _People, noiseless: bool, randomness: Randomness | None
 ) -> _View:
-    """Return reports, or published rows."""
     mechanism = Public(dimension=graph.schema.dimension) if noiseless else _mechanism(method, graph.schema)
     if not noiseless and served.get("release") is not None:
         published: Any = as_matrix(served.x)
@@ -233,7 +231,6 @@ def _copied(
 
 
 def _answered(method: Answering, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
-    """Return answers, and what labels tell without them."""
     limit = limit_of_answers(method)
     classes = people.groups[:, None] == np.unique(people.groups)
     baseline = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
@@ -242,7 +239,6 @@ def _answered(method: Answering, graph: Graph, people: _People, split: Split | N
 
 
 def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:
-    """Return columns of sparse rows, a tensor or an array as an array of float64."""
     if isinstance(rows, torch.Tensor | np.ndarray):
         return np.asarray(rows)[:, columns].astype(np.float64)
     return np.asarray(rows[:, columns].toarray(), np.float64)
@@ -313,7 +309,8 @@ def _with_samples(result: AttackResult, graph: Graph, people: _People, guess: np
     # Nodes without a label (-1) have no class to stand below the picture.
     chosen = first[groups >= 0][:_PICTURES]
     names = tuple(graph.schema.classes[group] for group in people.groups[hidden][chosen])
-    return result.with_samples(Samples(names, image.images(people.truth[hidden][chosen]), image.images(guess[chosen])))
+    images = [image.images(rows[chosen]) for rows in (people.truth[hidden], guess)]
+    return replace(result, samples=Samples(names, *images))
 
 
 def likeness(

@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from graphveil.attacks.limits import limit_of
-from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
+from graphveil.attacks.pairs import belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, judge
 from graphveil.attacks.service import Answering, Deployed, Service, service_of
 from graphveil.errors import InputError
@@ -47,8 +47,7 @@ def linkteller(
 
     Args:
         method: fitted; what it answers to changed features decides, see `attacks.service`.
-        graph: the graph with its true edges, which score the attack.
-        served: the graph over whose edges the method answers, where that is another one (a published graph).
+        graph: with its true edges, which score the attack. served: over whose edges the method answers; None: it.
         step: D, how much a row is scaled; None: its limit 0 in closed form where the network has one, else `STEP`.
         beliefs: densities that the adversary assumes, in multiples of the true one.
     """
@@ -64,7 +63,8 @@ def linkteller(
     else:
         # All scores equal: the attack is left with chance, and spends no queries to learn it.
         influence = np.zeros((len(pairs.nodes), len(pairs.nodes)))
-    scores = pair_scores(influence, pairs)
+    # An edge sways both of its ends, so both directions count.
+    scores = cast(np.ndarray, (influence + influence.T)[pairs.first, pairs.second])
     members, non_members = pairs.split(scores)
     return judge(
         "linkteller",
@@ -80,29 +80,16 @@ def linkteller(
     )
 
 
-def pair_scores(influence: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Return the score [p] of each pair from influences [t, t]. Returns influences of both directions added [p]; higher
-    means an edge.
-
-    Args:
-        influence: [t, t], row = perturbed, column = swayed. pairs: p pairs among the t nodes under attack.
-    """
-    # An edge sways both of its ends, so both directions count.
-    symmetric = influence + influence.T
-    return cast(np.ndarray, symmetric[pairs.first, pairs.second])
-
-
 def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tuple[np.ndarray, int]:
-    """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took. Raises InputError: for a
-    step that is not a positive number.
+    """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took.
 
     Args:
         service: answers for scaled features. nodes: ids [t] of the nodes under attack.
-        step: D, by which share a node's features are scaled; in (0, 1).
+        step: D, by which share a node's features are scaled; raises InputError outside (0, 1).
     """
     if not 0 < step < 1:
         raise InputError(f"step = {step!r}", where="linkteller", allowed="a number in (0, 1)")
-    reach, groups = groups_without_overlap(service, nodes)
+    reach, groups = _groups_without_overlap(service, nodes)
     plain = _signal(service.answer(np.ones(service.nodes))[nodes])
     influence = np.zeros((len(nodes), len(nodes)))
     for group in groups:
@@ -126,13 +113,9 @@ def _signal(chances: np.ndarray) -> np.ndarray:
     return cast(np.ndarray, logs - logs.mean(axis=1, keepdims=True))
 
 
-def groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
-    """Return whom each node under attack reaches [t, t], and groups of nodes that reach nobody in common. Returns reach
-    [t, t] (None where it is unknown or too dense), and places in `nodes`, one array for each query.
-
-    Args:
-        service: says how far features reach and along which edges; knowing that only saves queries, not scores.
-        nodes: ids [t] of the nodes under attack.
+def _groups_without_overlap(service: Service, nodes: np.ndarray) -> tuple[sp.csr_matrix | None, list[np.ndarray]]:
+    """Return reach [t, t] of the nodes under attack (None where it is unknown or too dense), and places in `nodes`, one
+    array for each query: nodes that reach nobody in common. Knowing reach only saves queries, not scores.
     """
     alone = [np.array([place]) for place in range(len(nodes))]
     if service.hops is None or service.adjacency is None:
@@ -160,8 +143,7 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
     """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders.
 
     Args:
-        adjacency: [n, n], entry (receiver, sender). nodes: ids [t] of the nodes under attack.
-        hops: propagation steps, at least 0.
+        adjacency: [n, n], entry (receiver, sender). nodes: ids [t] under attack. hops: propagation steps, at least 0.
     """
     onward = (adjacency.T + sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")).tocsr()
     rows = sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")[nodes]
@@ -213,12 +195,10 @@ def _swayed(
 
 
 def has_closed_form(network: Deployed) -> bool:
-    """Whether `influence_gcn` knows what a network answers to small changes."""
     return network.name == "gcn" and not network.steps and not network.several
 
 
 def _slopes(before: torch.Tensor) -> np.ndarray:
-    """Return selu'(a)."""
     with torch.enable_grad():
         a = before.detach().clone().requires_grad_()
         (slope,) = torch.autograd.grad(functional.selu(a).sum(), a)

@@ -30,10 +30,8 @@ _SMALL = 1e-9
 
 @dataclass(frozen=True)
 class Observed:
-    """What is shown of n people.
-
-    Attributes:
-        rows: [n, k]. estimate: where that is itself an estimate of what they hold: [n, d]; else None.
+    """What is shown of n people: rows [n, k], and where that is itself an estimate of what they hold, that estimate [n,
+    d].
     """
 
     rows: np.ndarray
@@ -65,7 +63,6 @@ def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, se
 
 
 def _start(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
-    """Return the linear estimate that the network starts from [n, d]."""
     mean: np.ndarray = truth.mean(axis=0)
     if observed.estimate is None:
         return np.repeat(mean[None], len(auxiliary), axis=0)

@@ -56,8 +56,7 @@ class Limit:
 
 
 def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
-    """Return the largest TPR at each FPR in [0, 1]; 1 everywhere for epsilon inf. Returns the highest TPR [k] that
-    (epsilon, delta) allows any test; in [0, 1].
+    """Return the largest TPR [k] that (epsilon, delta) allows any test at each FPR; 1 everywhere for epsilon inf.
 
     Args:
         false_alarms: FPR [k], each in [0, 1]. epsilon: of the pair of worlds told apart, in nats; may be inf.
@@ -72,15 +71,15 @@ def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
 
 
 def nothing(why: str) -> Limit:
-    """Return the limit that bounds nothing."""
     return Limit(math.inf, 0.0, why)
 
 
 def limit_of(method: object, secret: str) -> Limit:
-    """Return what a fitted method's guarantee says of one secret out of `SECRETS`. "edge" is one undirected
-    relationship: both of its entries, or both lists that name it. "node" is one node with all that belongs to it, as
-    "node" is said by the curator's methods; a node's label or features alone are no node. Returns the epsilon and delta
-    that bind an attack on this secret, or `nothing` with the reason why none do.
+    """Return the epsilon and delta by which a fitted method's guarantee binds an attack on a secret, or `nothing` and
+    why.
+
+    "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
+    that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
 
     Args:
         method: fitted; one without a guarantee has no limit. secret: one of `SECRETS`.
@@ -102,11 +101,9 @@ def limit_of(method: object, secret: str) -> Limit:
         if secret == "edge" and getattr(getattr(method, "privacy", None), "rule", None) == "lists":
             epsilon, delta = guarantee.epsilon, guarantee.delta
             note = f"twice the epsilon of one node: a relationship stands in two lists{caveat}"
-            # Two nodes' lists change with one relationship: group privacy for two, delta growing by e^epsilon at the
-            # second step.
+            # Two nodes' lists change with one relationship: group privacy for two, delta grows by e^epsilon.
             return Limit(2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), note)
-        # A node's epsilon bounds every part of the node: whoever cannot tell that it is there cannot tell its label
-        # either.
+        # A node's epsilon bounds every part: whoever cannot tell that it is there cannot tell its label either.
         return Limit(guarantee.epsilon, guarantee.delta, f"epsilon of {guarantee.unit.text}{caveat}")
     # The part that covers the secret and no other: the sum of all parts would allow more than this secret was promised.
     for part in _parts(guarantee):

@@ -27,7 +27,7 @@ _LEAST = 0.1  # no spread of few shadows is trusted below this
 
 
 def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) -> AttackResult:
-    """Return how well confidence tells nodes that trained from test nodes.
+    """Return how well confidence tells nodes that trained from test nodes, by `split`.
 
     Args:
         split: who trained the method.
@@ -49,8 +49,7 @@ def membership(method: Answering, graph: Graph, *, split: Split, seed: int = 0) 
 def lira(
     method: Answering, graph: Graph, *, split: Split, train: Train, shadows: int = 16, seed: int = 0
 ) -> AttackResult:
-    """Return how well shadow models tell nodes that trained from test nodes. Raises InputError: for fewer than four
-    shadows.
+    """Return how well shadow models tell nodes that trained from test nodes; raises InputError for fewer than four.
 
     Args:
         split: who trained the method; only who trains and who tests is redrawn for the shadows.
@@ -61,13 +60,13 @@ def lira(
         raise InputError(f"shadows = {shadows}", where="lira", allowed="at least 4")
     judged = (split.train | split.test).numpy()
     inside = _halves(judged, shadows, float(split.train.numpy()[judged].mean()), seed)
-    fitted = (train(_as_split(row, judged, split), seed + number) for number, row in enumerate(inside, start=1))
-    seen = np.stack([confidence(model, graph) for model in fitted])
+    seen = []
+    for number, row in enumerate(inside, start=1):
+        redrawn = Split(torch.from_numpy(row), split.val, torch.from_numpy(judged & ~row))
+        seen.append(confidence(train(redrawn, seed + number), graph))
     phi = confidence(method, graph)
-    # The control attacks a shadow, trained on other nodes, as if it were the target.
-    # Scored by shadows alone, the target left out: a fit that holds the scored model itself finds members in pure
-    # noise.
-    scores, control = _ratio(phi, seen, inside), _ratio(seen[0], seen[1:], inside[1:])
+    # The control attacks a shadow as if it were the target, and is scored by others: a fit finds its own members.
+    scores, control = _ratio(phi, np.stack(seen), inside), _ratio(seen[0], np.stack(seen[1:]), inside[1:])
     trained, tested = split.train.numpy(), split.test.numpy()
     return judge(
         "lira",
@@ -83,8 +82,8 @@ def lira(
 
 
 def confidence(method: Answering, graph: Graph) -> np.ndarray:
-    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label. Where a node has several
-    labels: the mean over them of the logits of what is true.
+    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label, the mean over what is true
+    where it has several.
 
     Args:
         method: fitted; asked for its own people only. graph: holds the true labels, which this adversary knows.
@@ -122,10 +121,6 @@ def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.nda
         # As many as trained the target: a shadow trained on fewer would be less sure of its members.
         row[rng.choice(nodes, max(1, round(share * len(nodes))), replace=False)] = True
     return inside
-
-
-def _as_split(trains: np.ndarray, judged: np.ndarray, split: Split) -> Split:
-    return Split(torch.from_numpy(trains), split.val, torch.from_numpy(judged & ~trains))
 
 
 def _ratio(phi: np.ndarray, seen: np.ndarray, inside: np.ndarray) -> np.ndarray:

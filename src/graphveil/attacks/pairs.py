@@ -31,11 +31,9 @@ class Pairs:
         return scores[self.edge], scores[~self.edge]
 
     def where(self, chosen: np.ndarray) -> Pairs:
-        """Return the pairs of a mask [p]."""
         return Pairs(self.nodes, self.first[chosen], self.second[chosen], self.edge[chosen])
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the node numbers of both ends, [p] each."""
         return self.nodes[self.first], self.nodes[self.second]
 
 
@@ -50,7 +48,7 @@ def true_adjacency(graph: Graph) -> sp.csr_matrix:
 
 def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.ArrayLike | None = None) -> Pairs:
     """Return all pairs among `targets` random nodes (all nodes of a smaller graph); public edges are no secret. Raises
-    InputError: when there are fewer than two edges among them, or nothing but edges.
+    InputError for fewer than two edges among them, or nothing but edges.
 
     Args:
         among: the nodes [k] that are drawn from; None: all.

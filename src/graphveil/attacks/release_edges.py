@@ -26,7 +26,7 @@ from graphveil.graphs import Graph
 
 
 def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well what a release lists tells its private edges from other protected pairs. Raises InputError: the
+    """Return how well what a release lists tells its private edges from other protected pairs. Raises InputError if the
     nodes differ, or there are fewer than two private edges among the nodes drawn.
 
     Args:
@@ -34,8 +34,7 @@ def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: 
         released: the released graph; or the truth once more, for what publishing it as it is would show.
         targets: among how many random nodes, out of those that may have private edges, pairs are judged.
     """
-    # Drawn among the nodes that the release declares: pairs elsewhere are no secret, and easy ones would flatter the
-    # attack.
+    # Drawn among the declared nodes: pairs elsewhere are no secret, and easy ones would flatter the attack.
     pairs = pairs_of(
         with_public_edges(graph, released), targets=targets, seed=seed, among=released.get("private_nodes")
     )
@@ -56,9 +55,8 @@ def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: 
 
 
 def with_public_edges(graph: Graph, released: Graph) -> Graph:
-    """Return the truth with those edges marked public that a release of it marks: they are no secret. Returns a copy of
-    the truth with a `public_edges` mask [e]; the truth itself where the release marks no edge. Raises InputError: the
-    nodes differ in number or id.
+    """Return the truth with those edges marked public, `public_edges` [e], that a release of it marks: they are no
+    secret. Raises InputError if the nodes differ in number or id.
 
     Args:
         graph: the truth. released: the release made of it, with the same nodes in the same order.
@@ -84,8 +82,7 @@ def as_it_is(graph: Graph, released: Graph) -> Graph:
     """Return the truth as if it had been published without noise, with the same public edges and private nodes.
 
     Args:
-        graph: the truth.
-        released: the release made of it: says which edges are public and which nodes may have private ones.
+        graph: the truth. released: the release made of it.
     """
     view = copy.copy(with_public_edges(graph, released))
     view["private_nodes"] = released.get("private_nodes")
@@ -93,7 +90,7 @@ def as_it_is(graph: Graph, released: Graph) -> Graph:
 
 
 def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
-    """Return the entries [p] of a matrix at the pairs. Returns [p], float64.
+    """Return the entries [p] of a matrix at the pairs, float64.
 
     Args:
         adjacency: [n, n]. pairs: p pairs among the nodes under attack.
@@ -103,8 +100,7 @@ def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
 
 
 def common_neighbours(adjacency: sp.csr_matrix, pairs: Pairs, listed: np.ndarray) -> np.ndarray:
-    """Return common neighbours [p], ties broken by the product of degrees; the pair itself counts for nothing. Returns
-    [p], float64: the whole part counts neighbours, the rest, below 1, orders equal counts.
+    """Return common neighbours [p], float64, ties broken by the product of degrees, as a rest below 1.
 
     Args:
         adjacency: the published adjacency matrix [n, n]. pairs: p pairs among the nodes under attack.

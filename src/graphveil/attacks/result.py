@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -90,10 +90,6 @@ class AttackResult:
         over_tpr = self.limit is not None and self.tpr_at_1_fpr.low > self.limit
         return over_tpr or (self.advantage_limit is not None and self.advantage.low > self.advantage_limit)
 
-    def with_samples(self, samples: Samples) -> AttackResult:
-        """The same result with images."""
-        return replace(self, samples=samples)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types; infinity is the string "inf"."""
         scores = {name: getattr(self, name).to_dict() for name in ("auc", "advantage", "tpr_at_1_fpr")}
@@ -154,19 +150,16 @@ def judge(
     figures: Mapping[str, float] | None = None,
     notes: tuple[str, ...] = (),
 ) -> AttackResult:
-    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member. Intervals hold
-    for members and others drawn on their own: pairs that share a node make them somewhat wider in truth. The AUC's is a
-    stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and Clopper and Pearson's.
-    Raises InputError: when there are fewer than two of either, or a score is not a number.
+    """Return how well scores [p] of members and [q] of others tell the two apart; higher means member. Raises
+    InputError for fewer than two of either, or a score that is not a number.
+
+    Intervals hold for members and others drawn on their own: pairs that share a node make them somewhat wider in
+    truth.  The AUC's is a stratified bootstrap, the advantage's Newcombe's, and the TPR's the wider of a bootstrap and
+    Clopper and Pearson's.
 
     Args:
-        name: the attack; target: what was attacked, in words.
-        members, non_members: scores [p] and [q], finite, at least two each.
-        limit: what epsilon allows this attack, or why nothing is known.
-        seed: fixes bootstrap draws and the halves that thresholds are chosen on.
-        baseline: AUC of the same attack without the secret; baseline_note: what that was.
-        baseline_high: AUC that a further training without the secret exceeds only by a false alarm in 1,000.
-        figures: further numbers of this attack by name. notes: what a reader must know.
+        members, non_members: scores [p] and [q]. limit: what epsilon allows this attack, or why nothing is known.
+        seed: fixes bootstrap draws and the halves that thresholds are chosen on. All others: fields of the result.
     """
     members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(members), len(non_members)) < 2:
@@ -248,7 +241,6 @@ class _Table:
         return sides[0], sides[1]
 
     def scores(self, weights: np.ndarray | None) -> tuple[float, float]:
-        """Return AUC and TPR at 1% false alarms."""
         false, true = self.curve(weights)
         return round(float(np.trapezoid(true, false)), 12), float(_at(false, true, FALSE_ALARMS))
 

@@ -35,11 +35,9 @@ _LAYERS = {"gcn": 2, "sage": 2, "gat": 2, "mlp": 0}
 
 
 class Answering(Protocol):
-    """Anything fitted that answers with class probabilities: an estimator, or what is asked like one."""
+    """Anything fitted that answers with class probabilities [n, c]; without a graph those of its own people."""
 
-    def predict_proba(self, graph: Graph | None = None) -> Tensor:
-        """Return probabilities [n, c]; without a graph those of the training's own people."""
-        ...
+    def predict_proba(self, graph: Graph | None = None) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Service:
 
     Attributes:
         answer: factors [n] on the rows of the features -> probabilities [n, c], float64 where the method can.
-        nodes: n. hops: how far a node's features reach; None: not known.
+        hops: how far a node's features reach; None: not known.
         adjacency: along which edges they reach [n, n]; for whoever simulates the attack, not for the adversary.
         note: what an adversary really gets. changes: whether an answer depends on the features handed in at all.
         network: what answers, where it is a plain network.
@@ -64,9 +62,8 @@ class Service:
 
 
 def service_of(method: Answering, graph: Graph) -> Service:
-    """Return the answers of the method to an adversary who changes the features of `graph`. Raises InputError: for a
-    method that was not fitted, or a plain network whose graph is another than `graph` after the graph of its training
-    is gone (a loaded model).
+    """Return the answers of the method to an adversary who changes the features of `graph`. Raises InputError for a
+    method that was not fitted, or a loaded plain network that was trained on another graph.
 
     Args:
         method: fitted; it decides itself whether it answers for features of others. graph: the people asked about.
@@ -104,7 +101,6 @@ class Deployed:
 
     @property
     def hops(self) -> int:
-        """How far features reach."""
         return self.steps + _LAYERS[self.name]
 
     def linear(self, factors: np.ndarray) -> Tensor:
@@ -115,7 +111,6 @@ class Deployed:
         return (out - self.shift) * self.scale
 
     def probabilities(self, factors: np.ndarray) -> np.ndarray:
-        """Return class probabilities [n, c], float64."""
         network = cast(Backbone, self.model)
         with torch.no_grad():
             inputs: Any = _Ready(self.linear(factors))
@@ -136,7 +131,7 @@ class _Ready:
 
 def deployed(method: LPGNN, graph: Graph) -> Deployed:
     """Return a plain network as its owner would run it on features that others hand in; see the module. Raises
-    InputError: the graph has other edges than those of the training.
+    InputError if the graph has other edges than those of the training.
 
     Args:
         method: a plain network, fitted. graph: gives features and edges where the method keeps none (a loaded model).
@@ -214,8 +209,7 @@ def known_answers(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see.
 
     Args:
-        method: fitted; one with a guarantee answers from what it has released, a plain one is asked again.
-        graph: the people the method was fitted on.
+        method: fitted. graph: the people the method was fitted on.
     """
     # Asked again with a graph, a method with a guarantee would spend budget: an attack must not.
     chances = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
@@ -246,8 +240,8 @@ def _with_logs(chances: np.ndarray) -> np.ndarray:
 
 
 def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray:
-    """Return the probabilities [n, c] that others than the node itself can obtain, float64. Those that the method
-    gives; where each is for its own node alone, what the released weights say of a graph that the adversary holds.
+    """Return the probabilities [n, c] that others than the node itself can obtain, float64: those that the method
+    gives, or where each is for its own node alone, what the released weights say of a graph that the adversary holds.
 
     Args:
         method: fitted. graph: the people the method was fitted on.
@@ -260,18 +254,14 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
         view = copy.copy(graph)
         view.edge_index = graph.edge_index[:, :0]
     chances = (
-        networks_on(method, view) if isinstance(method, StagedEstimator) else cast(Any, method).probabilities(view)
+        _networks_on(method, view) if isinstance(method, StagedEstimator) else cast(Any, method).probabilities(view)
     )
     return cast(Tensor, chances).detach().double().numpy()
 
 
-def networks_on(method: StagedEstimator, graph: Graph) -> Tensor:
-    """Return what released networks predict on a graph that their holder has [n, c]: no noise, nothing paid. For an
-    adversary of the simulation, who has a graph of its own; never an answer about people who are protected. Raises
-    InputError: for a graph with other features.
-
-    Args:
-        method: fitted. graph: of the adversary, with the features of the training.
+def _networks_on(method: StagedEstimator, graph: Graph) -> Tensor:
+    """Return what released networks predict on a graph that their holder has [n, c]: no noise, nothing paid; never an
+    answer about people who are protected. Raises InputError for a graph with other features.
     """
     fitted = method.result
     require_same_features(graph.schema, fitted.schema)
@@ -291,29 +281,20 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
     """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels.
 
     Args:
-        graph: its labels are used without noise, its features not at all.
-        split: who gives labels; None: drawn by `seed`. seed: fixes the split and the propagation.
+        graph: its labels are used without noise. split: who gives labels; None: drawn by `seed`, which fixes all else.
     """
     if graph.y.dim() != 1:
         return np.zeros((int(graph.num_nodes), 1))
     nodes = split or random_split(graph, seed)
     # As a curator would spread them: that edges are declared private makes no baseline weaker.
     labels = torch.where(nodes.train | nodes.val, graph.y, -1)
-    chances, _ = propagate_labels(
-        topology_of(graph).propagation(),
-        labels,
-        nodes.train,
-        nodes.val,
-        classes=len(graph.schema.classes),
-        keep=1.0,
-        flip=0.0,
-    )
+    classes, adjacency = len(graph.schema.classes), topology_of(graph).propagation()
+    chances, _ = propagate_labels(adjacency, labels, nodes.train, nodes.val, classes=classes, keep=1.0, flip=0.0)
     return _with_logs(chances.double().numpy())
 
 
 def with_features(graph: Graph, factors: np.ndarray) -> Graph:
-    """Return the graph with row i of its features times factors[i]. Returns a shallow copy, its features within the
-    declared range; `graph` keeps its own.
+    """Return a shallow copy of the graph with row i of its features times factors[i], within the declared range.
 
     Args:
         graph: its features may be dense or sparse CSR [n, d]. factors: [n], one for each node.
@@ -333,8 +314,7 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
 
 
 def with_features_of_others(graph: Graph, seed: int) -> Graph:
-    """Return the graph with its rows of features permuted among its nodes. Returns a shallow copy; edges and labels
-    stay with their nodes.
+    """Return a shallow copy of the graph with its rows of features permuted among its nodes.
 
     Args:
         graph: features [n, d], dense or sparse CSR. seed: fixes the permutation of rows.

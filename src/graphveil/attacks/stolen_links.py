@@ -30,16 +30,7 @@ from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.baselines.network import baseline
 from graphveil.privacy import SeededRandomness
 
-DISTANCES = (
-    "correlation",
-    "cosine",
-    "euclidean",
-    "sqeuclidean",
-    "cityblock",
-    "chebyshev",
-    "braycurtis",
-    "canberra",
-)
+DISTANCES = ("correlation", "cosine", "euclidean", "sqeuclidean", "cityblock", "chebyshev", "braycurtis", "canberra")
 _OTHERS_FOR_ONE = 20  # pairs without a link for each with one that the classifier learns from
 
 
@@ -56,13 +47,12 @@ def link_stealing(
     targets: int = 500,
     seed: int = 0,
 ) -> AttackResult:
-    """Return how well similar answers tell edges from other pairs among `targets` random nodes. Raises InputError: for
+    """Return how well similar answers tell edges from other pairs among `targets` random nodes. Raises InputError for
     an unknown similarity, a share outside [0, 1), or both a share and a shadow.
 
     Args:
         method: fitted; only the answers that it gives of its own people are used.
-        graph: the graph with its true edges, which score the attack.
-        similarity: one of DISTANCES, for the attack that learns nothing.
+        graph: with its true edges, which score the attack. similarity: one of DISTANCES, where nothing is learned.
         known_share: of the nodes under attack, those whose links with each other the adversary knows; the pairs of the
             rest are judged.
         shadow: (a fitted method, its graph), the adversary's own.
@@ -119,20 +109,17 @@ def link_stealing(
 
 
 def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> Answering:
-    """Return a plain perceptron trained on features and labels alone: what the nodes show without edges. Returns the
-    fitted network, without privacy: for the baseline of an attack alone.
+    """Return a plain perceptron, fitted on features and labels alone without privacy: the baseline of an attack.
 
     Args:
-        graph: its edges are not read. split: who trains it; None: drawn by `seed`.
-        seed: fixes the split, weights and batches.
+        graph: its edges are not read. split: who trains it; None: drawn by `seed`, which fixes weights and batches too.
     """
     split = split or random_split(graph, seed)
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
 
 
 def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
-    """Return a plain network trained on a release without its made edges: what the public ones show anyway. Returns the
-    fitted network; post-processing of the release, which costs nothing.
+    """Return a plain network trained on a release without its made edges: what the public ones show anyway.
 
     Args:
         served: a released graph; its `public_edges` mask [e] says which edges are not made. split: who trains it.
@@ -146,12 +133,10 @@ def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
 
 
 def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.ndarray:
-    """Return the distances [p, names] of the answers [n, c] of both ends; 0 where two rows have no direction. Returns
-    one column for each name [p, len(names)].
+    """Return the distances [p, names] of the answers of both ends; 0 where two rows have no direction.
 
     Args:
-        answers: probabilities [n, c], float64. pairs: p pairs among the nodes under attack.
-        names: metrics of scipy's `pdist`.
+        answers: probabilities [n, c], float64. pairs: p pairs among the nodes under attack. names: of scipy's `pdist`.
     """
     rows = answers[pairs.nodes]
     t, i, j = len(rows), pairs.first, pairs.second

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from graphveil.audit.canaries import audit_people_canaries as audit_people_canaries
     from graphveil.audit.canaries import one_run_bound as one_run_bound
     from graphveil.audit.catalogue import AuditTarget as AuditTarget
+    from graphveil.audit.catalogue import audit_sums as audit_sums
     from graphveil.audit.catalogue import run_audits as run_audits
     from graphveil.audit.catalogue import targets as targets
     from graphveil.audit.exact import audit_table as audit_table
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from graphveil.audit.sampled import audit_mu as audit_mu
     from graphveil.audit.sampled import epsilon_bound as epsilon_bound
     from graphveil.audit.sampled import mu_bound as mu_bound
-    from graphveil.audit.sums import audit_sums as audit_sums
     from graphveil.audit.verdict import Audit as Audit
 
 _HOMES = {
@@ -37,7 +37,7 @@ _HOMES = {
     "audit_mu": "sampled",
     "audit_people_canaries": "canaries",
     "audit_replay": "replay",
-    "audit_sums": "sums",
+    "audit_sums": "catalogue",
     "audit_table": "exact",
     "epsilon_bound": "sampled",
     "least_epsilon": "exact",

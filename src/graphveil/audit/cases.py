@@ -1,4 +1,8 @@
-"""What is needed to audit one mechanism: a small one to enumerate, a large one to sample."""
+"""What is needed to audit one mechanism, a small one to enumerate and a large one to sample; and those of single users.
+
+Every mechanism of the catalogue on feature vectors and labels is audited as its entry says: a new one needs nothing
+here.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from graphveil.audit import exact, sampled
 from graphveil.audit.exact import Table, row_table
 from graphveil.audit.verdict import Audit, timed
 from graphveil.mechanisms import CategoryMechanism, MechanismInfo, catalogue, permanent_guarantee, permanent_reports
-from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.mechanism import FeatureMechanism, Reports
 from graphveil.mechanisms.catalogue import AuditSize
 from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
-from graphveil.privacy.source.permanent import SECRET_BYTES
+from graphveil.privacy.source.derived import SECRET_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +31,10 @@ class Case:
     """One mechanism under audit.
 
     Attributes:
-        name: of the mechanism, as the catalogue has it, and what tells this case from others.
-        epsilon: what it is built with. small: builds the mechanism whose outputs can be enumerated, for an epsilon.
-        table: log Pr[output | input] of a small one. large: builds the one that is sampled.
-        draw: scores of samples of a large one, see `sampled.Draw`. samples: of each of two neighbours.
-        neighbours: which inputs of the table are neighbours; None: any two.
+        name: of the mechanism, as the catalogue has it, and of the case. epsilon: what it is built with.
+        small, large: build the mechanism whose outputs are enumerated, and the one that is sampled, for an epsilon.
+        table: log Pr[output | input] of a small one. draw: scores of samples of a large one, see `sampled.Draw`.
+        samples: of each of two neighbours. neighbours: which inputs of the table are neighbours; None: any two.
         independent, complete: see `exact.audit_table`. normal: noise is normal, so that samples bound mu.
     """
 
@@ -48,77 +51,62 @@ class Case:
     normal: bool = False
 
 
+@timed
 def audit_exactly(case: Case, *, actual: float | None = None) -> Audit:
     """Enumerate a mechanism's outputs.
 
     Args:
         actual: the epsilon that is built while that of the case is claimed; None: the same. For tests of audits.
     """
-
-    def run() -> Audit:
-        # The claim of the right mechanism, the table of the one that was built: a test of the audit builds a weaker
-        # one.
-        claimed = case.small(case.epsilon).guarantee
-        mechanism = case.small(case.epsilon if actual is None else actual)
-        return exact.audit_table(
-            case.name,
-            claimed,
-            case.table(mechanism),
-            neighbours=None if case.neighbours is None else case.neighbours(mechanism),
-            independent=case.independent,
-            complete=case.complete,
-        )
-
-    return timed(run)
+    # The claim of the right mechanism, the table of the one that was built: tests of audits build a weaker one.
+    claimed = case.small(case.epsilon).guarantee
+    mechanism = case.small(case.epsilon if actual is None else actual)
+    return exact.audit_table(
+        case.name,
+        claimed,
+        case.table(mechanism),
+        neighbours=None if case.neighbours is None else case.neighbours(mechanism),
+        independent=case.independent,
+        complete=case.complete,
+    )
 
 
+@timed
 def audit_samples(
     case: Case, *, actual: float | None = None, false_alarm: float = sampled.FALSE_ALARM, seed: int = 0
 ) -> Audit:
     """Sample a mechanism; see `audit_exactly`."""
-
-    def run() -> Audit:
-        claimed = case.large(case.epsilon).guarantee
-        draw = case.draw(case.large(case.epsilon if actual is None else actual))
-        options: dict[str, Any] = {"samples": case.samples, "false_alarm": false_alarm, "seed": seed}
-        if case.normal:
-            return sampled.audit_mu(case.name, claimed.epsilon, claimed.delta, draw, **options)
-        return sampled.audit_events(case.name, claimed, draw, **options)
-
-    return timed(run)
+    claimed = case.large(case.epsilon).guarantee
+    draw = case.draw(case.large(case.epsilon if actual is None else actual))
+    options: dict[str, Any] = {"samples": case.samples, "false_alarm": false_alarm, "seed": seed}
+    if case.normal:
+        return sampled.audit_mu(case.name, claimed.epsilon, claimed.delta, draw, **options)
+    return sampled.audit_events(case.name, claimed, draw, **options)
 
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Reports)
 _LOW, _HIGH = -1.0, 3.0
 #: The labels whose reports are compared.
 _LABELS: Final = (2, 5)
 
 
 def feature_cases() -> tuple[Case, ...]:
-    """Return the audits of all mechanisms on feature vectors and labels."""
     return tuple(_case(info, info.audit) for info in catalogue() if info.audit is not None)
 
 
 def permanent_cases() -> tuple[Case, ...]:
-    """Return the audits of reports that devices derive from secrets, each of which is drawn anew."""
-    named = {case.name: case for case in feature_cases()}
-    return tuple(_permanent(named[name]) for name in ("multi-bit", "randomized-response"))
+    """Return the audits of reports that devices derive from secrets, sampled by one device after another."""
 
+    def permanent(case: Case) -> Case:
+        name = f"permanent-reports, {case.name}"
+        return replace(case, name=name, large=lambda epsilon: _Devices(case.large(epsilon)), samples=5_000)
 
-def _permanent(case: Case) -> Case:
-    """The same mechanism, sampled by one device after another; there is nothing more to enumerate."""
-    return replace(
-        case,
-        name=f"permanent-reports, {case.name}",
-        large=lambda epsilon: _Devices(case.large(epsilon)),
-        samples=5_000,
-    )
+    names = ("multi-bit", "randomized-response")
+    return tuple(permanent(case) for case in feature_cases() if case.name in names)
 
 
 @dataclass(frozen=True)
 class _Devices:
-    """A mechanism as many devices run it, each with a secret of its own."""
-
     mechanism: Reporter
 
     @property
@@ -126,8 +114,7 @@ class _Devices:
         return permanent_guarantee(self.mechanism)
 
     def randomize(self, values: Tensor, *, randomness: Randomness) -> Any:
-        # A secret for each report: with one for all, equal values would give equal reports, and one draw stand for
-        # thousands.
+        # A secret for each report: with one for all, one draw would stand for thousands of equal values.
         secrets = (randomness.bytes(SECRET_BYTES) for _ in range(len(values)))
         devices = [PermanentRandomness(secret, "audit") for secret in secrets]
         return permanent_reports(self.mechanism, values, devices, field="audit")
@@ -175,7 +162,6 @@ def _case(info: MechanismInfo, size: AuditSize) -> Case:
 
 
 def _inputs(info: MechanismInfo, dimension: int) -> Tensor:
-    """The inputs that are enumerated: every label, or the corners of the range and points inside."""
     return torch.arange(dimension) if info.kind == "labels" else corners(dimension)
 
 
@@ -187,7 +173,7 @@ def _farthest(info: MechanismInfo, dimension: int) -> tuple[Tensor, Tensor]:
     return inputs[2**dimension - 1], inputs[0]
 
 
-def _sums(mechanism: FeatureMechanism[R], first: Tensor, second: Tensor) -> sampled.Draw:
+def _sums(mechanism: FeatureMechanism[Any], first: Tensor, second: Tensor) -> sampled.Draw:
     """Sums of a vector's noisy coordinates: with normal noise they tell as much as all coordinates do."""
 
     def scores(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
+import numpy as np
+import torch
+
+from graphveil.aggregation import ReceiverRows
+from graphveil.audit import sampled
 from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_people_canaries
-from graphveil.audit.cases import Case, audit_exactly, audit_samples, feature_cases, permanent_cases
+from graphveil.audit.cases import audit_exactly, audit_samples, feature_cases, permanent_cases
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.federation.cases import (
     audit_noise_in_shares,
@@ -16,20 +20,21 @@ from graphveil.audit.federation.cases import (
     audit_published_exactly,
     audit_shrunk,
 )
-from graphveil.audit.federation.dealer import audit_dealer
-from graphveil.audit.federation.holders import audit_holders
 from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
 from graphveil.audit.federation.replay import audit_features, audit_label, audit_shares
+from graphveil.audit.federation.views import audit_dealer, audit_holders
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
-from graphveil.audit.sums import audit_sums
-from graphveil.audit.tree_cases import TreeCase, audit_limit, audit_steps, audit_walks, block_case, tree_cases
+from graphveil.audit.tree_cases import audit_limit, audit_steps, audit_walks, block_case, tree_cases
 from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.graphs import GraphSchema
 from graphveil.mechanisms.catalogue import current_name
 from graphveil.methods import METHODS as CATALOGUE
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.privacy import Randomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 MECHANISMS: Final = "mechanisms"
@@ -42,12 +47,58 @@ ON_SHARES: Final = ("paper", "shared-linear")
 Run = Callable[[int], Audit]
 
 
+@timed
+def audit_sums(
+    unit: str = "edge",
+    *,
+    relationships: int | None = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    samples: int = 100_000,
+    false_alarm: float = sampled.FALSE_ALARM,
+    seed: int = 0,
+) -> Audit:
+    """Audit one noisy sum, calibrated as the curator's methods calibrate it, on as many separate pairs as samples.
+
+    Every node sends the same unit vector; a pair's score is what both ends received along it ("edge"), or what the end
+    of the one entry received ("directed-edge").  For "k-edges" there are stars in place of pairs, and the score is what
+    the middle received, k times, and what its contacts did: the sums in proportion to how far they move.
+
+    Args:
+        unit: "edge", "directed-edge" or "k-edges". relationships: k. epsilon, delta: what the noise is made for.
+        samples: pairs with the edge, and as many without. seed: of the noise.
+        false_alarm: the probability that a true claim is called broken.
+    """
+    directed = unit == "directed-edge"
+    schema = GraphSchema("pairs", 1, 0.0, 1.0, ("first", "second"), directed=directed, source="made for an audit")
+    privacy, columns = CuratorPrivacy(epsilon, delta, unit, relationships=relationships), 4
+    mechanism = privacy.sums(schema, privacy.noise(schema, hops=1, columns=columns))
+    size = 1 + (relationships or 1)
+    sent = torch.zeros(size * samples, columns)
+    moves = torch.tensor([0.0 if directed else size - 1.0, *[1.0] * (size - 1)], dtype=torch.float64)
+    # The longest message there is, along one axis: any shorter or spread one would move the sum by less than it may.
+    sent[:, 0] = 1.0
+
+    def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        # Separate pairs or stars, each with noise of its own: one call gives as many independent samples as there are.
+        groups = torch.arange(size * count).view(-1, size)
+        entries = torch.stack([groups[:, :1].expand(-1, size - 1).ravel(), groups[:, 1:].ravel()])
+        edges = entries if directed else torch.cat([entries, entries.flip(0)], dim=1)
+        rows = ReceiverRows.of(edges if is_first else edges[:, :0], size * count)
+        sums = mechanism.perturb(rows, sent[: size * count], 1, randomness)[:, 0].double().view(-1, size)
+        # Noises are independent and equal, so sums weighed by their shifts are the best test of all shifts together.
+        scores: sampled.Scores = np.asarray(sums @ moves)
+        return scores
+
+    target = f"noisy sums, {privacy.unit_name(schema)}"
+    return sampled.audit_mu(target, epsilon, delta, draw, samples=samples, false_alarm=false_alarm, seed=seed)
+
+
 @dataclass(frozen=True)
 class AuditTarget:
-    """Something that can be audited.
+    """Something that can be audited, by a name that a mechanism and the release made of it share.
 
     Attributes:
-        name: as `run_audits` takes it; a mechanism and the release made of it share a name.
         mechanism: audits of a mechanism alone, each a function of a seed. method: audits of whole runs.
     """
 
@@ -56,7 +107,6 @@ class AuditTarget:
     method: tuple[Run, ...] = ()
 
     def audits(self, group: str = ALL) -> tuple[Run, ...]:
-        """Return the audits of one group."""
         return {MECHANISMS: self.mechanism, METHODS: self.method}.get(group, self.mechanism + self.method)
 
 
@@ -65,27 +115,35 @@ def targets() -> dict[str, AuditTarget]:
     mechanisms: dict[str, tuple[Run, ...]] = {}
     for case in (*feature_cases(), *edge_cases(), block_case()):
         name = case.name.split(",")[0]
-        mechanisms[name] = (*mechanisms.get(name, ()), _exactly(case), _samples(case))
-    mechanisms["permanent-reports"] = tuple(_samples(case) for case in permanent_cases())
+        mechanisms[name] = (*mechanisms.get(name, ()), _exact(audit_exactly, case), _seeded(audit_samples, case))
+    mechanisms["permanent-reports"] = tuple(_seeded(audit_samples, case) for case in permanent_cases())
     for tree in tree_cases():
         name = tree.name.split(",")[0]
-        mechanisms[name] = (*mechanisms.get(name, ()), *_drawn_trees(tree))
+        drawn = (_exact(audit_limit, tree), _exact(audit_steps, tree), _seeded(audit_walks, tree))
+        mechanisms[name] = (*mechanisms.get(name, ()), *drawn)
     mechanisms["noisy-sums"] = (
-        partial(_sums, "edge"),
-        partial(_sums, "directed-edge"),
-        partial(_sums, "k-edges", relationships=3),
+        _seeded(audit_sums, "edge"),
+        _seeded(audit_sums, "directed-edge"),
+        _seeded(audit_sums, "k-edges", relationships=3),
     )
     methods: dict[str, tuple[Run, ...]] = {}
     for setup in PIPELINES:
         name = setup.split(",")[0]
-        methods[name] = (*methods.get(name, ()), partial(_replay, setup), *_canaries(setup))
-    mechanisms["federation"], methods["federation"] = publication_audits(), program_audits()
+        runs = [_seeded(_replay, setup)]
+        if setup == "lpgnn":
+            runs.append(_seeded(audit_people_canaries))
+        elif setup in EDGE_CANARIES:
+            runs.append(_seeded(audit_edge_canaries, setup))
+        methods[name] = (*methods.get(name, ()), *runs)
+    published = (_seeded(audit) for audit in (audit_published, audit_shrunk, audit_noise_in_shares))
+    mechanisms["federation"] = (_exact(audit_published_exactly), *published)
+    methods["federation"] = _federation_programs()
     names = dict.fromkeys((*mechanisms, *methods))
     return {name: AuditTarget(name, mechanisms.get(name, ()), methods.get(name, ())) for name in names}
 
 
 def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = None) -> tuple[Audit, ...]:
-    """Run every audit of a target, or of a group of targets. Raises InputError: no such target.
+    """Run every audit of a target, or of a group of targets; raises InputError if there is none.
 
     Args:
         name: of a target, or one of `GROUPS`.
@@ -108,60 +166,30 @@ def run_audits(name: str, *, seed: int = 0, progress: ProgressCallback | None = 
     return tuple(audits)
 
 
-def _exactly(case: Case) -> Run:
-    return lambda _: audit_exactly(case)
+def _exact(audit: Callable[..., Audit], *case: object) -> Run:
+    return lambda _: audit(*case)
 
 
-def _samples(case: Case) -> Run:
-    return lambda seed: audit_samples(case, seed=seed)
+def _seeded(audit: Callable[..., Audit], *case: object, **options: object) -> Run:
+    return lambda seed: timed(audit)(*case, seed=seed, **options)
 
 
-def _drawn_trees(case: TreeCase) -> tuple[Run, ...]:
-    return (lambda _: audit_limit(case), lambda _: audit_steps(case), lambda seed: audit_walks(case, seed=seed))
+def _replay(name: str, *, seed: int) -> Audit:
+    return audit_replay(pipeline(name, seed=seed), seed=seed)
 
 
-def _sums(unit: str, seed: int, relationships: int | None = None) -> Audit:
-    return audit_sums(unit, relationships=relationships, seed=seed)
-
-
-def _replay(name: str, seed: int) -> Audit:
-    return timed(lambda: audit_replay(pipeline(name, seed=seed), seed=seed))
-
-
-def _canaries(name: str) -> tuple[Run, ...]:
-    if name == "lpgnn":
-        return (lambda seed: timed(lambda: audit_people_canaries(seed=seed)),)
-    if name in EDGE_CANARIES:
-        return (lambda seed: timed(lambda: audit_edge_canaries(name, seed=seed)),)
-    return ()
-
-
-def publication_audits() -> tuple[Run, ...]:
-    """Return the audits of what holders publish."""
-    return (
-        lambda _: audit_published_exactly(),
-        lambda seed: audit_published(seed=seed),
-        lambda seed: audit_shrunk(seed=seed),
-        lambda seed: audit_noise_in_shares(seed=seed),
-    )
-
-
-def program_audits() -> tuple[Run, ...]:
+def _federation_programs() -> tuple[Run, ...]:
     """Return the audits of the programs of each mode, and of what parties see who put together all they were dealt."""
-    replays = [partial(_timed, audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
-    shares = [partial(_timed, audit_shares, mode) for mode in ON_SHARES]
     least, most = PARTIES
     counts = range(least, most + 1)
-    dealers = [partial(_timed, partial(audit_dealer, holders=n), mode) for mode in MODES for n in counts]
-    together = [
-        partial(_timed, partial(audit_holders, holders=n, victim=victim), mode)
+    runs = [_seeded(audit, mode) for mode in MODES for audit in (audit_features, audit_label)]
+    runs += [_seeded(audit_shares, mode) for mode in ON_SHARES]
+    runs += [_seeded(audit_dealer, mode, holders=n) for mode in MODES for n in counts]
+    runs += [
+        _seeded(audit_holders, mode, holders=n, victim=victim)
         for mode in ON_SHARES
         for n in counts[:2]
         for victim in range(n)
     ]
-    people = [partial(_timed, partial(audit_person, degree_bound=n), role) for n in (0, DEGREE) for role in ROLES]
-    return (*replays, *shares, *dealers, *together, *people)
-
-
-def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:
-    return timed(lambda: audit(mode, seed=seed))
+    runs += [_seeded(audit_person, role, degree_bound=n) for n in (0, DEGREE) for role in ROLES]
+    return tuple(runs)

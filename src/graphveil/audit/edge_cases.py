@@ -33,8 +33,6 @@ A = TypeVar("A")
 
 
 class _Lists(Protocol[A]):
-    """A mechanism on neighbour lists, or on what is counted in them."""
-
     @property
     def mode(self) -> str: ...
 
@@ -63,9 +61,6 @@ def edge_cases() -> tuple[Case, ...]:
         _class_counts(),
         _counts(),
     )
-
-
-# ---- lists of users ----
 
 
 def all_graphs() -> list[Tensor]:
@@ -140,8 +135,7 @@ def _list_scores(mechanism: _Lists[A], first: Tensor, second: Tensor) -> sampled
     "both" a relationship stands in two lists; the ends of every other link of the chain are scored together.
     """
     both = mechanism.mode == "both"
-    # One score a relationship and not one a list: what is audited is 2 epsilon for the pair, which one list alone
-    # cannot show.
+    # One score a relationship: what is audited is 2 epsilon for the pair, which one list alone cannot show.
     if both:
         # Every other link, so that no user stands in two pairs: the scores of one collection are then independent.
         first = _both([(i, i + 1) for i in range(0, _MANY - 1, 2)])
@@ -168,7 +162,6 @@ def _reports(lists: Sequence[Sequence[int]]) -> EdgeReports:
 
 
 def _all_lists(mechanism: AdjacencyRR) -> list[EdgeReports]:
-    """Every collection of lists."""
     return [_reports(lists) for lists in itertools.product(*(_lists_of(u, mechanism.mode) for u in range(_USERS)))]
 
 
@@ -190,9 +183,6 @@ def _same_level(level: int) -> DegreeReports:
 def _range(mechanism: NoisyDegree) -> range:
     lowest, highest = mechanism.ends
     return range(lowest, highest + 1)
-
-
-# ---- a curator's pairs ----
 
 
 def _pairs(name: str, kind: Callable[..., P], draw: Callable[[P], sampled.Draw], *, samples: int) -> Case:
@@ -308,15 +298,12 @@ def _counts() -> Case:
 
         return scores
 
-    def build(epsilon: float) -> NoisyCounts:
-        return NoisyCounts(epsilon=epsilon)
-
     return Case(
         name="noisy-counts",
         epsilon=1.0,
-        small=build,
+        small=lambda epsilon: NoisyCounts(epsilon=epsilon),
         table=table,
-        large=build,
+        large=lambda epsilon: NoisyCounts(epsilon=epsilon),
         draw=draw,
         neighbours=lambda _: [(c, c + 1) for c in range(3)],
     )

@@ -44,17 +44,14 @@ class Likely(Protocol[A_contra, V_contra]):
     @property
     def guarantee(self) -> Guarantee: ...
 
-    def log_likelihood(self, reports: A_contra, values: V_contra, /) -> Tensor:
-        """log Pr[report | value]."""
-        ...
+    def log_likelihood(self, reports: A_contra, values: V_contra, /) -> Tensor: ...
 
 
 def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) -> Table:
     """Return log Pr[output | input] of a mechanism of single users, [inputs, outputs].
 
     Args:
-        inputs: one input a row: vectors [k, d] or labels [k].
-        outputs: every report there is, as one value of reports, a user for each.
+        inputs: one input a row: vectors [k, d] or labels [k]. outputs: every report there is, a user for each.
     """
     count = len(outputs)
     rows = [mechanism.log_likelihood(outputs, row[None].expand(count, *row.shape).contiguous()) for row in inputs]
@@ -62,8 +59,7 @@ def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) ->
 
 
 def graph_table(log_likelihood: Callable[[A, V], Tensor], graphs: Sequence[V], outputs: Sequence[A]) -> Table:
-    """Return log Pr[output | graph], for each user apart where users report apart. Returns [graphs, outputs] or
-    [graphs, outputs, users], in nats.
+    """Return log Pr[output | graph], [graphs, outputs], or [graphs, outputs, users] where users report apart, in nats.
 
     Args:
         log_likelihood: of an output and a graph. graphs: the inputs. outputs: all possible outputs.
@@ -160,18 +156,18 @@ def audit_table(
     else:
         bound = worst_ratio(table, pairs)
     # Rows that do not add up to 1 mean that a report was forgotten, and the forgotten one may be the one that tells.
-    findings = _not_whole(table) if complete else ()
+    off = float(np.abs(np.expm1(logsumexp(table, axis=1))).max()) if complete else 0.0
+    findings = (f"the probabilities of all outputs differ from 1 by {off:.3g}: some are missing, or wrong",)
     extent = f"{table.shape[0]} inputs with {table.shape[1]:,} outputs enumerated"
     return judge(
-        f"{target} (exact)", guarantee.epsilon, guarantee.delta, bound, 0.0, notes=(extent,), findings=findings
+        f"{target} (exact)",
+        guarantee.epsilon,
+        guarantee.delta,
+        bound,
+        0.0,
+        notes=(extent,),
+        findings=findings if off > _WHOLE else (),
     )
-
-
-def _not_whole(table: Table) -> tuple[str, ...]:
-    off = float(np.abs(np.expm1(logsumexp(table, axis=1))).max())
-    if off <= _WHOLE:
-        return ()
-    return (f"the probabilities of all outputs differ from 1 by {off:.3g}: some are missing, or wrong",)
 
 
 def _change(table: Table, g: int, h: int) -> Table:

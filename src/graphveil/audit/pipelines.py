@@ -35,7 +35,7 @@ _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
 def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
-    """Return a method, or a release with training on it, to be replayed. Raises InputError: no such pipeline, or a
+    """Return a method, or a release with training on it, to be replayed; raises InputError for an unknown one, or a
     setting that the method does not take.
 
     Args:
@@ -107,13 +107,12 @@ def _timeless(value: object) -> object:
 
 def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
     """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced. Raises
-    InputError: no such unit.
+    InputError for another unit.
 
     Args:
         unit: "edge", "set of contacts" (a training person gets `count` more, of its class), "private edge", "label",
-            "feature vector", "person" (both) or "node" (a person, whose own list is emptied too; others go on listing
-            it).
-        train: mask [n] of the training nodes. count: of contacts.
+            "feature vector", "person" (both) or "node" (a person, whose own list is emptied too).
+        train: mask [n] of the training nodes.
     """
     if unit == "edge":
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == _inside(pairs, train))
@@ -145,7 +144,6 @@ def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
 
 
 def _inside(pairs: Tensor, train: Tensor) -> int:
-    """The first edge between two training nodes."""
     return int((train[pairs[0]] & train[pairs[1]]).nonzero()[0])
 
 
@@ -180,7 +178,6 @@ def _without(graph: Graph, removed: Callable[[Tensor], Tensor]) -> Graph:
 
 
 def _person(train: Tensor) -> int:
-    """Whose data are replaced."""
     return int(train.nonzero()[0])
 
 

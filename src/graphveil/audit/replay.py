@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -29,9 +29,7 @@ from graphveil.privacy import Randomness, SeededRandomness, gaussian_epsilon
 #: The graph of a pipeline, and what a run on it leaves.
 G = TypeVar("G")
 R = TypeVar("R")
-#: The mechanism that a tap watches, its answer, and the private part of a question to it.
-M_contra = TypeVar("M_contra", contravariant=True)
-A_contra = TypeVar("A_contra", contravariant=True)
+#: The private part of a question to a mechanism.
 P = TypeVar("P")
 #: The arguments of a call by their names.
 Arguments: TypeAlias = Mapping[str, Any]
@@ -65,48 +63,34 @@ class Question(Generic[P]):
     private: P
 
 
-class Tap(Protocol[M_contra, A_contra, P]):
-    """A method of a class, or a function of a module, through which a mechanism reads private data."""
+@dataclass(frozen=True)
+class Tap:
+    """A method of a class, or a function of a module, through which a mechanism reads private data.
+
+    Attributes:
+        read: (mechanism, arguments by name) -> question, which keeps copies of them.
+        weigh: (mechanism, answer, private parts of the two questions that got it) -> evidence; answer: the first run's.
+    """
+
+    owner: type | ModuleType
+    attribute: str
+    read: Callable[[Any, Arguments], Question[Any]]
+    weigh: Callable[[Any, Any, Any, Any], Evidence]
 
     @property
-    def owner(self) -> type | ModuleType: ...
-
-    @property
-    def attribute(self) -> str: ...
-
-    def read(self, mechanism: M_contra, arguments: Arguments) -> Question[P]:
-        """Take the arguments apart; what is kept of them is copied.
-
-        Args:
-            mechanism: what the watched method was called on. arguments: of the call, by name.
-        """
-
-    def weigh(self, mechanism: M_contra, answer: A_contra, first: P, second: P) -> Evidence:
-        """Compare the private parts of two questions that got the same answer.
-
-        Args:
-            mechanism: what the watched method was called on. answer: what it gave in the first run.
-            first, second: the private parts of the two questions.
-        """
-
-
-#: A tap of any mechanism: what it reads of a call is weighed by itself alone.
-AnyTap: TypeAlias = Tap[Any, Any, Any]
+    def name(self) -> str:
+        """What is called."""
+        return f"{self.owner.__name__}.{self.attribute}"
 
 
 @dataclass(frozen=True)
 class Call:
     """A question, who was asked, and the answer."""
 
-    tap: AnyTap
+    tap: Tap
     mechanism: object
     question: Question[Any]
     answer: object
-
-    @property
-    def name(self) -> str:
-        """What was called."""
-        return f"{self.tap.owner.__name__}.{self.tap.attribute}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +98,9 @@ class Pipeline(Generic[G, R]):
     """What is replayed.
 
     Attributes:
-        target: its name. run: the pipeline; what it returns is for `outcome`.
-        first, second: two graphs that differ in one protected unit. epsilon, delta: what it claims for that unit.
-        outcome: everything that comes out, by name: compared between the runs. taps: the mechanisms it may use.
+        run: the pipeline; what it returns is for `outcome`. first, second: graphs that differ in one protected unit.
+        epsilon, delta: what it claims for that unit. outcome: everything that comes out, by name.
+        taps: the mechanisms it may use.
     """
 
     target: str
@@ -126,7 +110,7 @@ class Pipeline(Generic[G, R]):
     epsilon: float
     delta: float
     outcome: Callable[[R], Mapping[str, object]]
-    taps: Sequence[AnyTap]
+    taps: Sequence[Tap]
 
 
 class _Differs(Exception):
@@ -208,7 +192,10 @@ def _judged(
     pipeline: Pipeline[G, R], first: Sequence[Call], second: Sequence[Call], findings: list[str], false_alarm: float
 ) -> Audit:
     changes = [
-        (call.name, call.tap.weigh(call.mechanism, call.answer, call.question.private, neighbour_call.question.private))
+        (
+            call.tap.name,
+            call.tap.weigh(call.mechanism, call.answer, call.question.private, neighbour_call.question.private),
+        )
         for call, neighbour_call in zip(first, second, strict=False)
     ]
     findings += [
@@ -242,7 +229,7 @@ def _judged(
 
 
 @contextlib.contextmanager
-def _tapped(taps: Sequence[AnyTap], tape: _Tape) -> Iterator[None]:
+def _tapped(taps: Sequence[Tap], tape: _Tape) -> Iterator[None]:
     """Every tap writes to the tape while the block runs."""
     # Statically, so that a static or class method is put back as what it was and not as the function it wraps.
     originals = [(tap.owner, tap.attribute, inspect.getattr_static(tap.owner, tap.attribute)) for tap in taps]
@@ -255,7 +242,7 @@ def _tapped(taps: Sequence[AnyTap], tape: _Tape) -> Iterator[None]:
             setattr(owner, attribute, real)
 
 
-def _watched(tap: AnyTap, real: Callable[..., object], tape: _Tape) -> Callable[..., object]:
+def _watched(tap: Tap, real: Callable[..., object], tape: _Tape) -> Callable[..., object]:
     signature = inspect.signature(real)
 
     def method(me: object, *arguments: object, **named: object) -> object:
@@ -280,15 +267,14 @@ def _watched(tap: AnyTap, real: Callable[..., object], tape: _Tape) -> Callable[
     return method
 
 
-def _frozen_answer(tap: AnyTap, question: Question[P], tape: _Tape) -> object:
-    """The recorded answer, if the question is the recorded one but for what is private."""
+def _frozen_answer(tap: Tap, question: Question[P], tape: _Tape) -> object:
     frozen, place = tape.frozen or (), len(tape.calls)
-    name = f"{tap.owner.__name__}.{tap.attribute}"
+    name = tap.name
     if place >= len(frozen):
         raise _Differs(f"{name} is called once more than {len(frozen)} times on the neighbour")
     call = frozen[place]
-    if call.name != name:
-        raise _Differs(f"call {place + 1} is {call.name}, and {name} on the neighbour")
+    if call.tap.name != name:
+        raise _Differs(f"call {place + 1} is {call.tap.name}, and {name} on the neighbour")
     # A scale that depends on the data tells them although its noise is right: no answer is handed out for it.
     if not same(call.question.constants, question.constants):
         raise _Differs(f"call {place + 1}, {name}: its settings, scale or shape differ on the neighbour")

@@ -40,7 +40,7 @@ _CHOOSING: Final = 0.2
 
 
 def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's bounds on a probability. Raises InputError: no trials, or more successes than
+    """Return Clopper and Pearson's bounds on a probability; raises InputError for no trials, or more successes than
     trials.
 
     Args:
@@ -66,16 +66,15 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
 
 
 def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what epsilon is at least, from scores of two neighbouring inputs. Raises InputError: fewer than ten scores
-    of either.
+    """Return what epsilon is at least, from scores of two neighbouring inputs; raises InputError for fewer than ten of
+    either.
 
     Args:
         first, second: scores of independent outputs of each. delta: what is claimed.
         false_alarm: the probability that the bound is too high.
     """
     _require_scores(first, second)
-    # A cut chosen on the samples it is judged by would be the luckiest of 401, and the stated rate of false alarms
-    # untrue.
+    # A cut chosen on the samples it is judged by would be the luckiest of 401, and false alarms more frequent.
     choosing, (judging_first, judging_second) = _divide(first, second)
     cut = _best_cut(*choosing, delta, false_alarm)
     # Half of the false alarms for each rate: a union bound, as the bound is wrong when either interval is.
@@ -85,12 +84,10 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
 
 
 def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart. Raises
-    InputError: fewer than ten scores of either.
+    """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart. Errors as above.
 
     Args:
-        first, second: scores of independent outputs of each input.
-        false_alarm: the probability that the bound is too high.
+        first, second: scores of independent outputs of each. false_alarm: the probability that the bound is too high.
     """
     _require_scores(first, second)
     (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)
@@ -113,10 +110,8 @@ def audit_events(
     """Audit by events: nothing is assumed of the mechanism.
 
     Args:
-        target: what is audited, for the report. guarantee: what is claimed.
-        draw: gives scores of one of the two inputs. samples: scores of each input.
-        false_alarm: the probability that a true claim is called broken.
-        seed: of the noise; the same seed gives the same audit.
+        target: what is audited, in words. guarantee: what is claimed. draw: gives scores of one of the two inputs.
+        samples: scores of each input. false_alarm: how often a true claim is called broken. seed: of the noise.
     """
     first, second = _both(draw, samples, seed)
     bound = epsilon_bound(first, second, guarantee.delta, false_alarm)
@@ -137,10 +132,7 @@ def audit_mu(
     """Audit by mu: the scores' noise is taken to be normal, as that of the mechanism is.
 
     Args:
-        target: what is audited, for the report. claimed, delta: the epsilon that is claimed, and its delta.
-        draw: gives scores of one of the two inputs. samples: scores of each input.
-        false_alarm: the probability that a true claim is called broken.
-        seed: of the noise; the same seed gives the same audit.
+        claimed, delta: the epsilon that is claimed, and its delta. All others as of `audit_events`.
     """
     first, second = _both(draw, samples, seed)
     mu = mu_bound(first, second, false_alarm)
@@ -152,13 +144,9 @@ def audit_mu(
 class Reporting(Protocol[A]):
     """A mechanism of single users that says how likely each report is."""
 
-    def randomize(self, values: Tensor, /, *, randomness: Randomness) -> A:
-        """What devices send of values, one a row."""
-        ...
+    def randomize(self, values: Tensor, /, *, randomness: Randomness) -> A: ...
 
-    def log_likelihood(self, reports: A, values: Tensor, /) -> Tensor:
-        """log Pr[report | value] for each row."""
-        ...
+    def log_likelihood(self, reports: A, values: Tensor, /) -> Tensor: ...
 
 
 def ratio_scores(mechanism: Reporting[A], first: Tensor, second: Tensor) -> Draw:
@@ -185,7 +173,6 @@ def _both(draw: Draw, samples: int, seed: int) -> tuple[Scores, Scores]:
 
 
 def _divide(first: Scores, second: Scores) -> tuple[tuple[Scores, Scores], tuple[Scores, Scores]]:
-    """The scores that choose, and those that judge."""
     places = [math.ceil(_CHOOSING * len(scores)) for scores in (first, second)]
     a, b = places
     return (first[:a], second[:b]), (first[a:], second[b:])

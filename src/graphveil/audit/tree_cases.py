@@ -18,20 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from graphveil import hierarchy
 from graphveil.audit import exact, sampled
 from graphveil.audit.cases import Case
 from graphveil.audit.tree_laws import Bools, Table, Trees, neighbouring_graphs, pairs_of
 from graphveil.audit.verdict import Audit, judge, timed
-from graphveil.hierarchy import (
-    Blocks,
-    Dendrogram,
-    balanced_dendrogram,
-    choose_blocks,
-    fit_markov,
-    pair_tree,
-    private_weight,
-    public_tree,
-)
 from graphveil.mechanisms import NoisyCounts, PairDomain
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.methods.release.edges import STEPS_A_NODE, noisy_blocks
@@ -42,9 +33,6 @@ _ROUNDING: Final = 1e-14
 #: People of the release whose blocks are sampled.
 _MANY: Final = 4096
 _SAMPLES: Final = 3000
-
-
-# ---- noisy counts of blocks ----
 
 
 def block_case() -> Case:
@@ -62,9 +50,9 @@ def block_case() -> Case:
     return Case(
         name="edge-rr, block counts",
         epsilon=1.0,
-        small=_counts,
+        small=lambda epsilon: NoisyCounts(epsilon=epsilon),
         table=table,
-        large=_counts,
+        large=lambda epsilon: NoisyCounts(epsilon=epsilon),
         draw=_block_scores,
         neighbours=lambda _: exact.subset_neighbours(1 << domain.size),
         independent=True,
@@ -74,27 +62,25 @@ def block_case() -> Case:
 
 def _all_counts(domain: PairDomain, public: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How many private edges each block of every graph has, [graphs, blocks], in the finest blocks that there are."""
-    tree = pair_tree(public_tree(domain.nodes, public), public=public)
-    blocks = choose_blocks(tree, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
+    tree = hierarchy.pair_tree(hierarchy.public_tree(domain.nodes, public), public=public)
+    blocks = hierarchy.choose_blocks(tree, np.zeros(domain.nodes - 1, np.bool_))  # all others are sums of these
     ranks = [[k for k in range(domain.size) if g >> k & 1] for g in range(1 << domain.size)]
     edges = (domain.unrank(torch.tensor(own, dtype=torch.int64)) for own in ranks)
     return np.array([blocks.counts(own.numpy()) for own in edges])
 
 
-def _counts(epsilon: float) -> NoisyCounts:
-    return NoisyCounts(epsilon=epsilon)
-
-
 def _block_scores(mechanism: NoisyCounts) -> sampled.Draw:
     """Noisy counts of all blocks of a release with one private edge in each block, or in none: each is one pair."""
-    tree, domain = balanced_dendrogram(np.arange(_MANY)), PairDomain(_MANY)
+    tree, domain = hierarchy.balanced_dendrogram(np.arange(_MANY)), PairDomain(_MANY)
 
     def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
         def release(private: npt.NDArray[np.int64]) -> Any:
             return noisy_blocks(tree, domain, private, mechanism.epsilon, randomness, informed=False)
 
-        none = np.zeros((2, 0), np.int64)
-        edges = _one_edge_each(release(none).blocks) if is_first else none
+        edges = np.zeros((2, 0), np.int64)
+        if is_first:
+            blocks = release(edges).blocks
+            edges = np.stack([blocks.sorted_pairs.row[place] for place in (blocks.start, blocks.middle)])
         counts = [release(edges).noisy]
         while sum(map(len, counts)) < count:
             counts.append(release(edges).noisy)
@@ -103,20 +89,11 @@ def _block_scores(mechanism: NoisyCounts) -> sampled.Draw:
     return draw
 
 
-def _one_edge_each(blocks: Blocks) -> npt.NDArray[np.int64]:
-    row = blocks.sorted_pairs.row
-    return np.stack([row[blocks.start], row[blocks.middle]])
-
-
-# ---- trees drawn with private edges ----
-
-
 @dataclass(frozen=True)
 class TreeCase:
     """A tree over a few nodes, drawn at `epsilon` from private edges and, if `public`, others that everybody knows.
 
     Attributes:
-        name: of the release.
         nodes: 4 or 5; with public edges 4, where each of the 6 pairs is public, private or no edge.
     """
 
@@ -132,18 +109,16 @@ class TreeCase:
 
     @property
     def claim(self) -> Guarantee:
-        """What the tree's part of a release claims."""
         return pair_guarantee(self.epsilon, PairDomain(self.nodes))
 
     @cached_property
     def world(self) -> World:
-        """Every graph that matters."""
         return _with_public(self.nodes) if self.public else _all_private(self.nodes)
 
     def scores(self, epsilon: float | None = None) -> Table:
         """What the chain weighs trees by, [graphs, trees], if the tree may cost `epsilon`; default: what is claimed."""
         world, trees = self.world, Trees(self.nodes)
-        weight = private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
+        weight = hierarchy.private_weight(self.epsilon if epsilon is None else epsilon, self.nodes)
         # All nodes are declared private: how many have a private edge is what the law may not depend on.
         everybody = np.ones((len(world.private), self.nodes), np.bool_)
         return trees.scores(world.public, world.touched) + weight * trees.scores(world.private, everybody)
@@ -157,7 +132,9 @@ class TreeCase:
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
         options: dict[str, Any] = {"steps": self.steps, "chains": 1, "start": world.starts[graph]}
-        fitted = fit_markov(self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **options)
+        fitted = hierarchy.fit_markov(
+            self.nodes, None, public, private, epsilon=epsilon, randomness=randomness, **options
+        )
         return Trees(self.nodes).number(fitted.dendrogram)
 
 
@@ -174,7 +151,7 @@ class World:
     public: Bools
     private: Bools
     touched: Bools
-    starts: Sequence[Dendrogram | None]
+    starts: Sequence[hierarchy.Dendrogram | None]
     neighbours: list[exact.Pair]
 
 
@@ -183,53 +160,47 @@ def tree_cases() -> tuple[TreeCase, ...]:
     return (TreeCase("priv-hrg", 5, public=False), TreeCase("edge-rr, mcmc", 4, public=True))
 
 
+@timed
 def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
     """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`.
 
     Args:
         case: graphs, budget and start. actual: the epsilon that the chain really gets; None: the claimed one.
     """
-
-    def run() -> Audit:
-        table = Trees(case.nodes).law(case.scores(actual))
-        return exact.audit_table(f"{case.name}, limit of the tree", case.claim, table, neighbours=case.world.neighbours)
-
-    return timed(run)
+    table = Trees(case.nodes).law(case.scores(actual))
+    return exact.audit_table(f"{case.name}, limit of the tree", case.claim, table, neighbours=case.world.neighbours)
 
 
+@timed
 def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | None = None) -> Audit:
     """Audit the tree after so many steps; its delta is what convergence leaves over, measured.
 
     Args:
-        case: graphs, budget and start. steps: how many; None: the case's.
-        actual: the epsilon that the chain really gets; None: the claimed one.
+        case, actual: as of `audit_limit`. steps: how many; None: the case's.
     """
-
-    def run() -> Audit:
-        trees, scores, count = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
-        # The claim is made of the limit and of how far the chain is from it, so both are enumerated and neither is
-        # believed.
-        limit, first = np.exp(trees.law(scores)), _first_law(case)
-        moments = sorted({1, max(1, count // 100), max(1, count // 10), count})
-        tables = {k: _after(trees, scores, first, k) for k in moments}
-        far = {k: _distance(np.exp(table), limit) for k, table in tables.items()}
-        # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
-        delta = (1.0 + math.exp(case.epsilon)) * far[count]
-        claim = (
-            f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
-            f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
-        )
-        target = f"{case.name}, tree after {count:,} steps (exact)"
-        if delta >= 1.0:
-            finding = f"the chain is {far[count]:.1g} from its limit: nothing is promised"
-            return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=claim, findings=(finding,))
-        ordered_pairs = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
-        bound = exact.least_epsilon(tables[count], delta, ordered_pairs)
-        return judge(target, case.epsilon, delta, bound, 0.0, notes=claim)
-
-    return timed(run)
+    trees, scores, count = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
+    # The claim is made of the limit and of how far the chain is from it, so both are enumerated.
+    limit, first = np.exp(trees.law(scores)), _first_law(case)
+    moments = sorted({1, max(1, count // 100), max(1, count // 10), count})
+    tables = {k: _after(trees, scores, first, k) for k in moments}
+    moved = {k: float(np.abs(np.exp(table) - limit).sum(axis=1).max()) for k, table in tables.items()}
+    far = {k: max(apart / 2, _ROUNDING) for k, apart in moved.items()}
+    # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
+    delta = (1.0 + math.exp(case.epsilon)) * far[count]
+    claim = (
+        f"from the limit in total variation after {_listed(moments, ',')} steps: {_listed(far.values(), '.1g')}",
+        f"worst ratio of any tree then: {_listed([_worst(case, table) for table in tables.values()], '.3g')}",
+    )
+    target = f"{case.name}, tree after {count:,} steps (exact)"
+    if delta >= 1.0:
+        finding = f"the chain is {far[count]:.1g} from its limit: nothing is promised"
+        return judge(target, case.epsilon, 0.0, math.inf, 0.0, notes=claim, findings=(finding,))
+    ordered_pairs = [pair for g, h in case.world.neighbours for pair in ((g, h), (h, g))]
+    bound = exact.least_epsilon(tables[count], delta, ordered_pairs)
+    return judge(target, case.epsilon, delta, bound, 0.0, notes=claim)
 
 
+@timed
 def audit_walks(
     case: TreeCase,
     *,
@@ -241,44 +212,32 @@ def audit_walks(
     """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best.
 
     Args:
-        case: graphs, budget and start. samples: trees of each graph.
-        actual: the epsilon that the chain really gets; None: the claimed one.
+        case, actual: as of `audit_limit`. samples: trees of each graph. seed: of the steps.
         false_alarm: the probability that a true claim is called broken.
-        seed: of the steps; the same seed gives the same audit.
     """
+    law = Trees(case.nodes).law(case.scores())
+    first, second = np.array(case.world.neighbours).T
+    # The pair of graphs whose laws lie furthest apart: samples of any other would prove less.
+    best = int(np.abs(np.exp(law[first]) - np.exp(law[second])).sum(axis=1).argmax())
+    graphs = first[best], second[best]
+    # The log ratio of the limit is the best score for telling the two graphs by one tree (Neyman and Pearson).
+    ratio = law[graphs[0]] - law[graphs[1]]
+    epsilon = case.epsilon if actual is None else actual
 
-    def run() -> Audit:
-        law = Trees(case.nodes).law(case.scores())
-        first, second = np.array(case.world.neighbours).T
-        # The pair of graphs whose laws lie furthest apart: samples of any other would prove less.
-        best = int(np.abs(np.exp(law[first]) - np.exp(law[second])).sum(axis=1).argmax())
-        graphs = first[best], second[best]
-        # The log ratio of the limit is the best score for telling the two graphs by one tree (Neyman and Pearson).
-        ratio = law[graphs[0]] - law[graphs[1]]
-        epsilon = case.epsilon if actual is None else actual
+    def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
+        graph = int(graphs[0 if is_first else 1])
+        scores: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
+        return scores
 
-        def draw(is_first: bool, count: int, randomness: Randomness) -> sampled.Scores:
-            graph = int(graphs[0 if is_first else 1])
-            scores: sampled.Scores = ratio[[case.draw(graph, epsilon, randomness) for _ in range(count)]]
-            return scores
-
-        options: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
-        return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **options)
-
-    return timed(run)
+    options: dict[str, Any] = {"samples": samples, "false_alarm": false_alarm, "seed": seed}
+    return sampled.audit_events(f"{case.name}, tree", case.claim, draw, **options)
 
 
 def _after(trees: Trees, scores: Table, first: Table, steps: int) -> Table:
-    """The log of the law of the tree after some steps."""
     law: Table = np.matmul(first[:, None, :], trees.steps(scores, steps))[:, 0, :]
     with np.errstate(divide="ignore"):
         logs: Table = np.log(law)
     return logs
-
-
-def _distance(law: Table, limit: Table) -> float:
-    """The largest total variation between two laws [graphs, trees], as far as float64 can tell."""
-    return max(float(np.abs(law - limit).sum(axis=1).max()) / 2, _ROUNDING)
 
 
 def _listed(numbers: Iterable[float], spec: str) -> str:
@@ -290,7 +249,6 @@ def _worst(case: TreeCase, table: Table) -> float:
 
 
 def _first_law(case: TreeCase) -> Table:
-    """How likely each chain is to begin at each tree, [graphs, trees]."""
     trees = Trees(case.nodes)
     identity = np.eye(len(trees.clusters))
     anywhere = trees.balanced()
@@ -316,7 +274,9 @@ def _with_public(nodes: int) -> World:
     public, private = (np.array(kinds) == kind for kind in (1, 2))
     touched = np.stack([(public[:, (pairs == node).any(axis=1)]).any(axis=1) for node in range(nodes)], axis=1)
     trees = {
-        key: public_tree(nodes, pairs[list(key)].T) for key in {tuple(np.flatnonzero(row)) for row in public} if key
+        key: hierarchy.public_tree(nodes, pairs[list(key)].T)
+        for key in {tuple(np.flatnonzero(row)) for row in public}
+        if key
     }
     starts = [trees.get(tuple(np.flatnonzero(row))) for row in public]
     return World(public, private, touched, starts, neighbours)

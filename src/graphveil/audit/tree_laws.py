@@ -61,12 +61,13 @@ class Trees:
         Args:
             graphs: [graphs, pairs]. members: [graphs, leaves], among whom pairs are counted.
         """
-        nats = _node_scores(self.leaves)
+        nats, pairs = _node_scores(self.leaves), pairs_of(self.leaves)
         scores = np.zeros((len(graphs), len(self.clusters)))
         for tree, clusters in enumerate(self.clusters):
             for left, right in (_halves(cluster, clusters) for cluster in clusters):
-                crossing = [_joins(pair, left, right) for pair in pairs_of(self.leaves)]
-                ends = [members[:, _leaves_of(half, self.leaves)].sum(axis=1) for half in (left, right)]
+                sides = [[leaf for leaf in range(self.leaves) if half >> leaf & 1] for half in (left, right)]
+                crossing = [(u in sides[0] and v in sides[1]) or (u in sides[1] and v in sides[0]) for u, v in pairs]
+                ends = [members[:, side].sum(axis=1) for side in sides]
                 scores[:, tree] += nats[ends[0] * ends[1], graphs[:, crossing].sum(axis=1)]
         return scores
 
@@ -76,7 +77,7 @@ class Trees:
         return law
 
     def steps(self, scores: Table, steps: int) -> Table:
-        """Return the probabilities of ending in each tree from each after some steps. Returns [graphs, trees, trees].
+        """Return the probabilities of ending in each tree from each after some steps, [graphs, trees, trees].
 
         Args:
             scores: [graphs, trees], the log-weight of each tree, in nats. steps: how many.
@@ -102,9 +103,7 @@ def pairs_of(leaves: int) -> list[tuple[int, int]]:
 
 
 def neighbouring_graphs(leaves: int) -> tuple[Bools, list[tuple[int, int]]]:
-    """Return graphs [graphs, pairs] and the numbers of two that differ in one edge: as many as there are, renamed.
-    Whatever edge it is, it can be called {0, 1}, and the other leaves can change names.
-    """
+    """Return graphs [graphs, pairs] and the numbers of two that differ in one edge, {0, 1}: leaves can be renamed."""
     pairs = pairs_of(leaves)
     place = {pair: k for k, pair in enumerate(pairs)}
     renamed = [(*ends, *rest) for ends in ((0, 1), (1, 0)) for rest in itertools.permutations(range(2, leaves))]
@@ -151,7 +150,6 @@ def _node_scores(leaves: int) -> Table:
 
 
 def _trees_over(cluster: int) -> list[Clusters]:
-    """Every tree over some leaves, as the set of its clusters."""
     if cluster & (cluster - 1) == 0:
         return [frozenset()]
     lowest = cluster & -cluster
@@ -170,12 +168,3 @@ def _halves(cluster: int, clusters: Clusters) -> tuple[int, int]:
     inside = [other for other in clusters if other != cluster and other & cluster == other]
     largest = max(inside, key=int.bit_count) if inside else cluster & -cluster
     return largest, cluster ^ largest
-
-
-def _joins(pair: tuple[int, int], left: int, right: int) -> bool:
-    u, v = 1 << pair[0], 1 << pair[1]
-    return bool((u & left and v & right) or (u & right and v & left))
-
-
-def _leaves_of(cluster: int, leaves: int) -> list[int]:
-    return [leaf for leaf in range(leaves) if cluster >> leaf & 1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from time import perf_counter
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, ParamSpec, get_args
 
 from graphveil.errors import InputError
 from graphveil.files.serial import json_safe
 
+P = ParamSpec("P")
 Verdict = Literal["holds", "broken"]
 
 #: Room for the rounding of float64 logarithms; the integers behind them leave nothing over.
@@ -18,13 +20,12 @@ ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer of one audit. Raises InputError: a field that cannot be, named.
+    """The answer of one audit; raises InputError for a field that cannot be, named.
 
     Attributes:
         target: what was audited, and how. claimed_epsilon, delta: what the target says of itself.
         lower_bound: an epsilon that the target costs at least, at that delta.
-        false_alarm: the probability that a right target gets a lower bound above what it costs; 0 where every input and
-            output was enumerated.
+        false_alarm: how often a right target gets a lower bound above what it costs; 0 where all was enumerated.
         verdict: "broken" when the bound exceeds the claim, or something private shows that no bound covers; "holds"
             means that this audit found nothing, and proves nothing more.
         seconds: how long it took. notes: how it was done, and what was found.
@@ -57,7 +58,6 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found."""
         return self.verdict == "holds"
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,11 +66,7 @@ class Audit:
 
 
 def exceeds(bound: float, claimed: float) -> bool:
-    """Whether a lower bound contradicts a claim.
-
-    Args:
-        bound, claimed: epsilons; a difference of rounding is none.
-    """
+    """Whether a lower bound contradicts a claim, both epsilons, by more than rounding."""
     return bound > claimed * (1 + ROUNDING) + ROUNDING * ROUNDING
 
 
@@ -89,7 +85,6 @@ def judge(
     Args:
         claimed, delta: what is claimed of it. bound: what epsilon is at least.
         false_alarm: the probability that the bound is too high. notes: what else a reader should know.
-        findings: what breaks a promise whatever the bound is.
     """
     # A finding breaks whatever the bound is: a leak beside the mechanisms has no epsilon that a bound could show.
     broken = bool(findings) or exceeds(bound, claimed)
@@ -97,8 +92,13 @@ def judge(
     return Audit(target, claimed, delta, max(bound, 0.0), false_alarm, verdict, notes=(*findings, *notes))
 
 
-def timed(run: Callable[[], Audit]) -> Audit:
-    """Return what `run` returns, with the seconds it took."""
-    start = perf_counter()
-    result = run()
-    return replace(result, seconds=perf_counter() - start)
+def timed(audit: Callable[P, Audit]) -> Callable[P, Audit]:
+    """Return an audit whose answer holds the seconds that it took."""
+
+    @wraps(audit)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Audit:
+        start = perf_counter()
+        result = audit(*args, **kwargs)
+        return replace(result, seconds=perf_counter() - start)
+
+    return run

@@ -19,20 +19,11 @@ from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.effects import Checkpoint, Effect, Watch
-from graphveil.federation.simulation import head_of, simulate_training
-from graphveil.federation.vertical import partition_graph
+from graphveil.federation.simulation import head_of, partition_graph, simulate_training
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
+from graphveil.methods.base import storage
 from graphveil.methods.base.fitted import stored_probabilities
-from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import (
-    Stored,
-    number,
-    read_method,
-    restoring,
-    save_method,
-    schema_facts,
-    schema_from,
-)
+from graphveil.methods.base.network.objectives import true_score
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -101,8 +92,6 @@ class VFGNN:
         self._publication = _Publication()
         self._run: _Run | None = None
 
-    # ---- fitting and predicting ----
-
     def fit(
         self,
         graph: Graph,
@@ -132,8 +121,7 @@ class VFGNN:
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
-        # Set before anything is published and never reset: a run that fails half-way has published half of its rows.
-        # Settings are checked above, so that a typing error does not use the federation up.
+        # Never reset: a run that fails half-way has published half of its rows. Wrong settings were refused above.
         self._publication.begun = True
         on_effect = _watching(setting, progress, watch)
         trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=on_effect)
@@ -165,8 +153,6 @@ class VFGNN:
         """
         return true_score(self.predict(), graph, mask)
 
-    # ---- accounts ----
-
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of one holder's published rows, over all rounds."""
@@ -181,7 +167,9 @@ class VFGNN:
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError for a loaded federation."""
+        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError if the federation was
+        loaded.
+        """
         transcript = self._fitted().transcript
         if transcript is None:
             raise AttributeError("a saved federation keeps no transcript")
@@ -197,8 +185,6 @@ class VFGNN:
         """The public facts of the graph."""
         return self._fitted().schema
 
-    # ---- files ----
-
     def save(self, path: str | Path) -> Path:
         """Write the label holder's result to one safetensors file: no weights, no messages, no raw data; return its
         path. Raises GraphveilError if nothing was fitted, WriteError if the disk refuses.
@@ -211,13 +197,13 @@ class VFGNN:
             "settings": {name: _plain(value) for name, value in run.setting.options.items()},
             "seed": self.seed,
             "members": [[member.name, member.columns, member.labels] for member in run.setting.members],
-            "schema": schema_facts(run.schema),
+            "schema": storage.schema_facts(run.schema),
             "history": [{name: _plain(value) for name, value in row.items()} for row in run.history],
             "void": run.void,
             "guarantee": self.guarantee.to_dict(),
             "ledger": self.ledger.to_dict(),
         }
-        return save_method(path, KIND, facts, {"probabilities": run.probabilities})
+        return storage.save_method(path, KIND, facts, {"probabilities": run.probabilities})
 
     @classmethod
     def load(cls, path: str | Path) -> VFGNN:
@@ -227,22 +213,20 @@ class VFGNN:
         Args:
             path: the file, or the folder that holds `model.safetensors`.
         """
-        _, facts, tensors = read_method(path, KIND)
-        with restoring(path):
+        _, facts, tensors = storage.read_method(path, KIND)
+        with storage.restoring(path):
             # By the default's type: JSON has no infinity and writes 8.0 and 8 alike.
             settings = {name: _number(value, OPTIONS[name]) for name, value in facts["settings"].items()}
             model = cls(seed=int(facts["seed"]), **settings)  # type: ignore[arg-type]
             members = tuple(Member(str(name), int(columns), bool(labels)) for name, columns, labels in facts["members"])
-            schema = schema_from(facts["schema"])
+            schema = storage.schema_from(facts["schema"])
             setting = Setting.of(members, len(schema.classes), server=SERVER, **model.settings)
-            probabilities = stored_probabilities(Stored(facts, tensors), setting.classes)
+            probabilities = stored_probabilities(storage.Stored(facts, tensors), setting.classes)
             rows = [{str(name): float(value) for name, value in row.items()} for row in facts["history"]]
             void = None if facts["void"] is None else str(facts["void"])
         model._run = _Run(setting, schema, probabilities, rows, void)
         model._publication.begun = True
         return model
-
-    # ---- scikit-learn's manners ----
 
     def get_params(self, deep: bool = True) -> dict[str, Option]:
         """Return the settings that build the same federation; `deep` changes nothing."""
@@ -292,8 +276,6 @@ class VFGNN:
         """The number of features of a node, at all holders together."""
         return self._after_fitting("n_features_in_").schema.dimension
 
-    # ---- the rest ----
-
     def __repr__(self) -> str:
         params = {"epsilon": self.settings["epsilon"]}
         settings = {name: self.settings.get(name, default) for name, default in OPTIONS.items()}
@@ -332,7 +314,7 @@ def _watching(setting: Setting, progress: ProgressCallback | None, watch: Watch 
 
 
 def _plain(value: Option) -> Any:
-    return number(value) if isinstance(value, float) else value
+    return storage.number(value) if isinstance(value, float) else value
 
 
 def _number(value: Any, default: Option) -> Option:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +40,7 @@ from graphveil.graphs.declared.column_declaration import declared_columns
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
-from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 
 T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.
@@ -163,8 +162,7 @@ def server_program(run: RunContext) -> Program[ServerResult]:
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
-    # Honest holders cannot differ: alignment gives all the same set, and shares of other sizes would add up to
-    # nothing.
+    # Honest holders cannot differ: alignment gives all the same set, and other sizes could not be added up.
     if len(set(counts)) != 1:
         raise InputError(f"the holders aligned {counts} rows", allowed="the same number everywhere")
     run.generator.manual_seed(_drawn_seed(run.randomness))
@@ -227,13 +225,16 @@ def run_party(
         if party.name != name
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
-    peer_names = tuple(peer.name for peer in peers)
-
-    def of_all_rounds(step: Progress) -> None:
-        progress(replace(step, total=setting.rounds))
 
     session = Session(
-        name, setting.server, peer_names, build, store, patience=patience, progress=of_all_rounds, record=record
+        name,
+        setting.server,
+        tuple(peer.name for peer in peers),
+        build,
+        store,
+        patience=patience,
+        progress=lambda step: progress(replace(step, total=setting.rounds)),
+        record=record,
     )
     session.links = Links(
         identity,
@@ -260,16 +261,13 @@ def run_party(
     return Outcome(order, head, result, finished.transcript)
 
 
-def _with(state: Callable[[], Mapping[str, Tensor]], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {**state(), **more}
-
-
 def _remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
     """Run a program, adding `more` to each of its checkpoints."""
 
     def add(effect: Effect) -> Effect:
-        if isinstance(effect, Checkpoint):
-            return Checkpoint(effect.round, partial(_with, effect.state, more), effect.epsilon)
-        return effect
+        if not isinstance(effect, Checkpoint):
+            return effect
+        state = effect.state
+        return replace(effect, state=lambda: {**state(), **more})
 
     return with_changed_effects(program, add)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Bounds
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum

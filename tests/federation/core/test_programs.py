@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.programs import checked_body, simulate
+from graphveil.federation.core.messages import checked_body, simulate
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 
 WORDS = torch.tensor([[1, 2], [3, 4]])

@@ -14,11 +14,11 @@ from graphveil.federation.core.networks import (
     Combination,
     OutputLayer,
     Propagation,
-    holder_structure,
 )
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
+from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 
 RING = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
@@ -37,7 +37,7 @@ def network(role: str, kind: str, seed: int = 0) -> nn.Module:
 
 def said(model: nn.Module, h: Tensor) -> Tensor:
     if isinstance(model, Propagation):
-        found: Tensor = model(h, holder_structure(model.kind, RING, 4))
+        found: Tensor = model(h, structure_for(model.kind, RING, 4))
     else:
         found = model([h, h.flip(0)])
     return found

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphveil.federation.core.messages import Transcript
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import Transcript, simulate
 from graphveil.federation.crypto import products
 from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, products_with
 from graphveil.federation.crypto.ring import RingMatrix

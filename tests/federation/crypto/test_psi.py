@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.messages import KINDS
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import KINDS, simulate
 from graphveil.federation.crypto import field, psi
 from graphveil.federation.crypto.field import PRIME
 from graphveil.federation.crypto.psi import align

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import simulate
 from graphveil.federation.crypto.commitments import Commitment
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks
 from graphveil.federation.effects import Receive, Roster, Send

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.guarantees import ledger_of
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext

@@ -15,10 +15,9 @@ from graphveil.federation.core.person import RATE, STEPS, PersonPrice
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
-from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
+from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder, private_guesses
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.private_network import private_guesses
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.privacy import ChangedSamples, SeededRandomness, gaussian_epsilon, pipeline_epsilon

@@ -68,7 +68,7 @@ def test_images_have_one_line_for_the_truth_the_open_run_and_this_run() -> None:
     def rebuilt(limit: Limit, shift: float) -> AttackResult:
         rng = np.random.default_rng(0)
         result = judge("reconstruction", "people", rng.random(50), rng.random(50), limit=limit)
-        return result.with_samples(Samples(("a$b", "c"), ORIGINAL, ORIGINAL + shift))
+        return replace(result, samples=Samples(("a$b", "c"), ORIGINAL, ORIGINAL + shift))
 
     figure = image_figure({"lpgnn": rebuilt(Limit(1.0, 0.0, "x"), 9.0), PLAIN: rebuilt(nothing("x"), 0.1)})
     assert figure is not None

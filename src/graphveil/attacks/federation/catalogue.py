@@ -17,12 +17,11 @@ from torch import Tensor
 from graphveil.attacks.federation.features import feature_recovery, rows_alike
 from graphveil.attacks.federation.labels import label_inference
 from graphveil.attacks.federation.lattice import lattice, low_bits, require_shares
-from graphveil.attacks.federation.views import Message, Recorded, View, agreed_rounds, naive, record
+from graphveil.attacks.federation.views import Message, Recorded, agreed_rounds, naive, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
@@ -32,56 +31,41 @@ _EXPERIMENT = "an experiment on all holders' true data: not covered by any epsil
 
 @dataclass(frozen=True)
 class FederationAttack:
-    """One line about an attack on a federation, who looks, and the attack: (view, truth, victim, nodes, seed).
-
-    Attributes:
-        bare: the naive design is the agreed one with bare shares, see `bare`, and not the opened layer.
+    """One line about an attack on a federation, who looks, and the attack: (view, truth, seed=, and what it `reads`).
+    With `bare` the naive design is the agreed one with bare shares, and not the opened layer.
     """
 
     summary: str
     spy: str
-    run: Callable[[View, Recorded, str, int, int], AttackResult]
+    run: Callable[..., AttackResult]
+    reads: tuple[str, ...]
     bare: bool = False
-
-
-def _labels(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
-    return label_inference(view, truth, nodes=nodes, seed=seed)
-
-
-def _features(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
-    return feature_recovery(view, truth, victim=victim, seed=seed)
-
-
-def _gram(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
-    return rows_alike(view, truth, victim=victim, nodes=nodes, seed=seed)
-
-
-def _lattice(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
-    return lattice(view, truth, people=nodes, seed=seed)
-
-
-def _low_bits(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
-    return low_bits(view, truth, people=nodes, seed=seed)
 
 
 #: Who looks: the server, the label holder, or the first holder without labels, whose features are the secret.
 SERVER, LABELS, OTHER = "server", "label holder", "holder without labels"
+_LABELS, _FEATURES = (label_inference, ("nodes",)), (feature_recovery, ("victim",))
+_ALIKE = rows_alike, ("victim", "nodes")
 FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
     {
-        "label-inference": FederationAttack("labels, from the gradients that reach the server", SERVER, _labels),
-        "label-inference-holder": FederationAttack("the same by a holder without labels", OTHER, _labels),
-        "feature-recovery": FederationAttack("another holder's features, by the label holder", LABELS, _features),
-        "feature-recovery-server": FederationAttack("the same by the server", SERVER, _features),
-        "gram": FederationAttack("who is alike at another holder, by the label holder", LABELS, _gram),
-        "gram-server": FederationAttack("the same by the server", SERVER, _gram),
-        "lattice": FederationAttack("propagated features, from shares and what was dealt", SERVER, _lattice, bare=True),
-        "low-bits": FederationAttack("the same, from bits below the noise's steps", SERVER, _low_bits, bare=True),
+        "label-inference": FederationAttack("labels, from the gradients that reach the server", SERVER, *_LABELS),
+        "label-inference-holder": FederationAttack("the same by a holder without labels", OTHER, *_LABELS),
+        "feature-recovery": FederationAttack("another holder's features, by the label holder", LABELS, *_FEATURES),
+        "feature-recovery-server": FederationAttack("the same by the server", SERVER, *_FEATURES),
+        "gram": FederationAttack("who is alike at another holder, by the label holder", LABELS, *_ALIKE),
+        "gram-server": FederationAttack("the same by the server", SERVER, *_ALIKE),
+        "lattice": FederationAttack(
+            "propagated features, from shares and what was dealt", SERVER, lattice, ("people",), bare=True
+        ),
+        "low-bits": FederationAttack(
+            "the same, from bits below the noise's steps", SERVER, low_bits, ("people",), bare=True
+        ),
     }
 )
 
 
 def require_federation_attack(name: str) -> FederationAttack:
-    """Return an attack by name. Raises InputError: it is not one on a federation."""
+    """Return an attack by name; raises InputError if it is not one on a federation."""
     if name not in FEDERATION_ATTACKS:
         raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
     return FEDERATION_ATTACKS[name]
@@ -97,7 +81,7 @@ def simulated(
     name: str | None = None,
 ) -> Recorded:
     """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent. Raises
-    InputError: an attack that does not fit the setting.
+    InputError for an attack that does not fit the setting.
 
     Args:
         holdings: what each holder has, rows in one order. randomness: of shares and noise. seed: of weights.
@@ -115,7 +99,7 @@ def simulated(
 def attack_federation(
     name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
 ) -> AttackResult:
-    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run. Raises InputError: an unknown attack, or
+    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run; raises InputError for an unknown attack, or
     data that it cannot judge.
 
     Args:
@@ -125,23 +109,29 @@ def attack_federation(
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)
     spy = {SERVER: setting.server, LABELS: setting.label_holder, OTHER: other}[chosen.spy]
-    result = chosen.run(recorded.view(spy, naive=unprotected), recorded, other, nodes, seed)
+    options: dict[str, Any] = {"victim": other, "nodes": nodes, "people": nodes}
+    options = {name: options[name] for name in chosen.reads}
+    result = chosen.run(recorded.view(spy, naive=unprotected), recorded, seed=seed, **options)
     return replace(result, name=name, notes=(*result.notes, _EXPERIMENT))
 
 
 def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
-    """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use. P
-    and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
+    """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use.
 
-    shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
-              without masks between holders
-    noise     whole steps, nothing below a step
+        shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
+                  without masks between holders
+        noise     whole steps, nothing below a step
+
+    P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
 
     Args:
         recorded: of mode "shared-linear". randomness: of the noise.
     """
     dealt = recorded.view(recorded.setting.server).dealt()
-    shares = _dealt_shares(dealt, recorded.secrets()[0])
+    first, *dealt_holders = dealt.setting.names
+    shares = {name: dealt.share(name) for name in dealt_holders}
+    # The first holder's share makes the sum right, as in the protocol: the others' come from dealt keys.
+    shares[first] = recorded.secrets()[0] - torch.stack(list(shares.values())).sum(dim=0)
 
     def instead(message: Message) -> Message:
         if message.kind != "noisy-share":
@@ -153,17 +143,7 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     return replace(recorded, messages=tuple(map(instead, recorded.messages)))
 
 
-def _dealt_shares(dealt: DealerView, p: Tensor) -> dict[str, Tensor]:
-    """Return shares of P of which all but the first were dealt."""
-    first, *dealt_holders = dealt.setting.names
-    shares = {name: dealt.share(name) for name in dealt_holders}
-    # The first holder's share is what makes the sum right, as in the protocol: the others' are expanded from dealt
-    # keys.
-    return {first: p - torch.stack(list(shares.values())).sum(dim=0), **shares}
-
-
 def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:
-    """Return one holder's noise in whole steps."""
     if to.public:
         return torch.zeros_like(like)
     sigma = to.sigma * 2.0**to.bits

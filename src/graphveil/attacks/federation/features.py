@@ -43,7 +43,7 @@ def feature_recovery(
     view: View, recorded: Recorded, *, victim: str, known_share: float = 0.5, seed: int = 0
 ) -> AttackResult:
     """Return how well a party tells a holder's features above the mean of the known people from those below. Raises
-    InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
+    InputError for a share outside (0, 1), fewer than ten people, or features in which people do not differ.
 
     Args:
         view: what the party has. recorded: the truth, which scores the attack. victim: another holder.
@@ -64,7 +64,10 @@ def feature_recovery(
     above = truth[~public] > mean
     if above.all() or not above.any():
         raise InputError("the unknown people have the same features as all others", where="feature-recovery")
-    solved, source = solved_features(view, victim)
+    solved, source = unmask_features(view, victim), "masked matrices and their masks"
+    if solved is None:
+        # Features that need no guess, where the design hands out what solves them.
+        solved, source = solve_features(view, victim), "weights that were handed out"
     if solved is None:
         guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
     else:
@@ -95,7 +98,7 @@ def feature_recovery(
 
 def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500, seed: int = 0) -> AttackResult:
     """Return how well a party tells the twentieth of all pairs that are most alike at a holder from the others. Raises
-    InputError: fewer than ten people, or rows that are all alike.
+    InputError for fewer than ten people, or rows that are all alike.
 
     Args:
         view, recorded, victim: as of `feature_recovery`. nodes: among how many people.
@@ -138,8 +141,8 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
 
 
 def solve_features(view: View, victim: str) -> Tensor | None:
-    """Return the victim's features where a view holds weights: X_B [W_1 .. W_T] = h0 - X_A W_A, by least squares.
-    Returns Features, float64 [n, d_B]; None where the view holds no weights.
+    """Return the victim's features, float64 [n, d_B], where a view holds weights, else None: X_B [W_1 .. W_T] = h0 -
+    X_A W_A, by least squares.
 
     Args:
         view: of a naive design. victim: a holder's name.
@@ -160,9 +163,8 @@ def solve_features(view: View, victim: str) -> Tensor | None:
 
 
 def unmask_features(view: View, victim: str) -> Tensor | None:
-    """Return the victim's features X = E + U where a view of the dealer holds the masked matrix E: it dealt the mask U.
-    Only in paper mode, whose keys stand in the order of the holders' matrices. Returns Features, float64 [n, d_B]; None
-    where the view holds no E.
+    """Return the victim's features X = E + U, float64 [n, d_B], where a view of the dealer holds the masked matrix E,
+    else None. Only in paper mode, whose keys stand in the order of the holders' matrices.
 
     Args:
         view: of a naive design. victim: a holder's name.
@@ -177,24 +179,8 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     return x
 
 
-def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
-    """Return features that need no guess, and from what; None where the design hands out nothing that solves them.
-
-    Args:
-        view: of a party. victim: a holder's name.
-    """
-    features = unmask_features(view, victim)
-    if features is not None:
-        return features, "masked matrices and their masks"
-    return solve_features(view, victim), "weights that were handed out"
-
-
-def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
-    """Return X X^T [n, n] from layers of plain descent and their slopes, see the module.
-
-    Args:
-        h: layers of consecutive rounds, [n, h] each. slopes: dL/dh of each round. rate: of plain descent.
-    """
+def _similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
+    """Return X X^T [n, n] from layers [n, h] of consecutive rounds of plain descent and their slopes."""
     moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
     return similarities_of(list(zip(moved, slopes, strict=False)))
 
@@ -204,8 +190,8 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     d = torch.cat([moved for moved, _ in steps], dim=1)
     middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
     # Symmetrised first, as G^T X X^T G is: rounding leaves a part that is not, and the inverse would blow it up.
-    similarities: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
-    return similarities
+    _similarities: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
+    return _similarities
 
 
 def limit_of_rows(view: View) -> Limit:
@@ -309,7 +295,7 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
         h, own_products = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
             slopes = [torch.stack(each).sum(dim=0) for each in zip(*view.slopes.values(), strict=True)]
-            return similarities(h, slopes, view.setting.training.shared_rate) - own_products, "slopes in the clear"
+            return _similarities(h, slopes, view.setting.training.shared_rate) - own_products, "slopes in the clear"
         spread = (
             2 * view.setting.model.width / (view.setting.columns + view.setting.model.width)
         )  # E[W W^T] of initial weights

@@ -36,7 +36,7 @@ _TELLING = ("hidden-gradient", "embedding-gradient", "gradient-share", "training
 
 
 def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well a party tells pairs of training nodes of one label from other pairs. Raises InputError: fewer
+    """Return how well a party tells pairs of training nodes of one label from other pairs. Raises InputError for fewer
     than four training nodes, or all of one label.
 
     Args:
@@ -50,7 +50,9 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     if len(places) < 4 or len(set(labels.tolist())) in (1, len(places)):
         problem = f"{len(places)} training nodes of {len(set(labels.tolist()))} labels"
         raise InputError(problem, where="label-inference", allowed="four or more of two labels or more, some alike")
-    gradients = unit_rows(gradient_rows(view, recorded.train), len(train))[places]
+    bodies = [body for kind in _TELLING for body in view.received(kind)]
+    bodies = [body[recorded.train] if len(body) == view.nodes else body for body in bodies]
+    gradients = unit_rows(bodies, len(train))[places]
     before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
     alike, unlike = matched_pairs(labels, rng)
     products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, unlike)] for rows in (gradients, before))
@@ -101,16 +103,6 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
     return (first[same_pairs], second[same_pairs]), (first[unlike_pairs], second[unlike_pairs])
 
 
-def gradient_rows(view: View, train: Tensor) -> list[Tensor]:
-    """Return what reached a party of the training nodes' labels, float64 rows [m, h].
-
-    Args:
-        view: of a party. train: who trains, bool [n].
-    """
-    bodies = [body for kind in _TELLING for body in view.received(kind)]
-    return [body[train] if len(body) == view.nodes else body for body in bodies]
-
-
 def without_gradients(view: View) -> list[Tensor]:
     """Return what a party knows of every node [n, .] before any label was used."""
     if not view.is_server:
@@ -152,7 +144,7 @@ def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
 
 
 def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
-    """Return the group of every row by k-means, the best of 8 starts. Returns int64 [m].
+    """Return the group of every row by k-means, the best of 8 starts, int64 [m].
 
     Args:
         rows: float [m, .]. classes: how many groups. seed: of the starts.
@@ -164,7 +156,6 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
 
 def matched(groups: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of rows whose group names their label, each group named after one label as well as can be.
-    Returns a fraction.
 
     Args:
         groups: the group of every row, int64 [m]. labels: the truth, int64 [m].

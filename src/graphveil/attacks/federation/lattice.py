@@ -7,8 +7,13 @@
 
 The sum of all holders' shares is all that the server is meant to see: where shares are masked between holders, y is
 uniform and none of this finds anything.  Rows of P are told apart by what they leave over: y - Q W - P V is small for
-the right row.  Lattices are reduced, so columns must be few (some 60 take seconds).
-Source: ours; "learning with errors" with far too few unknowns (Regev, STOC 2005).  Shapes: P [n, d], W [d, h].
+the right row.  Lattices are reduced, so columns must be few (some 60 take seconds).  Linear equations of words:
+
+    exact    x = a^-1 b mod 2^64: inverse mod 2 by elimination, then doubled bit by bit, x <- x (2 - a x)
+    small    the point of { c [I R] + 2^64 [0 c'] } that is nearest to a target: LLL, then nearest planes
+
+Source: ours; "learning with errors" with far too few unknowns (Regev, STOC 2005); Lenstra, Lenstra, Lovasz, Math.
+Annalen 261, 1982 (flint's implementation); Babai, Combinatorica 6, 1986.  Shapes: P [n, d], W [d, h].
 """
 
 from __future__ import annotations
@@ -39,8 +44,8 @@ _PASSES = 4
 
 
 def odd_columns(a: np.ndarray) -> np.ndarray:
-    """Return r columns of a [r, c] whose square matrix has an inverse modulo 2^64: an odd determinant. Raises
-    InputError: there are none.
+    """Return r columns of a [r, c] whose square matrix has an inverse modulo 2^64: an odd determinant; raises
+    InputError if there are none.
     """
     # A determinant is odd exactly where the matrix has an inverse modulo 2, so elimination over bits is enough.
     m = (a & 1).astype(np.uint8)
@@ -82,7 +87,7 @@ def inverse(a: np.ndarray) -> np.ndarray:
 
 def reduced(left: int, right: np.ndarray) -> np.ndarray:
     """Return a reduced basis, one vector a row, of the lattice spanned by the rows of [left I, right] and [0, 2^64 I].
-    Raises MissingExtraError: the package python-flint is not installed.
+    Raises MissingExtraError without the package python-flint.
 
     Args:
         left: weight of the first numbers against the others. right: [r, c] words.
@@ -116,8 +121,7 @@ def from_nearest(targets: np.ndarray, basis: np.ndarray) -> np.ndarray:
         for place in reversed(range(len(basis))):
             steps[:, place] = np.rint(turned[:, place] / triangle[place, place])
             turned -= steps[:, place, None] * triangle[:, place]
-        # Subtracted in wrapping integers: only the choice of the lattice point is made in floats, never what is left
-        # over.
+        # In wrapping integers: floats choose the lattice point and never compute what is left over.
         rest = rest - steps.astype(np.int64) @ basis
     return rest
 
@@ -136,10 +140,8 @@ def _flint() -> Any:
 
 @dataclass(frozen=True)
 class Equations:
-    """y = q W + P v + noise modulo 2^64, words: columns of one or of several rounds side by side.
-
-    Attributes:
-        y: [n, c]. q: [n, d]. v: [d, c].
+    """y = q W + P v + noise modulo 2^64, words: y [n, c], q [n, d], v [d, c], columns of one or of several rounds side
+    by side.
     """
 
     y: np.ndarray
@@ -153,13 +155,12 @@ class Equations:
 
 def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0) -> AttackResult:
     """Return how well the server tells a person's propagated features from another person's by holders' shares. Raises
-    InputError: another mode or party, or too many columns, too few people or too much noise for a lattice. Raises
-    MissingExtraError: the package python-flint is not installed.
+    InputError for another mode or party, or too many columns, too few people or too much noise for a lattice;
+    MissingExtraError without the package python-flint.
 
     Args:
         view: the server's. recorded: the truth, which scores the attack; with noise the attack is given the rows of P
-            of some people, who are not judged.
-        people: how many are judged.
+            of some people, who are not judged. people: how many are judged.
     """
     require_shares(view.setting, "lattice")
     p, w = (part.numpy() for part in recorded.secrets())
@@ -171,7 +172,7 @@ def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0)
         figures["rows of P right, bit for bit"] = float((rows == p).all(axis=1).mean())
     else:
         known_count = _enough(view)
-        weights = weights_behind_noise(
+        weights = _weights_behind_noise(
             equations.first(view.setting.model.width), p, order[:known_count], _noise_bits(view)
         )
     here = equations.first(view.setting.model.width)  # of one round
@@ -219,7 +220,7 @@ def require_shares(setting: Setting, name: str) -> None:
 
 def solved(equations: Equations) -> tuple[np.ndarray, np.ndarray]:
     """Return W [d, c] and P [n, d] of equations without noise; words that mean nothing where they do not hold. Raises
-    InputError: fewer than about 1.6 d columns, or rows than d.
+    InputError for fewer than about 1.6 d columns, or rows than d.
     """
     y, q, v = equations.y, equations.q, equations.v
     inside = odd_columns(v)
@@ -235,12 +236,8 @@ def solved(equations: Equations) -> tuple[np.ndarray, np.ndarray]:
     return weights, p
 
 
-def weights_behind_noise(equations: Equations, p: np.ndarray, known_people: np.ndarray, noise: float) -> np.ndarray:
-    """Return W [d, c] of equations with noise, from the rows of P [n, d] of some people.
-
-    Args:
-        known_people: their places. noise: bits of the largest noise.
-    """
+def _weights_behind_noise(equations: Equations, p: np.ndarray, known_people: np.ndarray, noise: float) -> np.ndarray:
+    """Return W [d, c] of equations with noise of so many bits, from the rows of P [n, d] of some people."""
     # Balanced: the entries of W times this are as long as the noise, so that neither drowns the other in the lattice.
     weight = 1 << max(round(noise) - _LARGEST_WEIGHT, 0)
     basis = reduced(weight, equations.q[known_people].T)
@@ -319,9 +316,10 @@ def _result(
 ) -> AttackResult:
     right, wrong = scores
     accuracy = float(((right > wrong) + 0.5 * (right == wrong)).mean()) if len(right) else 0.5
-    setting = view.setting
-    open_ = math.isinf(setting.privacy.epsilon)
-    limit = nothing("epsilon is inf: nothing is protected against the server") if open_ else row_limit(view)
+    epsilon, delta = view.setting.privacy.epsilon, view.setting.privacy.delta
+    limit = Limit(epsilon, delta, "epsilon of one published row in all rounds")
+    if math.isinf(epsilon):
+        limit = nothing("epsilon is inf: nothing is protected against the server")
     notes = ("a person's row of S^K X in fixed point, or another person's: the server is given both",)
     return judge(
         name,
@@ -335,8 +333,3 @@ def _result(
         figures={**figures, "right of two rows": accuracy},
         notes=(*notes, f"it knows the rows of {known_count} others") if known_count else notes,
     )
-
-
-def row_limit(view: View) -> Limit:
-    """Return what epsilon allows of one row in all rounds."""
-    return Limit(view.setting.privacy.epsilon, view.setting.privacy.delta, "epsilon of one published row in all rounds")

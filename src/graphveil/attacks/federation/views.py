@@ -46,11 +46,10 @@ class Message:
 
 @dataclass(frozen=True)
 class View:
-    """What one party has in the end.
+    """What one party has in the end; no holding at the server.
 
     Attributes:
-        party: its name. holding: its own data; None at the server.
-        nodes: n. messages: those that it received, sent or passed on, in order.
+        messages: those that it received, sent or passed on, in order.
         weights: block -> the first layer of every round, where the design hands it out.
         slopes: holder -> dL/dh0 of every round, where the design exchanges it.
     """
@@ -65,11 +64,10 @@ class View:
 
     @property
     def is_server(self) -> bool:
-        """Whether it is the server."""
         return self.holding is None
 
     def bodies(self, kind: str, sender: str) -> list[Tensor]:
-        """What one party sent of one kind, as it was sent. Returns in order.
+        """What one party sent of one kind, as it was sent, in order.
 
         Args:
             kind: of the messages. sender: a party's name.
@@ -77,7 +75,7 @@ class View:
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
 
     def received(self, kind: str, sender: str | None = None) -> list[Tensor]:
-        """Numbers, float64, that reached this party in messages of a kind. Returns float64 [., .] each, in order.
+        """Numbers, float64 [., .] each, that reached this party in messages of a kind, in order.
 
         Args:
             kind: of the messages. sender: a party's name; None: of anybody.
@@ -129,16 +127,13 @@ class View:
         return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.protocol.bits) for n in at if n + 1 in z]
 
     def dealt(self) -> DealerView:
-        """What the server of mode shared-linear dealt."""
         return DealerView.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A simulated run with the content of its messages, and what parties remember after each round where asked for.
-
-    Attributes:
-        start: what each holder remembers before the first round. states: after each round, where asked for.
+    """A simulated run with the content of its messages; what each holder remembers before the first round (`start`),
+    and after each round where asked for (`states`).
     """
 
     setting: Setting
@@ -155,8 +150,7 @@ class Recorded:
             party: its name. naive: whether it is the naive design.
         """
         relays = naive and party == self.setting.server
-        # An adversary gets what reached it or left it and no more; in the naive design the server passes all messages
-        # on.
+        # An adversary gets what reached it or left it; in the naive design the server passes all messages on.
         own = tuple(m for m in self.messages if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes
         holding = self.holdings.get(party)
@@ -177,12 +171,11 @@ class Recorded:
 
     @property
     def labels(self) -> Tensor:
-        """The labels [n], and who trains [n]: the truth."""
+        """The labels [n]: the truth."""
         return self._head.labels
 
     @property
     def train(self) -> Tensor:
-        """Who trains, mask [n]."""
         return self._head.train
 
     @property
@@ -229,8 +222,7 @@ def record(
 
     def watch(name: str, effect: Effect) -> None:
         if isinstance(effect, Send):
-            # A party's own count of rounds: in one process some are ahead of others, and a common count would mix
-            # rounds.
+            # A party's own count of rounds: in one process some are ahead of others.
             number = at.get(name, 0)
             recorded = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
             if recorded:

@@ -51,22 +51,19 @@ def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _
     )
 
 
+@timed
 def audit_published_exactly() -> Audit:
     """Enumerate all outputs of one published number at both ends of its range and in the middle."""
-
-    def run() -> Audit:
-        setting = published(columns=1, rounds=1)
-        to = setting.publication
-        sigma, steps = to.sigma * 2.0**to.bits, 1 << to.bits
-        noise = RoundedNormal(sigma, math.ceil(to.cut * sigma))
-        outputs = np.arange(-steps - noise.limit, steps + noise.limit + 1)
-        table = np.full((3, len(outputs)), -np.inf)
-        for row, value in zip(table, (-steps, 0, steps), strict=True):
-            possible = np.abs(outputs - value) <= noise.limit
-            row[possible] = noise.log_pmf(outputs[possible] - value)
-        return audit_table("federation, one published row", guarantee_of(setting), table)
-
-    return timed(run)
+    setting = published(columns=1, rounds=1)
+    to = setting.publication
+    sigma, steps = to.sigma * 2.0**to.bits, 1 << to.bits
+    noise = RoundedNormal(sigma, math.ceil(to.cut * sigma))
+    outputs = np.arange(-steps - noise.limit, steps + noise.limit + 1)
+    table = np.full((3, len(outputs)), -np.inf)
+    for row, value in zip(table, (-steps, 0, steps), strict=True):
+        possible = np.abs(outputs - value) <= noise.limit
+        row[possible] = noise.log_pmf(outputs[possible] - value)
+    return audit_table("federation, one published row", guarantee_of(setting), table)
 
 
 def audit_published(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
@@ -87,29 +84,29 @@ def audit_noise_in_shares(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
     return _by_mu("federation, noise within shares", _within_shares, seed=seed, samples=samples)
 
 
+@timed
 def audit_shrunk(*, seed: int = 0, samples: int = _SAMPLES, actual: float = _EPSILON) -> Audit:
     """Publish rows, shrink them as the server does, and bound epsilon by events.
 
     Args:
         actual: the epsilon that noise and factor are made for, while that of `published` is claimed. For tests.
     """
-
-    def run() -> Audit:
-        draw = _draw(published(epsilon=actual).publication, partial(_published, shrunk=True))
-        target = "federation, rows after James and Stein"
-        return sampled.audit_events(target, guarantee_of(published()), draw, samples=samples, seed=seed)
-
-    return timed(run)
+    draw = _draw(published(epsilon=actual).publication, partial(_published, shrunk=True))
+    target = "federation, rows after James and Stein"
+    return sampled.audit_events(target, guarantee_of(published()), draw, samples=samples, seed=seed)
 
 
-def audit_uniform(target: str, words: Mapping[str, Sequence[Tensor]], *, false_alarm: float = 1e-6) -> Audit:
+def audit_uniform(
+    target: str, words: Mapping[str, Sequence[Tensor]], findings: Sequence[str] = (), *, false_alarm: float = 1e-6
+) -> Audit:
     """Test that masked numbers are uniform to their reader.
 
     Args:
         words: what reached one reader, in one kind of message, by a name; int64. The same body sent again counts once.
+        findings: what breaks a promise, whatever the words are.
         false_alarm: that uniform words are called broken, all tests together.
     """
-    findings, count = [], 0
+    findings, count = [*findings], 0
     # A union over all streams and both tests, so that the stated rate holds for all of them together.
     level = false_alarm / (2 * max(len(words), 1))
     for name, bodies in words.items():
@@ -123,16 +120,14 @@ def audit_uniform(target: str, words: Mapping[str, Sequence[Tensor]], *, false_a
             if stats.chisquare(seen).pvalue < level:
                 findings.append(f"{name}: the {place} four bits are not uniform")
     notes = (f"{count:,} masked numbers in {len(words)} streams, each to one reader; chi-square of eight bits",)
-    return judge(f"{target} (shares)", 0.0, 0.0, 0.0, false_alarm, notes=notes, findings=tuple(findings))
+    return judge(target, 0.0, 0.0, 0.0, false_alarm, notes=notes, findings=tuple(findings))
 
 
+@timed
 def _by_mu(target: str, release: Release, *, seed: int, samples: int) -> Audit:
-    def run() -> Audit:
-        to = published().publication
-        options: dict[str, Any] = {"samples": samples, "seed": seed}
-        return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **options)
-
-    return timed(run)
+    to = published().publication
+    options: dict[str, Any] = {"samples": samples, "seed": seed}
+    return sampled.audit_mu(target, to.epsilon, to.delta, _draw(to, release), **options)
 
 
 def _draw(publication: Publication, release: Release) -> sampled.Draw:

@@ -12,7 +12,7 @@ noise    of votes, and of all gradients together, measured and not read off the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum
-from graphveil.audit.hooks import DescentTap, Summed, SumTap, all_taps, exact_sums
-from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
+from graphveil.audit.hooks import DESCENT, SUMS, Summed, all_taps, exact_sums
+from graphveil.audit.replay import Evidence, Pipeline, audit_replay
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
@@ -63,9 +63,12 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
         epsilon=2.0,
         degree_bound=degree_bound,
     )
-    votes = _VotesTap(setting.privacy.delta)
-    training = _TrainingTap(setting.privacy.delta, votes)
-    common_taps = tuple(tap for tap in all_taps() if tap.owner not in (NoisyUpdates, PerturbedSum))
+    measured = _Measured(setting.privacy.delta)
+    weighs: dict[object, Callable[..., Evidence]] = {
+        NoisyUpdates: measured.weigh_gradient,
+        PerturbedSum: measured.weigh_votes,
+    }
+    taps = tuple(replace(tap, weigh=weighs.get(tap.owner, tap.weigh)) for tap in all_taps())
     audit = audit_replay(
         Pipeline(
             target=f"federation guesses, one person who {'trains' if role == 'trains' else 'is guessed about'}"
@@ -76,77 +79,58 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
             epsilon=setting.privacy.epsilon,
             delta=setting.privacy.delta,
             outcome=_outcome,
-            taps=(training, votes, *common_taps),
+            taps=taps,
         ),
         seed=seed,
     )
-    audit = _with_noise(audit, "gradients", training.noise)
-    return _with_noise(audit, "votes", votes.noise) if degree_bound else audit
+    audit = _with_noise(audit, "gradients", measured.gradient_noise)
+    return _with_noise(audit, "votes", measured.vote_noise) if degree_bound else audit
 
 
 @dataclass(frozen=True)
-class _VotesTap:
-    """Noisy votes, which declare their own price where they moved."""
+class _Measured:
+    """The noise of votes and of private gradients; what moved declares the price of both together, once."""
 
     delta: float
-    owner: type = PerturbedSum
-    attribute: str = "perturb"
-    moved: list[Hops] = field(default_factory=list)
-    noise: list[Tensor] = field(default_factory=list)
+    votes: list[Hops] = field(default_factory=list)
+    vote_noise: list[Tensor] = field(default_factory=list)
+    gradient_noise: list[Tensor] = field(default_factory=list)
+    _trained: list[bool] = field(default_factory=list)
 
-    def read(self, mechanism: PerturbedSum, arguments: Arguments) -> Question[Summed]:
-        """Take what `SumTap` does."""
-        return SumTap().read(mechanism, arguments)
+    def weigh_votes(self, mechanism: PerturbedSum, answer: Tensor, first: Summed, second: Summed) -> Evidence:
+        """Weigh as `SUMS` does, and take note of the noise and of its price.
 
-    def weigh(self, mechanism: PerturbedSum, answer: Tensor, first: Summed, second: Summed) -> Evidence:
-        """Weigh as `SumTap` does, and take note of the noise and of its price."""
-        self.noise.append((answer.double() - torch.from_numpy(exact_sums(mechanism, first))) / mechanism.sigmas[0])
-        evidence = SumTap().weigh(mechanism, answer, first, second)
+        Args:
+            answer: the first run's noisy votes. first, second: edges, rows and hop of the two runs.
+        """
+        self.vote_noise.append((answer.double() - torch.from_numpy(exact_sums(mechanism, first))) / mechanism.sigmas[0])
+        evidence = SUMS.weigh(mechanism, answer, first, second)
         if not evidence.change:
             return evidence
         # In units of the noise: a part of a pipeline of which one standard deviation is 1.
-        self.moved.append(Hops(count=1, sensitivity=mechanism.mu, name=f"votes {len(self.moved)}"))
+        self.votes.append(Hops(count=1, sensitivity=mechanism.mu, name=f"votes {len(self.votes)}"))
         return replace(evidence, declared=gaussian_epsilon(1 / mechanism.mu, self.delta))
 
+    def weigh_gradient(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+        """Measure how far a sum moved; the first that moved declares the whole training.
 
-@dataclass(frozen=True)
-class _TrainingTap:
-    """The noise of private gradients, all of which together declare the price of their schedule and of votes, once."""
-
-    delta: float
-    votes: _VotesTap
-    owner: type = NoisyUpdates
-    attribute: str = "add_noise"
-    noise: list[Tensor] = field(default_factory=list)
-    _moved: list[bool] = field(default_factory=list)
-
-    def read(self, mechanism: NoisyUpdates, arguments: Arguments) -> Question[Tensor]:
-        """Take what `DescentTap` does."""
-        return DescentTap().read(mechanism, arguments)
-
-    def weigh(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
-        """Measure how far a sum moved; the first that moved declares the whole training."""
+        Args:
+            answer: the first run's noisy sum. first, second: the sums of the two runs.
+        """
         schedule = mechanism.schedule
-        self.noise.append((answer.double() - first) / (schedule.noise_multiplier * schedule.grid.cap))
-        change = DescentTap().weigh(mechanism, answer, first, second).change
-        if change == 0.0 or any(self._moved):
+        self.gradient_noise.append((answer.double() - first) / (schedule.noise_multiplier * schedule.grid.cap))
+        change = DESCENT.weigh(mechanism, answer, first, second).change
+        if change == 0.0 or any(self._trained):
             return Evidence(change)
-        self._moved.append(True)
+        self._trained.append(True)
         part = ChangedSamples(steps=schedule.steps, rate=schedule.rate, samples=1)
-        noise = {part.name: (schedule.noise_multiplier,)}
-        if not self.votes.moved:
-            return Evidence(change, pipeline_epsilon([part], noise, self.delta))
+        noise = {part.name: (schedule.noise_multiplier,)} | {sums.name: (1.0,) for sums in self.votes}
         # Votes are drawn before the first gradient, and have declared their own part of what both cost together.
-        total = pipeline_epsilon(
-            [part, *self.votes.moved], noise | {sums.name: (1.0,) for sums in self.votes.moved}, self.delta
-        )
-        return Evidence(
-            change, total - sum(gaussian_epsilon(1 / sums.sensitivity, self.delta) for sums in self.votes.moved)
-        )
+        total = pipeline_epsilon([part, *self.votes], noise, self.delta)
+        return Evidence(change, total - sum(gaussian_epsilon(1 / sums.sensitivity, self.delta) for sums in self.votes))
 
 
 def _with_noise(audit: Audit, of: str, noise: Sequence[Tensor]) -> Audit:
-    """Return the audit with the measured noise of a mechanism, which must not be smaller than the declared 1."""
     squares, count = math.fsum(float(part.square().sum()) for part in noise), sum(part.numel() for part in noise)
     measured = f"{count} numbers of {of} have noise of {math.sqrt(squares / max(count, 1)):.3f} of what is declared"
     enough = count > 0 and squares >= float(stats.chi2.ppf(_FALSE_ALARM, count))
@@ -179,7 +163,6 @@ def made_person(changed: str = "") -> Person:
 
 
 def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any, ...]:
-    """Run the program of the holder that guesses; return its messages, and the state at each checkpoint."""
     program = guessing_holder(RunContext("holder2", setting, randomness), person.holding)
     reply: Tensor | None = None
     seen: list[tuple[Any, ...]] = []

@@ -23,18 +23,18 @@ from torch import Tensor
 
 from graphveil.audit.federation.cases import audit_uniform
 from graphveil.audit.hooks import all_taps
-from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
+from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, Tap, audit_replay
 from graphveil.audit.verdict import Audit
-from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM, simulate
 from graphveil.federation.core.publisher import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Program, Send, with_changed_effects
+from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.simulation import party_programs
+from graphveil.federation.simulation import head_of, party_programs
 from graphveil.privacy import Randomness, SeededRandomness
 
 T = TypeVar("T")
@@ -53,29 +53,14 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     Args:
         mode: one of MODES. seed: of both runs' randomness.
     """
-    setting = made_setting(mode)
-    shares = _Shares()
-    # Masked bodies differ by their masks alone, and are judged by `audit_shares`: here they would only hide what else
-    # moved.
-    hidden = {kind for kind, message in KINDS.items() if message.reveals in (UNIFORM, SEALED)} | {
-        *_OPENED.get(mode, ())
-    }
+    setting, shares = made_setting(mode), _Shares()
+    # Masked bodies differ by their masks (see `audit_shares`), and would hide what else moved.
+    hidden = {kind for kind, message in KINDS.items() if message.reveals in (UNIFORM, SEALED)}
     # In paper mode h0 is everybody's: each holder publishes a row that depends on the person.
     units = len(setting.members) if mode == "paper" else 1
-    verdict = audit_replay(
-        Pipeline(
-            target=f"federation {mode}, one row",
-            run=lambda holdings, randomness: run_parties(setting, holdings, randomness, shares),
-            first=made_holdings(),
-            second=made_holdings(changed="features"),
-            epsilon=units * setting.privacy.epsilon,
-            delta=setting.privacy.delta,
-            outcome=lambda seen: _outcome(seen, hidden),
-            taps=(PublishTap(), NoiseTap(), *all_taps()),
-        ),
-        seed=seed,
-    )
-    return _with_opened(verdict, shares.moved(setting))
+    spent = units * setting.privacy.epsilon, setting.privacy.delta
+    audit = _replayed(setting, shares, "features", spent, hidden | {*_OPENED.get(mode, ())}, seed)
+    return _with_opened(audit, shares.moved(setting))
 
 
 def audit_label(mode: str, *, seed: int = 0) -> Audit:
@@ -85,84 +70,84 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
         mode: one of MODES. seed: of both runs' randomness.
     """
     setting = made_setting(mode)
+    return _replayed(setting, None, "label", (setting.privacy.epsilon_y, 0.0), set(), seed)
+
+
+def _replayed(
+    setting: Setting, shares: _Shares | None, changed: str, claim: tuple[float, float], hidden: set[str], seed: int
+) -> Audit:
     return audit_replay(
         Pipeline(
-            target=f"federation {mode}, one label",
-            run=lambda holdings, randomness: run_parties(setting, holdings, randomness, _Shares()),
+            target=f"federation {setting.protocol.mode}, one {'row' if changed == 'features' else changed}",
+            run=lambda holdings, randomness: _run_parties(setting, holdings, randomness, shares or _Shares()),
             first=made_holdings(),
-            second=made_holdings(changed="label"),
-            epsilon=setting.privacy.epsilon_y,
-            delta=0.0,
-            outcome=lambda seen: _outcome(seen, set()),
-            taps=(PublishTap(), NoiseTap(), *all_taps()),
+            second=made_holdings(changed),
+            epsilon=claim[0],
+            delta=claim[1],
+            outcome=lambda run: _outcome(run, hidden),
+            taps=_taps(),
         ),
         seed=seed,
     )
 
 
 def audit_shares(mode: str, *, seed: int = 0) -> Audit:
-    """Test that everything masked is uniform to its reader, and so is each holder's share of what the server opens. A
-    masked share of something has to be uniform also beside the reader's own share of it: their sum is tested too.
+    """Test that everything masked is uniform to its reader, also beside the reader's own share, and so is each holder's
+    share of what the server opens.
 
     Args:
         mode: one of MODES. seed: of the run's randomness.
     """
     setting = made_setting(mode)
-    seen = run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
+    run = _run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
     words: dict[str, list[Tensor]] = {}
-    for sender, sent in seen.messages:
+    for _, sender, sent in run.messages:
         size = " x ".join(map(str, sent.body.shape))
         if KINDS[sent.kind].reveals == UNIFORM:
             words.setdefault(f"{sent.kind} ({size}) to {sent.to}", []).append(sent.body)
-            own = seen.shares.get(sent.to)
+            own = run.states[0].get(sent.to, {}).get("p")
             if sent.kind == "masked-left" and own is not None and own.shape == sent.body.shape:
                 words.setdefault(f"{sent.kind} beside the share of {sent.to}", []).append(sent.body + own)
         elif sent.kind == "noisy-share":
             words.setdefault(f"{sent.kind} of {sender}", []).append(sent.body)
-    return audit_uniform(f"federation {mode}", words, false_alarm=_FALSE_ALARM)
+    return audit_uniform(f"federation {mode} (shares)", words, false_alarm=_FALSE_ALARM)
 
 
-@dataclass(frozen=True)
-class PublishTap:
-    """`Publisher.publish`: a holder's rows are private."""
-
-    owner: type = Publisher
-    attribute: str = "publish"
-
-    def read(self, mechanism: Publisher, arguments: Arguments) -> Question[Tensor]:
-        """Round and shape are public, and so are price and noise."""
-        x = arguments["x"].detach().clone()
-        return Question((mechanism.publication, arguments["round"], tuple(x.shape)), (), x)
-
-    def weigh(self, mechanism: Publisher, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
-        """Measure how far the clipped row moved, in units of 2 C (rows, where several did), and the noise."""
-        # The mechanism's own clip is applied again here: rows as they came in may differ by more than is ever
-        # published.
-        clip = mechanism.publication.clip
-        first_rows, second_rows = (clip_rows(x.double(), clip) for x in (first, second))
-        lengths = (first_rows - second_rows).norm(dim=1)
-        rows, moved = int((lengths > _ROUNDING * clip).sum()), float(lengths.max())
-        if rows == 0:
-            return Evidence(0.0)
-        noise = answer.double() - first_rows
-        largest = math.sqrt(float(noise.square().sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.numel())))
-        return Evidence(float(rows) if rows > 1 else moved / (2 * clip), mu=min(moved / max(largest, 1e-30), 1e6))
+def _read_rows(mechanism: Publisher, arguments: Arguments) -> Question[Tensor]:
+    # Round and shape are public, and so are price and noise.
+    x = arguments["x"].detach().clone()
+    return Question((mechanism.publication, arguments["round"], tuple(x.shape)), (), x)
 
 
-@dataclass(frozen=True)
-class NoiseTap:
-    """`Publisher.noise_for`: noise within shares, keyed by the name of the publication."""
-
-    owner: type = Publisher
-    attribute: str = "noise_for"
-
-    def read(self, mechanism: Publisher, arguments: Arguments) -> Question[None]:
-        """All but the key is public."""
-        return Question((mechanism.publication, arguments["label"], arguments["shape"]), (), None)
-
-    def weigh(self, mechanism: Publisher, answer: Tensor, first: None, second: None) -> Evidence:
-        """Noise says nothing; what it is added to is measured where the server opens it."""
+def _weigh_rows(mechanism: Publisher, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+    """Measure how far the clipped row moved, in units of 2 C (rows, where several did), and the noise."""
+    # Clipped again here: rows as they came in may differ by more than is ever published.
+    clip = mechanism.publication.clip
+    first_rows, second_rows = (clip_rows(x.double(), clip) for x in (first, second))
+    lengths = (first_rows - second_rows).norm(dim=1)
+    rows, moved = int((lengths > _ROUNDING * clip).sum()), float(lengths.max())
+    if rows == 0:
         return Evidence(0.0)
+    noise = answer.double() - first_rows
+    largest = math.sqrt(float(noise.square().sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.numel())))
+    return Evidence(float(rows) if rows > 1 else moved / (2 * clip), mu=min(moved / max(largest, 1e-30), 1e6))
+
+
+def _taps() -> tuple[Tap, ...]:
+    """Return all taps: a holder's rows are private; of noise within shares all is public, and says nothing.
+
+    What noise is added to is measured where the server opens it.
+    """
+    return (
+        Tap(Publisher, "publish", _read_rows, _weigh_rows),
+        Tap(
+            Publisher,
+            "noise_for",
+            lambda mechanism, of: Question((mechanism.publication, of["label"], of["shape"]), (), None),
+            lambda *_: Evidence(0.0),
+        ),
+        *all_taps(),
+    )
 
 
 @dataclass
@@ -181,15 +166,6 @@ class _Shares:
             moved.append(ring.decode(change, 2 * setting.protocol.bits).norm(dim=1) / setting.privacy.clip)
         lengths = torch.stack(moved).amax(dim=0)
         return float(lengths[PERSON]), float(lengths[:PERSON].max())
-
-
-@dataclass(frozen=True)
-class Seen:
-    """All messages (sender, message) of a run in order, the label holder's head, and holders' shares of P = S^K X."""
-
-    messages: tuple[tuple[str, Send], ...]
-    head: LabelHead
-    shares: Mapping[str, Tensor]
 
 
 def made_setting(mode: str) -> Setting:
@@ -220,15 +196,9 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
     return holdings
 
 
-def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Seen:
-    """Run all parties; shares of what the server opens are those of the first run.
-
-    Args:
-        setting: the agreed run. holdings: by name, what each holder has. randomness: of all parties.
-        shares: those of the first run, or where they are put.
-    """
-    generator = torch.Generator().manual_seed(1)
-    (head,) = (holding.head for holding in holdings.values() if holding.head is not None)
+def _run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Run:
+    """Run all parties; shares of what the server opens are those of the first run, or put there."""
+    generator, head = torch.Generator().manual_seed(1), head_of(holdings)
     head.open(setting, randomness=randomness, generator=generator)
     contexts = {name: RunContext(name, setting, randomness, generator) for name in (setting.server, *setting.names)}
     programs = party_programs(contexts, holdings)
@@ -237,19 +207,7 @@ def run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: R
     for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
         programs[name] = _repeated(programs[name], own, earlier.get(name))
-    messages: list[tuple[str, Send]] = []
-    propagated: dict[str, Tensor] = {}
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            messages.append((name, replace(effect, body=effect.body.clone())))
-        elif isinstance(effect, Checkpoint) and "p" in (state := effect.state()):
-            propagated[name] = state["p"]
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        simulate(programs, watch=watch)
-    return Seen(tuple(messages), head, propagated)
+    return _recorded(programs, head)
 
 
 def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
@@ -259,25 +217,22 @@ def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] 
         if not isinstance(effect, Send) or effect.kind != "noisy-share":
             return effect
         own.append(effect.body.clone())
-        # The first run's share in place of this one's: what the server makes of it is then the same, and whatever still
-        # differs came by another way.
+        # The first run's share: what the server makes of it stays the same, and what differs came by another way.
         return effect if earlier is None else replace(effect, body=earlier[len(own) - 1])
 
     return with_changed_effects(program, replay)
 
 
-def _outcome(seen: Seen, hidden: set[str]) -> dict[str, Any]:
-    """What may not differ between neighbours, by name."""
-    sizes = tuple((name, s.to, s.kind, str(s.body.dtype), tuple(s.body.shape)) for name, s in seen.messages)
+def _outcome(run: Run, hidden: set[str]) -> dict[str, Any]:
+    sizes = tuple((name, s.to, s.kind, str(s.body.dtype), tuple(s.body.shape)) for _, name, s in run.messages)
     outcome: dict[str, Any] = {"number, order or size of messages": sizes}
-    for name, sent in seen.messages:
+    for _, name, sent in run.messages:
         if sent.kind not in hidden:
             outcome.setdefault(f"{sent.kind} from {name} to {sent.to}", []).append(sent.body)
-    return outcome | {"predictions": seen.head.predictions, "history": tuple(seen.head.history)}
+    return outcome | {"predictions": run.head.predictions, "history": tuple(run.head.history)}
 
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
-    """Add how far the rows moved that the server opens; nothing where it opens none."""
     own, rest = moved
     if own == 0.0:
         return audit
@@ -286,3 +241,122 @@ def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
     note = f"the opened row moved by {own:.4f} C of 2 C, others by {rest:.1g} C of rounding"
     verdict = "broken" if findings else audit.verdict
     return replace(audit, verdict=verdict, notes=(*findings, *audit.notes, note))
+
+
+#: Of the runs below, for audits of what parties hold in the end: each party has its own randomness.
+NODES: Final = 80
+COLUMNS: Final = 3
+#: Which round runs again after a resume.
+AGAIN: Final = 2
+State = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Run:
+    """All messages (round, sender, message) of a run, each party's state after each round, the label holder's head."""
+
+    messages: tuple[tuple[int, str, Send], ...]
+    states: Mapping[int, Mapping[str, State]]
+    head: LabelHead
+
+    def bodies(self, round: int, *kinds: str) -> dict[tuple[str, str, str], list[Tensor]]:
+        """Return what was sent in a round, by sender, receiver and kind."""
+        bodies: dict[tuple[str, str, str], list[Tensor]] = {}
+        for number, sender, sent in self.messages:
+            if number == round and sent.kind in kinds:
+                bodies.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
+        return bodies
+
+    def dealt(self, setting: Setting) -> DealerView:
+        """Return what the server of mode shared-linear dealt."""
+        return DealerView.read(setting, NODES, ((sent.to, sent.kind, sent.body) for _, _, sent in self.messages))
+
+
+def apart_setting(mode: str, holders: int) -> Setting:
+    """Return a small federation of so many holders.
+
+    Args:
+        mode: one of MODES. holders: how many.
+    """
+    members = tuple(Member(f"holder{number + 1}", COLUMNS, number == 0) for number in range(holders))
+    return replace(made_setting(mode), members=members)
+
+
+def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
+    """Return what holders have; with `changed` other features of one person at the last holder."""
+    # Data of an own seed: they stay the same whatever secrets the parties of a run draw.
+    generator = torch.Generator().manual_seed(23)
+    labels, place = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
+    train, val = place < 20, (place >= 20) & (place < 30)
+    holdings = {}
+    for member in setting.members:
+        x = torch.rand(NODES, member.columns, generator=generator)
+        pairs = torch.randint(NODES, (2, 80), generator=generator)
+        if changed and member is setting.members[-1]:
+            x[0] = 1 - x[0]
+        head = LabelHead(labels, train, val, ~(train | val)) if member.labels else None
+        holdings[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
+    return holdings
+
+
+def run_apart(
+    setting: Setting, sources: Mapping[str, Randomness], *, before: Run | None = None, changed: bool = False
+) -> Run:
+    """Run all parties, each with its own randomness.
+
+    Args:
+        before: the run that is gone on from before its round `AGAIN`.
+        changed: with other data of one holder, or after a resume another share of W, as after an older checkpoint.
+    """
+    holdings = _holdings(setting, changed=changed)
+    done = 0 if before is None else AGAIN - 1
+    states: Mapping[str, State] = {} if before is None else _checkpoint(before, setting, changed=changed)
+    generator, head = torch.Generator().manual_seed(1), head_of(holdings)
+    head.open(setting, randomness=sources[setting.label_holder], generator=generator)
+    contexts = {
+        name: RunContext(name, setting, sources[name], generator, done, states.get(name))
+        for name in (setting.server, *setting.names)
+    }
+    run = _recorded(party_programs(contexts, holdings), head, 0 if before is None else done + 1)
+    return run if before is None else replace(run, states={**run.states, done: states})
+
+
+def _recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int = 0) -> Run:
+    """Run all parties, whose first messages are of the round `begun`."""
+    at = dict.fromkeys(programs, begun)
+    messages: list[tuple[int, str, Send]] = []
+    states: dict[int, dict[str, State]] = {}
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            messages.append((at[name], name, replace(effect, body=effect.body.clone())))
+        elif isinstance(effect, Checkpoint):
+            at[name] = effect.round + 1
+            state = {key: value.clone() for key, value in effect.state().items()}
+            states.setdefault(effect.round, {})[name] = state
+
+    # Weights start alike in all runs: what differs between two of them is the one thing that was changed.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        simulate(programs, watch=watch)
+    return Run(tuple(messages), states, head)
+
+
+def _checkpoint(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
+    """Return what each party kept; with `changed` a share of W that is another one, as after an older checkpoint."""
+    states, last = dict(before.states[AGAIN - 1]), setting.names[-1]
+    if changed and "w" in states[last]:
+        # One unit in the last place is enough: under the same masks it would show as a difference of exactly 1.
+        states[last] = {**states[last], "w": states[last]["w"] + 1}
+    return states
+
+
+def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomness]:
+    """Return everybody's randomness by name, of one seed for the server and one for the holders.
+
+    Args:
+        setting: the agreed run. server, holders: seeds.
+    """
+    # Seeds a thousand apart, so that no two parties of any run draw the same words.
+    sources: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}
+    return sources | {name: SeededRandomness(1_000 * holders + n) for n, name in enumerate(setting.names, start=1)}

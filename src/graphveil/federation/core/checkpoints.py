@@ -48,8 +48,7 @@ class Checkpoints:
         self._folder, self._agreement_hash = folder, agreement_hash[:16]
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Before any checkpoint is read: a second process would read the same round and publish it under other
-            # masks.
+            # Before any checkpoint is read: a second process would publish the same round under other masks.
             self._lock = _locked(folder / "lock")
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
@@ -102,8 +101,7 @@ class Checkpoints:
             small[_ELSEWHERE] = _as_bytes(json.dumps(files))
         small[_PLATFORM] = _as_bytes(platform_facts())
         self._write(self._file(round), small)
-        # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more, not
-        # less.
+        # Old rounds go only after the new one is whole on disk: a crash between the two leaves one round more.
         for old in self.rounds()[:-_ROUNDS]:
             self._file(old).unlink()
         self._tidy()
@@ -130,8 +128,7 @@ class Checkpoints:
         Args:
             round: its number. name: of the publication, hexadecimal; "" where it has none.
         """
-        # Durable before a byte leaves: after a power cut either the note is there or nothing was sent.
-        # One line, replaced whole: round and name are always of one publication.
+        # Durable before a byte leaves, in one line that is replaced whole: round and name are of one publication.
         self._replace(self._published, f"{round} {name}".encode())
         sync_folder(self._folder)
 
@@ -180,8 +177,7 @@ class Checkpoints:
 
     def _write(self, file: Path, tensors: Mapping[str, Tensor]) -> None:
         data = save(dict(tensors))
-        # The seal catches what a full disk or a bad sector leaves: shares that are off by a bit would train on in
-        # silence and open noise.
+        # The seal catches a full disk or a bad sector: shares off by a bit would train on in silence and open noise.
         self._replace(file, data, hashlib.sha256(data).digest())
 
     def _replace(self, file: Path, *parts: bytes) -> None:

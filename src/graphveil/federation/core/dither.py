@@ -64,8 +64,7 @@ class Dither:
 
     def __post_init__(self) -> None:
         publication = self.publication
-        # Below C / 2 a step is nearly as long as a row: rounding to the grid would eat the signal before any noise
-        # does.
+        # Below C / 2 a step is nearly as long as a row: rounding to the grid would eat the signal before any noise.
         if self.step_bits < 1 or self.sigma < _MIN_SIGMA or self.longest <= publication.clip / 2:
             raise InputError(
                 f"no noise of sigma {publication.sigma:g} for rows of {publication.columns} numbers, "
@@ -150,8 +149,7 @@ class Bounds:
     @property
     def step(self) -> float:
         """The longest step of one round, before it is cut."""
-        # The worst case of each: every entry as large as it may be and rounded up, every step in one direction. W is
-        # known to nobody, so nothing can be measured and clipped later.
+        # The worst case of each, all in one direction: nobody knows W, so nothing can be measured and clipped later.
         start = self.holders * (self.start + self.unit / 2) * self._size
         return (self.longest - start) / self.rounds - self._size * self.unit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from graphveil.federation.core.setting import Setting
 from graphveil.privacy import Assumption, Guarantee, Ledger, ProtectedUnit, Spend, assume
@@ -36,14 +37,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
         epsilon=setting.privacy.epsilon,
         delta=_delta(setting),
         against=LABEL_HOLDER if guesses else FEDERATION_SERVER,
-        assumes=(
-            *(_ALONE if guesses else _TRUSTED),
-            *_AGREED,
-            OPENS[setting.protocol.mode],
-            _labels(setting),
-            *(_of_person(setting) if setting.person else _moving(setting)),
-            *_chosen(setting),
-        ),
+        assumes=(*(_ALONE if guesses else _TRUSTED), *_AGREED, OPENS[setting.protocol.mode], *_facts(setting)),
         void=void,
     )
 
@@ -53,39 +47,35 @@ def person_of(setting: Setting) -> ProtectedUnit:
     return PERSON_AND_LIST_AT_HOLDER if setting.privacy.degree_bound else PERSON_AT_HOLDER
 
 
-def _of_person(setting: Setting) -> tuple[Assumption, ...]:
-    degree = setting.privacy.degree_bound
-    read = assume("own-lists-cut", degree=degree) if degree else assume("connections-unread")
-    return assume("trains-or-is-guessed"), read, assume("one-id-a-person"), assume("label-holder-open")
-
-
-def _moving(setting: Setting) -> tuple[Assumption, ...]:
-    guesses = setting.protocol.mode == "guesses"
-    moved = "its holder's network, and so the guesses" if guesses else "the weights, and so the rows"
-    return assume("neighbours-move", hops=setting.model.hops), assume("training-moves", what=moved)
-
-
-def _chosen(setting: Setting) -> list[Assumption]:
-    assumptions = [assume("paper-opened")] if setting.protocol.mode == "paper" else []
-    if setting.price.public:
-        assumptions.append(assume("no-privacy-chosen", reader=setting.reader))
-    if setting.price.public and setting.protocol.mode == "shared-linear":
-        assumptions.append(assume("sums-in-the-clear"))
-    return assumptions
+def _facts(setting: Setting) -> Iterator[Assumption]:
+    """Yield what labels, a person or a published row lean on, and what all parties agreed to leave open."""
+    mode, public = setting.protocol.mode, setting.price.public
+    if math.isfinite(setting.privacy.epsilon_y):
+        yield assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
+    else:
+        yield assume("labels-given") if mode == "guesses" else assume("labels-in-gradients", who=_WHO[mode])
+    if setting.person:
+        degree = setting.privacy.degree_bound
+        yield assume("trains-or-is-guessed")
+        yield assume("own-lists-cut", degree=degree) if degree else assume("connections-unread")
+        yield assume("one-id-a-person")
+        yield assume("label-holder-open")
+    else:
+        moved = "its holder's network, and so the guesses" if mode == "guesses" else "the weights, and so the rows"
+        yield assume("neighbours-move", hops=setting.model.hops)
+        yield assume("training-moves", what=moved)
+    if mode == "paper":
+        yield assume("paper-opened")
+    if public:
+        yield assume("no-privacy-chosen", reader=setting.reader)
+    if public and mode == "shared-linear":
+        yield assume("sums-in-the-clear")
 
 
 def _delta(setting: Setting) -> float:
     # Randomized response is pure: a delta beside it would understate what was promised.
     pure = setting.protocol.mode == "guesses" and not setting.person
     return 0.0 if setting.price.public or pure else setting.privacy.delta
-
-
-def _labels(setting: Setting) -> Assumption:
-    if math.isfinite(setting.privacy.epsilon_y):
-        return assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
-    if setting.protocol.mode == "guesses":
-        return assume("labels-given")
-    return assume("labels-in-gradients", who=_WHO[setting.protocol.mode])
 
 
 def ledger_of(setting: Setting, rounds: int) -> Ledger:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.errors import InputError
-from graphveil.models import structure_for
 from graphveil.models.networks.layers import dropout, glorot
 from graphveil.models.networks.two_layers import attend
 
@@ -65,7 +64,7 @@ class Propagation(nn.Module):
         """Return h^K, rows of length 1, float32 [n, d].
 
         Args:
-            h: h^0, float32 [n, d]. structure: of `holder_structure`.
+            h: h^0, float32 [n, d]. structure: of `models.structure_for`.
         """
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if self.kind == "sage":
@@ -77,15 +76,6 @@ class Propagation(nn.Module):
             h = torch.tanh(h + bias)
         # Rows of length 1: one holder's rows weigh as much as another's, and clipping to C = 1 cuts nothing.
         return functional.normalize(h, dim=1)
-
-
-def holder_structure(kind: str, edge_index: Tensor, num_nodes: int) -> Any:
-    """Return what `Propagation` reads of a holder's edges: a mean, a convolution or an edge list.
-
-    Args:
-        kind: one of AGGREGATORS. edge_index: sender and receiver of each edge, int64 [2, E]. num_nodes: n.
-    """
-    return structure_for(kind, edge_index, num_nodes)
 
 
 class Combination(nn.Module):

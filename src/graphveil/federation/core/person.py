@@ -28,13 +28,12 @@ both steps hold for any.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from graphveil.aggregation import PerturbedSum
 from graphveil.errors import InputError
-from graphveil.federation.core.publication import Guessing
+from graphveil.federation.core.publication import Guessing, PaidOnce
 from graphveil.privacy import ChangedSamples, Hops, calibrate_pipeline, pipeline_epsilon, require_budget
 from graphveil.privacy.accounting.budget_split import CalibratedPipeline
 from graphveil.privacy.accounting.printed import rounded_up
@@ -52,7 +51,7 @@ _VOTES, _MOST_NAMES = "votes", 10_000
 
 
 @dataclass(frozen=True)
-class PersonPrice:
+class PersonPrice(PaidOnce):
     """The price and the noise of one person at one holder; public, agreed before the run.
 
     Attributes:
@@ -86,10 +85,6 @@ class PersonPrice:
                 f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
                 remedy="raise delta, or lower epsilon",
             )
-
-    @property
-    def public(self) -> bool:
-        return math.isinf(self.epsilon)
 
     @property
     def guess(self) -> Guessing:
@@ -149,18 +144,6 @@ class PersonPrice:
     def _sums(self, sigma: float) -> PerturbedSum:
         # Replaced is removed and added: D rows of a sum each, which the sums know as one node of 2 D receivers.
         return PerturbedSum(unit="node", degree=2 * self.degree_bound, sigmas=(sigma,))
-
-    @property
-    def rounds(self) -> int:
-        return 1
-
-    @property
-    def per_round(self) -> float:
-        return self.epsilon
-
-    def spent(self, rounds: int) -> float:
-        """The epsilon of the first `rounds` publications."""
-        return self.epsilon if rounds else 0.0
 
     def schedule(self, people: int, multiplier: float | None = None) -> PrivateSchedule:
         """Return the schedule of a training on so many people, who are counted in public.

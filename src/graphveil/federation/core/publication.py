@@ -137,8 +137,7 @@ class Publication:
                 allowed=f"at most {LARGEST_EPSILON:g}, or inf",
                 remedy="publish less often: raise republish",
             )
-        # Calibration is checked by the accountant and not believed: the search may end on the wrong side of the
-        # target.
+        # Checked by the accountant: the search of calibration may end on the wrong side of the target.
         if not self.public and self.total > self.epsilon:
             raise InputError(
                 f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
@@ -155,8 +154,7 @@ class Publication:
         if self.public:
             return 0.0
         epsilon, delta = self.epsilon * (1 - _RESERVE[0]), self.delta * (1 - _RESERVE[1])
-        # 2 C: a row of length C may be replaced by the opposite one. R releases of one row are one Gaussian, sqrt(R)
-        # as far.
+        # 2 C: a row of length C can become its opposite. R releases of one row are one Gaussian, sqrt(R) as far.
         return analytic_gaussian_sigma(epsilon, delta, 2.0 * math.sqrt(self.rounds))
 
     @property
@@ -201,8 +199,29 @@ class Publication:
         return max(1, min(_FINEST, math.floor(math.log2(_MAX_STEPS / self.sigma)))) if self.sigma else _FINEST
 
 
+class PaidOnce:
+    """The price of what is published once, for the whole epsilon."""
+
+    epsilon: float
+    rounds = 1
+
+    @property
+    def public(self) -> bool:
+        """Whether nothing is protected."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def per_round(self) -> float:
+        """The epsilon of one publication, which here is all."""
+        return self.epsilon
+
+    def spent(self, rounds: int) -> float:
+        """The epsilon of the first `rounds` publications."""
+        return self.epsilon if rounds else 0.0
+
+
 @dataclass(frozen=True)
-class Guessing:
+class Guessing(PaidOnce):
     """The price and the noise of one guess of every node, published once; public, agreed before the run.
 
     Attributes:
@@ -224,10 +243,6 @@ class Guessing:
         _ = self.response
 
     @property
-    def public(self) -> bool:
-        return math.isinf(self.epsilon)
-
-    @property
     def response(self) -> RandomizedResponse | NumberedSets | None:
         """The mechanism; None where guesses are published as they are."""
         if self.public:
@@ -247,15 +262,3 @@ class Guessing:
         """The probability that what is sent is the guess, or holds it."""
         response = self.response
         return 1.0 if response is None else response.keep
-
-    @property
-    def rounds(self) -> int:
-        return 1
-
-    @property
-    def per_round(self) -> float:
-        return self.epsilon
-
-    def spent(self, rounds: int) -> float:
-        """The epsilon of the first `rounds` publications."""
-        return self.epsilon if rounds else 0.0

@@ -30,8 +30,7 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
         x: float [n, d]. clip: C, above 0.
     """
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    # Right to within float32 alone: for rows that carry no noise. Where noise is added, `quantise` holds the bound
-    # exactly.
+    # Right to within float32, for rows without noise: where noise is added, `quantise` holds the bound exactly.
     scale: Tensor = lengths.clamp_min(clip).reciprocal() * clip
     return x * scale
 

@@ -33,8 +33,7 @@ MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact 
 #: The unit of epsilon: one published row or guess, or one person at one holder.
 UNITS = ("publication", "person")
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
-# With as many projections as columns a holder solves for them; a quarter leaves room for sparse and binary columns,
-# which give way sooner.
+# As many projections as columns give the features away; of sparse and binary columns fewer do.
 RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
@@ -213,8 +212,7 @@ class Setting:
             raise InputError(f"unit person in mode {self.protocol.mode}", allowed="mode guesses")
         if self.privacy.degree_bound and not self.person:
             raise InputError(f"degree_bound = {self.privacy.degree_bound}", allowed="with unit person")
-        # Built only for their checks: what no noise, no channel and no ring can do is refused before anybody's data is
-        # read, at every party alike.
+        # Built for their checks: what no noise, channel or ring can do is refused before anybody's data is read.
         _ = self.price, self.label_channel
         if self.protocol.mode == "shared-linear":
             _ = self.bounds
@@ -255,17 +253,9 @@ class Setting:
 
     @cached_property
     def bounds(self) -> Bounds:
-        dither = self.dither
-        longest = math.inf if dither is None else dither.longest
-        return Bounds(
-            len(self.members),
-            self.columns,
-            self.model.width,
-            self.model.hops,
-            self.publications,
-            self.protocol.bits,
-            longest,
-        )
+        longest = math.inf if self.dither is None else self.dither.longest
+        width, hops, bits = self.model.width, self.model.hops, self.protocol.bits
+        return Bounds(len(self.members), self.columns, width, hops, self.publications, bits, longest)
 
     @property
     def guessing(self) -> Guessing:

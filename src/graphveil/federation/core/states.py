@@ -47,8 +47,7 @@ def adam_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tenso
     remembered = {}
     for number, parameter in enumerate(parameters):
         for name, value in optimiser.state.get(parameter, {}).items():
-            # By place and not by name: the parameters' order is fixed by the setting, and torch gives them no names
-            # here.
+            # By place: the parameters' order is fixed by the setting, and torch gives them no names here.
             remembered[f"{prefix}/{number}/{name}"] = torch.as_tensor(value).clone()
     return remembered
 

@@ -41,8 +41,7 @@ class Commitment:
             fixed: this holder's share of P, int64 [n, d]. randomness: of a new salt. salt: of a checkpoint, uint8 [32].
         """
         secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
-        # P is hashed once: it is by far the largest part and never changes. The salt comes first and has a fixed
-        # length, so no other pair of salt and P gives the same bytes.
+        # P is hashed once. The salt comes first at a fixed length, so no other pair of salt and P gives the same bytes.
         return Commitment(secret, hashlib.sha256(secret + _bytes(fixed)).digest())
 
     def state(self) -> dict[str, Tensor]:

@@ -61,8 +61,7 @@ def _reduce(columns: Columns, out: Limbs) -> None:
         for lane in range(out.shape[1]):
             # The last column holds some 2^33 at most, the others 29 bits: times 1216, far from 2^64.
             columns[k, lane] += columns[k + 9, lane] * fold
-    # One pass can leave the first limb 2^24 above its 29 bits, the second at most 1216: what products are counted
-    # with.
+    # One pass can leave the first limb 2^24 above its 29 bits; products are counted with 1216 above at most.
     for _ in range(2):
         for k in range(8):
             for lane in range(out.shape[1]):

@@ -1,9 +1,15 @@
-"""Masks that two parties expand from a short key instead of sending them: AES-256 in counter mode.
+"""Masks that parties expand from short keys instead of sending them: AES-256 in counter mode.
 
-    mask = AES-CTR(k'),  k' = SHA-256("graphveil/mask/1" | key | label)
+    mask of two      AES-CTR(k'),  k' = SHA-256("graphveil/mask/1" | key | label)
+    once a session   X25519 public key  holder -> every other holder        k_ij = HKDF-SHA256(secret of i and j; both)
+    mask of i        m_i(label) = sum_{j after i} AES(k_ij, label) - sum_{j before i} AES(k_ij, label)  mod 2^64
 
 A label names one use (a product, a step) and is never used twice under one key; a resumed run is dealt new keys, so no
-mask outlives the process that drew it.  Source: NIST SP 800-38A (counter mode).
+mask outlives the process that drew it.  sum_i m_i = 0, as one of two holders adds the mask of k_ij and the other
+subtracts it; and any I - 1 of the m_i are uniform to whoever has none of the keys, on which the holders agree without
+the server.  So of shares x_i + m_i it learns sum_i x_i and nothing else, whatever it dealt or knows of the x_i.
+Source: NIST SP 800-38A (counter mode); Bonawitz et al., CCS 2017, section 4.0.1, with nobody dropping out; RFC 7748
+(X25519), RFC 5869 (HKDF).
 """
 
 from __future__ import annotations
@@ -52,8 +58,7 @@ class MaskKey:
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
         stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        # Encrypting zeros gives the bare key stream, a chunk at a time: a mask of gigabytes needs no second copy of
-        # its size.
+        # Encrypting zeros gives the bare key stream, in chunks: a mask of gigabytes needs no second copy.
         size = 8 * int(np.prod(shape, dtype=np.int64))
         room = np.empty(size + 16, dtype=np.uint8)
         zeros, view = memoryview(bytes(min(_CHUNK, max(size, 1)))), room.data

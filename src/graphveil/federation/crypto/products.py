@@ -130,12 +130,8 @@ class Dealer:
         return [self._keys[left.name, holder].right] if holder in left.partners else []
 
 
-def keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
-    """Return how many keys a holder is dealt.
-
-    Args:
-        lefts: all private matrices of the run. holder: its name.
-    """
+def _keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
+    """Return how many keys a holder is dealt."""
     own = sum(1 + len(left.partners) for left in lefts if left.owner == holder and left.partners)
     return own + sum(holder in left.partners for left in lefts)
 
@@ -177,7 +173,7 @@ def set_up(
         matrices: left name -> this holder's own ring elements, int64 dense or scipy CSR [rows, columns].
         transposes: keep transposed copies too, for products X^T w; without them a transposed product raises InputError.
     """
-    dealt = yield Receive(roster.server, "mask-keys", (keys_for(lefts, roster.me), KEY_BYTES))
+    dealt = yield Receive(roster.server, "mask-keys", (_keys_for(lefts, roster.me), KEY_BYTES))
     left_keys = iter(unpacked(dealt))
     own: dict[str, _OwnMatrix] = {}
     rights: dict[str, MaskKey] = {}

@@ -9,11 +9,22 @@ Nobody sees another holder's ids, or can test a guess without all secrets.  Ever
 has, how many any of them share, and which of its own ids each other holder has too.  Semi-honest; points that are no
 hash, or that come twice, are refused all the same, as is a finished set other than the one sent home.
 
+Points of v^2 = u^3 + 486662 u^2 + u are known by their u:
+
+    hash   SHA-512 expands tag and text to two numbers; Elligator 2 maps each to a point; u of eight times their sum
+    check  u^3 + 486662 u^2 + u is a square modulo 2^255 - 19, u is below that and no point of small order
+
+A hash to a bare u-coordinate would not do: half of all u lie on the curve and half on its twist, and a multiple stays
+on the side of its u, so that one bit of every text would survive every secret.  Clamped secrets are multiples of 8: a
+component of order 2, 4 or 8 is gone after the first.  Secrets go only through OpenSSL's ladder, in constant time;
+hashing branches on its input, at the party that holds it, and others see only when a whole set leaves.
+
 Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  Nothing
 else is made equal: capitals, spaces and leading zeros are for the holders to unify.
 SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that pins JAX; it
 takes two parties, opens sockets that no transcript sees, and writes ids in the clear to temporary files.
-Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; X25519: Langley, Hamburg, Turner, RFC 7748.
+Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; RFC 9380, suite curve25519_XMD:SHA-512_ELL2_RO_;
+Bernstein, Hamburg, Krasnova, Lange, CCS 2013; RFC 7748.
 """
 
 from __future__ import annotations
@@ -79,8 +90,7 @@ def _split(points: bytes) -> list[bytes]:
 def _on_curve(rows: Sequence[bytes]) -> bool:
     numbers = [int.from_bytes(row, "little") for row in rows]
     in_range = all(u < PRIME for u in numbers)
-    # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist stays on the twist under every secret, and
-    # so would mark its row until the end.
+    # Euler's criterion: 1 for a square, 0 for u = 0. A point of the twist would mark its row under every secret.
     return in_range and all(symbol <= 1 for symbol in powers([_height(u % PRIME) for u in numbers], (PRIME - 1) // 2))
 
 
@@ -93,8 +103,7 @@ def _hashed(texts: Sequence[bytes], tag: bytes) -> list[int]:
     pairs = [_numbers_of(text, tag) for text in texts]
     mapped = _mapped(list(chain.from_iterable(pairs)))
     tops, bottoms = [], []
-    # The sum of two points by the addition law of a Montgomery curve, as a fraction; then times 8, which clears the
-    # cofactor (RFC 9380, section 7). One inversion serves all points.
+    # The sum by the addition law of a Montgomery curve, then times 8, which clears the cofactor (RFC 9380, section 7).
     for (u1, v1), (u2, v2) in zip(mapped[::2], mapped[1::2], strict=True):
         bottom = (u2 - u1) ** 2 % PRIME  # 0 for one pair in 2^254
         top = ((v2 - v1) ** 2 - (_A + u1 + u2) * bottom) % PRIME
@@ -125,8 +134,7 @@ def _mapped(numbers: Sequence[int]) -> list[tuple[int, int]]:
             root = root * _ROOT % PRIME
         elif not on_curve:
             root = root * r * (1 - _ROOT if character == _ROOT else 1 + _ROOT) % PRIME
-        # The sign of v is RFC 9380's: other signs would give another point, and holders of another version no common
-        # id.
+        # The sign of v is RFC 9380's: with other signs holders of another version would have no common id.
         v = root if root % 2 == on_curve else -root % PRIME
         points.append((u if on_curve else (-_A - u) % PRIME, v))
     return points

@@ -79,21 +79,14 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
         safe = yield Receive(first, "safe-bits", (-(-share.numel() // 8),))
         # Without the mask of `zero` this share would be a number that the dealer drew.
         mine = -keys.cut.expand(f"r' {step}", shape)
-        return mine * _unpacked(safe, shape) + zero.mask(f"cut {step}", shape)
+        inside = torch.from_numpy(np.unpackbits(safe.numpy(), count=math.prod(shape))).view(shape).bool()
+        return mine * inside + zero.mask(f"cut {step}", shape)
     for name in other_holders:
         masked = masked + (yield Receive(name, "masked-sum", shape))
     # c is x + r modulo 2^64: between these bounds x + r has not wrapped, so c >> s is (x + r) >> s.
     inside = (masked >= scale.reach - (1 << 63)) & (masked < (1 << 63) - scale.reach)
+    bits = torch.from_numpy(np.packbits(inside.numpy().ravel()))
     for name in other_holders:
-        yield Send(name, "safe-bits", _packed(inside))
+        yield Send(name, "safe-bits", bits)
     correction: Tensor = yield Receive(zero.roster.server, "correction", shape)
     return ((masked >> scale.bits) - correction) * inside + zero.mask(f"cut {step}", shape)
-
-
-def _packed(inside: Tensor) -> Tensor:
-    return torch.from_numpy(np.packbits(inside.numpy().ravel()))
-
-
-def _unpacked(bits: Tensor, shape: tuple[int, ...]) -> Tensor:
-    inside = np.unpackbits(bits.numpy(), count=math.prod(shape))
-    return torch.from_numpy(inside).view(shape).bool()

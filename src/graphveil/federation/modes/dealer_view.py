@@ -1,7 +1,5 @@
 """What the server of mode "shared-linear" can expand from the keys that it dealt: every mask of the run.
 
-It is what an attack and an audit give the server beside what it received:
-
     P_k = -r'_k        share of a holder but the first after the last truncation, as far as nobody adds to it
     V_jk, r_jk         masks of the product of j's share of P with k's share of W, in each round
 
@@ -13,7 +11,7 @@ Shapes: P [n, d], W [d, h], V [d, h], r [n, h].
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +19,7 @@ from torch import Tensor
 
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.masks import MaskKey, unpacked
-from graphveil.federation.crypto.products import Product, mask_label
+from graphveil.federation.crypto.products import mask_label
 from graphveil.federation.crypto.ring import matmul
 from graphveil.federation.crypto.sharing import DealerKeys
 from graphveil.federation.modes.linear import linear_lefts, linear_products
@@ -30,11 +28,7 @@ from graphveil.federation.modes.propagation import PropagationKeys
 
 @dataclass(frozen=True)
 class DealerView:
-    """The server's keys.
-
-    Attributes:
-        nodes: n. propagation: by holder. products: by (owner, other).
-    """
+    """The server's keys: of propagation by holder, of products by (owner, other); n nodes."""
 
     setting: Setting
     nodes: int
@@ -52,15 +46,6 @@ class DealerView:
         for to, kind, body in messages:
             if kind == "mask-keys":
                 keys.setdefault(to, []).append(body)
-        return DealerView.of(setting, nodes, keys)
-
-    @staticmethod
-    def of(setting: Setting, nodes: int, keys: Mapping[str, Sequence[Tensor]]) -> DealerView:
-        """Read the keys off the messages that carry them.
-
-        Args:
-            setting: the agreed run. nodes: n. keys: by holder, the bodies of its messages "mask-keys" in order.
-        """
         propagation = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
         left_keys: dict[str, MaskKey] = {}
         blind_keys: dict[tuple[str, str], MaskKey] = {}
@@ -73,12 +58,8 @@ class DealerView:
                     blind_keys |= {(name, other): next(holder_keys) for other in left.partners}
                 else:
                     right_keys[left.owner, name] = next(holder_keys)
-        return DealerView(
-            setting,
-            nodes,
-            propagation,
-            {pair: DealerKeys(left_keys[pair[0]], blind_keys[pair], right_keys[pair]) for pair in right_keys},
-        )
+        products = {pair: DealerKeys(left_keys[pair[0]], blind_keys[pair], right) for pair, right in right_keys.items()}
+        return DealerView(setting, nodes, propagation, products)
 
     def share(self, name: str) -> Tensor:
         """Return -r' of the last truncation [n, d]: the share of P that a holder but the first was dealt."""
@@ -130,9 +111,8 @@ class DealerView:
         return share
 
     def without_masks(self, name: str, sent: Tensor, round: int) -> Tensor:
-        """Take away from what a holder but the first sent of z all masks that were dealt. Returns y, int64 [n, h]: its
-        noise, P_k W and P V where shares of P are dealt (see the module); uniform where masks that add up to zero, of
-        keys that the server does not know, lie over both.
+        """Return what a holder but the first sent of z, less all masks that were dealt: y, int64 [n, h], its noise, P_k
+        W and P V where shares of P are dealt; uniform where masks of keys that the server does not know lie over both.
 
         Args:
             name: of the holder. sent: its share of z, int64 [n, h]. round: from 1.
@@ -146,15 +126,11 @@ class DealerView:
                 y = y - self.blind(name, other, round) + self.blind(other, name, round)
         for other in rest:
             if other != name:
-                # The first holder was sent the others' shares under masks of its own products; what is left of those
-                # cancels here.
+                # What is left of the others' shares, which the first holder was sent under masks, cancels here.
                 y = y - matmul(self.share(other), self.right(other, name, round) - v)
         return y
 
     def _label(self, owner: str, other: str, round: int) -> str:
-        crossed: Product = next(
-            product
-            for product in linear_products(self.setting, self.nodes)
-            if (product.left.owner, product.other) == (owner, other)
-        )
+        products = linear_products(self.setting, self.nodes)
+        crossed = next(product for product in products if (product.left.owner, product.other) == (owner, other))
         return mask_label(crossed, f"forward {round}")

@@ -9,10 +9,17 @@
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent unchanged with
 probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.publication`).
-The server sees nothing.  With unit "person" a holder trains privately, reads at most noisy votes of its edges, and
-sends no guess of anybody who trains (see `core.person`).
+The server sees nothing.  With unit "person" a holder trains privately and sends no guess of anybody who trains:
+
+    H_v = sum over u who train and name v of row(label of u) + N(0, sigma^2)     each list cut to its first D names
+    z_v = SCALE asinh( (H_v - mean of H_v) / max(sigma, 1) )
+    logits = [ x | z ] W + b     x of length 1; W by `training.dp_sgd`, from 0 for features and from TRUST I for votes
+
+A person's features determine their own guess and, where they train, W; label and list change at most D rows of the
+votes H, by a row of length 1 each (price, noise and proof are in `core.person`).
 Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv 1610.05755, with randomized response (Kairouz et
-al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
+al., ICML 2016, arXiv 1602.07387) in place of a trusted sum, and after `methods.curator.node_sums`.
+Shapes: X [n, d], H, z [n, c] or [n, 0], W [d + c, c], guesses [n].
 """
 
 from __future__ import annotations
@@ -31,18 +38,10 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.commitments import name_of
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import local_network
 from graphveil.federation.modes.guess_pool import evidence_of, pooled, pooled_alone
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.local_network import (
-    LocalNetwork,
-    guess_loss,
-    label_loss,
-    label_losses,
-    operator_of,
-    row_lengths,
-    train_local,
-)
 from graphveil.federation.modes.propagation import Features
 from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import Randomness
@@ -109,12 +108,16 @@ def private_guesses(
         labels,
         setting.of_person.schedule(len(rows)),
         randomness=randomness,
-        loss=lambda logits, reported: label_losses(logits, reported, channel),
+        loss=lambda logits, reported: local_network.label_losses(logits, reported, channel),
     )
     # Row by row: a person's guess reads no other row, and connections only through votes.
     with torch.no_grad():
         of_features, of_votes = network.weight[:, :columns].T.contiguous(), network.weight[:, columns:].T
-        logits: Tensor = (operator_of(features) @ of_features) / row_lengths(features) + network.bias + votes @ of_votes
+        logits: Tensor = (
+            (local_network.operator_of(features) @ of_features) / local_network.row_lengths(features)
+            + network.bias
+            + votes @ of_votes
+        )
     return logits.argmax(dim=1)
 
 
@@ -122,7 +125,7 @@ def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
     """Return features of length 1 beside votes, float32 [m, d + c], made dense by batch; rows are independent."""
     dense = isinstance(features, Tensor | np.ndarray)
     own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
-    lengths, own_votes = row_lengths(own), votes[rows]
+    lengths, own_votes = local_network.row_lengths(own), votes[rows]
 
     def make(places: Tensor) -> Tensor:
         x = own[places] if dense else torch.from_numpy(own[places.numpy()].toarray())
@@ -188,7 +191,7 @@ class GuessingHolder:
 
     run: RunContext
     holding: Holding
-    network: LocalNetwork
+    network: local_network.LocalNetwork
     publisher: GuessPublisher
 
     @property
@@ -215,7 +218,7 @@ class GuessingHolder:
     def trained(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
         """Return logits of all nodes [n, c] after training on a loss of them; rows, int64 [m], are of who trains."""
         training = self.run.setting.training
-        train_local(
+        local_network.train_local(
             self.network, rows, loss, epochs=training.epochs, rate=training.learning_rate, decay=training.weight_decay
         )
         with torch.no_grad():
@@ -231,7 +234,7 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
         holding: its features and edges, and the labels at the label holder.
     """
     setting = run.setting
-    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
+    network = local_network.LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
     party = GuessingHolder(run, holding, network, GuessPublisher(setting))
     if run.state is not None:
         party.load(run.state)
@@ -284,7 +287,7 @@ def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
         # Never of who trains: they have paid by training, and a guess would be a second payment.
         return guesses[_all_but(rows, holding.nodes)]
     channel = setting.label_channel
-    return party.trained(rows, lambda logits: label_loss(logits[rows], labels, channel)).argmax(dim=1)
+    return party.trained(rows, lambda logits: local_network.label_loss(logits[rows], labels, channel)).argmax(dim=1)
 
 
 def _all_but(rows: Tensor, nodes: int) -> Tensor:
@@ -331,7 +334,7 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     def with_weight(weight: float) -> Tensor:
         return party.trained(
             head.train.nonzero().squeeze(1),
-            lambda logits: head.loss(logits) + weight * guess_loss(logits[rows], guesses, chances),
+            lambda logits: head.loss(logits) + weight * local_network.guess_loss(logits[rows], guesses, chances),
         )
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.

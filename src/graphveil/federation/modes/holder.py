@@ -22,21 +22,10 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from graphveil.federation.core.networks import LENGTH, Combination, Propagation, apart, holder_structure
+from graphveil.federation.core import states
+from graphveil.federation.core.networks import LENGTH, Combination, Propagation, apart
 from graphveil.federation.core.publisher import Publisher, james_stein
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import (
-    RunContext,
-    State,
-    adam_state,
-    load_adam,
-    load_module,
-    load_network,
-    load_publisher,
-    module_state,
-    network_state,
-    publisher_state,
-)
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.products import (
@@ -55,6 +44,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import operator_of
 from graphveil.federation.modes.propagation import Features
+from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
 
 
@@ -107,20 +97,20 @@ class EmbeddingHolder:
     head: LabelHead | None
 
     def state(self) -> dict[str, Tensor]:
-        state = module_state("propagation", self.propagation) | adam_state("adam", self.optimiser)
-        state |= self.first.state() | publisher_state(self.publisher)
+        state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)
+        state |= self.first.state() | states.publisher_state(self.publisher)
         return state | (self.head.state() if self.head is not None else {})
 
-    def load(self, state: State) -> None:
-        load_module("propagation", self.propagation, state)
-        load_adam("adam", self.optimiser, state)
+    def load(self, state: states.State) -> None:
+        states.load_module("propagation", self.propagation, state)
+        states.load_adam("adam", self.optimiser, state)
         self.first.load(state)
-        load_publisher(self.publisher, state)
+        states.load_publisher(self.publisher, state)
         if self.head is not None:
             self.head.load(state)
 
 
-def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
+def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     """The program of one holder in modes "individual" and "paper": return its trained networks, its publisher, and at
     the label holder the predictions.
 
@@ -130,7 +120,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     """
     setting, head = run.setting, holding.head
     party = _initial(run, holding)
-    structure = holder_structure(setting.model.aggregator, holding.edge_index, holding.nodes)
+    structure = structure_for(setting.model.aggregator, holding.edge_index, holding.nodes)
     if run.state is not None:
         party.load(run.state)
     yield from party.first.prepare()
@@ -156,7 +146,7 @@ def holder(run: RunContext, holding: Holding) -> Program[EmbeddingHolder]:
     return party
 
 
-def _initial(run: RunContext, holding: Holding) -> EmbeddingHolder:
+def _initial(run: states.RunContext, holding: Holding) -> EmbeddingHolder:
     setting, model = run.setting, run.setting.model
     propagation = Propagation(model.aggregator, model.width, model.hops, generator=run.generator)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
@@ -168,7 +158,7 @@ def _initial(run: RunContext, holding: Holding) -> EmbeddingHolder:
 class _LocalLayer:
     """h0 = X_i W_i, all of it at the holder, trained by its own optimiser."""
 
-    def __init__(self, run: RunContext, holding: Holding) -> None:
+    def __init__(self, run: states.RunContext, holding: Holding) -> None:
         self._inputs = operator_of(holding.features)
         self.weight = glorot((holding.features.shape[1], run.setting.model.width), run.generator)
 
@@ -178,7 +168,7 @@ class _LocalLayer:
     def state(self) -> dict[str, Tensor]:
         return {"first/weight": self.weight.detach().clone()}
 
-    def load(self, state: State) -> None:
+    def load(self, state: states.State) -> None:
         with torch.no_grad():
             self.weight.copy_(state["first/weight"])
 
@@ -197,7 +187,7 @@ class _LocalLayer:
 class _SharedLayer:
     """h0 = sum_j X_j W_j on shares; W is the sum of shares that the holders drew, and nobody knows it."""
 
-    def __init__(self, run: RunContext, holding: Holding) -> None:
+    def __init__(self, run: states.RunContext, holding: Holding) -> None:
         setting = run.setting
         self._run, self._nodes = run, holding.nodes
         widest = max(member.columns for member in setting.members)
@@ -223,7 +213,7 @@ class _SharedLayer:
         state = {f"first/shares/{name}": share for name, share in self.shares.items()}
         return state if self._velocity is None else state | {"first/pull": self._velocity}
 
-    def load(self, state: State) -> None:
+    def load(self, state: states.State) -> None:
         self.shares = {name: state[f"first/shares/{name}"] for name in self.shares}
         self._velocity = state.get("first/pull")
 
@@ -282,7 +272,7 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
     return ring.encode(torch.as_tensor(features), bits)
 
 
-def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
+def server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination]:
     """The server's program in modes "individual" and "paper": return its network.
 
     Args:
@@ -296,12 +286,12 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
     )
     optimiser = setting.training.optimiser(network.parameters())
     if run.state is not None:
-        load_network(network, optimiser, run.state)
+        states.load_network(network, optimiser, run.state)
     dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
     if setting.protocol.mode == "paper":
         yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    state = partial(network_state, network, optimiser)
+    state = partial(states.network_state, network, optimiser)
     if run.state is None:
         yield Checkpoint(0, state)
     for round in run.rounds_left:

@@ -1,4 +1,4 @@
-"""The label holder's head: the last layer, the loss, and which round was best.
+"""The label holder's head: the last layer, the loss, and which round was best; all of it stays with the label holder.
 
     loss = - mean over training rows of log( softmax(z W_L + b_L) T )_{y'}        dL/dz for the training rows goes back
 
@@ -28,12 +28,13 @@ _ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
 class LabelHead:
-    """The last layer and the labels; all of it stays with the label holder. After a run: `history` (one row a round),
-    `best` (its round), `predictions` [n, classes] of that round, and `alone`, those of the label holder's own network
-    before anybody else's guesses, where there is one.
+    """The last layer and the labels.
 
     Args:
         labels: int64 [n], -1 unknown. train, val, test: who trains, validates and tests, bool [n].
+
+    After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round, and `alone`,
+    those of the label holder's own network before anybody else's guesses, where there is one.
     """
 
     def __init__(self, labels: Tensor, train: Tensor, val: Tensor, test: Tensor) -> None:
@@ -65,7 +66,6 @@ class LabelHead:
                 self.reported[mask] = reports.labels
 
     def state(self) -> dict[str, Tensor]:
-        """Return the last layer, the labels as they were randomized, the history and the best predictions."""
         rows = [list(row.values()) for row in self.history]
         state = module_state("desk/head", self._output) | adam_state("desk/adam", self._optimiser)
         state |= {
@@ -77,8 +77,8 @@ class LabelHead:
         return state | {name: value.clone() for name, value in predictions.items() if value is not None}
 
     def load(self, state: State) -> None:
-        """Set all of them from a checkpoint; labels are not randomized a second time. Raises InputError: other nodes
-        train or validate now: their labels were not randomized when the run began.
+        """Set all of `state` from a checkpoint; labels are not randomized a second time. Raises InputError if other
+        nodes train or validate now: their labels were not randomized when the run began.
         """
         # A node that did not train when labels were randomized would now be reported as it is.
         if not torch.equal(state["desk/split"].bool(), torch.stack([self.train, self.val])):
@@ -117,7 +117,9 @@ class LabelHead:
             self._optimiser.step()
             # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
             loss = float(error.detach())
-            yield Send(setting.server, "hidden-gradient", _gradient(z))
+            if z.grad is None:
+                raise RuntimeError("the loss does not depend on the hidden layer")
+            yield Send(setting.server, "hidden-gradient", z.grad)
         # All nodes and not the training rows alone: which of them validate is not the server's to know.
         z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
         with torch.no_grad():
@@ -131,12 +133,11 @@ class LabelHead:
         return torch.where(self.train, self.reported, missing)
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the loss of the training rows under logits of all nodes [n, classes]."""
         return label_loss(logits[self._rows], self.reported[self._rows], self._channel)
 
     def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
-        """Estimate how often a holder reports what, given the true class, on the validation nodes. Returns float32
-        [classes, reports].
+        """Estimate how often a holder reports what, given the true class, on the validation nodes; float32 [classes,
+        reports].
 
         Args:
             guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, reports].
@@ -171,12 +172,6 @@ class LabelHead:
         # Against labels as reported: a score on true ones would be a query that `epsilon_y` does not pay for.
         score = float((logits.argmax(dim=1) == self.reported)[judged].float().mean())
         return dict(zip(_ROW, (round, loss, val_loss, score), strict=True))
-
-
-def _gradient(z: Tensor) -> Tensor:
-    if z.grad is None:
-        raise RuntimeError("the loss does not depend on the hidden layer")
-    return z.grad
 
 
 def _rank(row: Mapping[str, float]) -> tuple[float, float]:

@@ -24,17 +24,10 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from graphveil.federation.core import states
 from graphveil.federation.core.networks import Combination, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.core.states import (
-    RunContext,
-    State,
-    load_network,
-    load_publisher,
-    network_state,
-    publisher_state,
-)
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks
@@ -42,17 +35,9 @@ from graphveil.federation.crypto.products import Dealer, LeftMatrix, Masked, Pro
 from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, share
 from graphveil.federation.crypto.truncation import Scale, deal_truncation, truncate_shared
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import propagation
 from graphveil.federation.modes.holder import Holding, take_steps
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.propagation import (
-    PropagationKeys,
-    deal_keys,
-    deal_propagation,
-    propagate_shares,
-    receive_keys,
-    scaled_rows,
-    transition_matrix,
-)
 from graphveil.models.networks.layers import glorot
 
 #: The least bound of products before truncation.
@@ -105,10 +90,16 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         head_state = self.head.state() if self.head is not None else {}
-        return {"p": self.p, "w": self.w, **self.commitment.state(), **publisher_state(self.publisher), **head_state}
+        return {
+            "p": self.p,
+            "w": self.w,
+            **self.commitment.state(),
+            **states.publisher_state(self.publisher),
+            **head_state,
+        }
 
 
-def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
+def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHolder]:
     """The program of one holder in mode "shared-linear": return its shares, its publisher, and the label holder's
     predictions.
 
@@ -117,7 +108,7 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
         holding: its features and edges, and the labels at the label holder.
     """
     setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
-    keys = yield from receive_keys(roster)
+    keys = yield from propagation.receive_keys(roster)
     # In every session, also a resumed one: a round that runs again may have used the masks of an earlier session.
     zero = yield from agree_on_masks(roster, randomness=run.randomness)
     publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
@@ -146,7 +137,7 @@ def linear_holder(run: RunContext, holding: Holding) -> Program[LinearHolder]:
 class _Exchange:
     """What all rounds of a holder share: masks of products, masks that add up to zero, and P^T."""
 
-    run: RunContext
+    run: states.RunContext
     nodes: int
     masked: Masked
     zero: ZeroSum
@@ -174,7 +165,9 @@ def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[No
     yield Send(setting.server, "noisy-share", reconstruct(parts), name)
 
 
-def _descent(exchange: _Exchange, party: LinearHolder, keys: PropagationKeys, round: int) -> Program[Tensor]:
+def _descent(
+    exchange: _Exchange, party: LinearHolder, keys: propagation.PropagationKeys, round: int
+) -> Program[Tensor]:
     """Return this holder's share of the step dW = P^T dz, int64 [d, h]."""
     setting = exchange.run.setting
     dz = yield Receive(setting.server, "gradient-share", (exchange.nodes, setting.model.width))
@@ -184,7 +177,7 @@ def _descent(exchange: _Exchange, party: LinearHolder, keys: PropagationKeys, ro
 
 
 def _initial(
-    run: RunContext, holding: Holding, zero: ZeroSum, keys: PropagationKeys, publisher: Publisher
+    run: states.RunContext, holding: Holding, zero: ZeroSum, keys: propagation.PropagationKeys, publisher: Publisher
 ) -> Program[LinearHolder]:
     """Draw a share of W, and propagate the features together with all other holders."""
     setting = run.setting
@@ -193,20 +186,20 @@ def _initial(
     w = ring.encode(drawn * start_scale(setting), setting.protocol.bits)
     # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
     blocks = [
-        scaled_rows(holding.features, len(setting.members), setting.bounds.rows)
+        propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows)
         if member.name == run.me
         else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
         for member in setting.members
     ]
     # Rounded once, before anything is shared: all parties compute exactly from here on.
     share = ring.encode(torch.cat(blocks, dim=1), setting.protocol.bits)
-    s = transition_matrix(holding.edge_index, holding.nodes)
-    p = yield from propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
+    s = propagation.transition_matrix(holding.edge_index, holding.nodes)
+    p = yield from propagation.propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
     return LinearHolder(p, w, Commitment.of(p, randomness=run.randomness), publisher, holding.head)
 
 
-def _restored(publisher: Publisher, head: LabelHead | None, state: State) -> LinearHolder:
-    load_publisher(publisher, state)
+def _restored(publisher: Publisher, head: LabelHead | None, state: states.State) -> LinearHolder:
+    states.load_publisher(publisher, state)
     if head is not None:
         head.load(state)
     commitment = Commitment.of(state["p"], salt=state["seal/salt"])
@@ -230,7 +223,7 @@ class LinearNetwork(nn.Module):
         return combined
 
 
-def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
+def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
     """The server's program in mode "shared-linear": return its network.
 
     Args:
@@ -242,15 +235,15 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     noise = setting.publication.noise * math.sqrt(len(setting.names))
     network = LinearNetwork(setting, generator=run.generator, noise=noise)
     optimiser = setting.training.optimiser(network.parameters())
-    keys = yield from deal_keys(setting.names, randomness=run.randomness)
+    keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
     truncation = {name: key.truncation for name, key in keys.items()}
     # Momentum is kept here, where z's gradient is in the clear: on shares it would need another truncation each round.
     velocity = torch.zeros(nodes, setting.model.width)
     if run.state is not None:
-        load_network(network, optimiser, run.state)
+        states.load_network(network, optimiser, run.state)
         velocity = run.state["pull"]
     else:
-        yield from deal_propagation(keys, nodes, setting.columns, setting.model.hops, setting.protocol.bits)
+        yield from propagation.deal_propagation(keys, nodes, setting.columns, setting.model.hops, setting.protocol.bits)
     dealer = Dealer(linear_lefts(setting, nodes), randomness=run.randomness)
     yield from dealer.deal(setting.names)
     train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
@@ -295,4 +288,4 @@ def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
 
 
 def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, velocity: Tensor) -> dict[str, Tensor]:
-    return network_state(network, optimiser) | {"pull": velocity}
+    return states.network_state(network, optimiser) | {"pull": velocity}

@@ -116,8 +116,7 @@ def train_local(
 
 
 def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
-    """Corrected cross-entropy of labels that went through a known channel. Returns - mean log( softmax(logits) T )_y, a
-    scalar. Source: Patrini et al., CVPR 2017, arXiv 1609.03944, section 3.2 (forward correction).
+    """Corrected cross-entropy of labels that went through a known channel, - mean log( softmax(logits) T )_y, a scalar.
 
     Args:
         logits: float32 [m, c]. labels: as reported, int64 [m].
@@ -133,8 +132,8 @@ def label_losses(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
 
 
 def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:
-    """Negative log-likelihood of all holders' guesses. Returns the mean over nodes, a scalar; summed in logarithms,
-    since a product of small chances would be 0.
+    """Negative log-likelihood of all holders' guesses, the mean over nodes; in logarithms, as a product of chances
+    would be 0.
 
     Args:
         logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.
@@ -145,9 +144,9 @@ def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tens
 
 
 def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Tensor) -> Tensor:
-    """Fit the chance of each report given the true class, by expectation and maximisation. The true class and the
-    unrandomized guess are latent. Returns L, float32 [c, reports]; the prior where there are no pairs. Source: Dawid,
-    Skene, Applied Statistics 28, 1979, section 3.
+    """Fit the chance of each report given the true class, L, float32 [c, reports], by expectation and maximisation over
+    true classes and unrandomized guesses; the prior where there are no pairs (Dawid, Skene, Applied Statistics 28,
+    section 3).
 
     Args:
         guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].

@@ -43,8 +43,7 @@ def row_blocks(nodes: int) -> list[slice]:
 
 
 def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
-    """Return the transition matrix of a random walk with self-loops. Returns S_i = D^-1 (A + I), float64 CSR [n, n];
-    row v averages v and those who send to v.
+    """Return S_i = D^-1 (A + I), float64 CSR [n, n]: row v averages v and those who send to v.
 
     Args:
         edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once. nodes: n.
@@ -57,11 +56,10 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
 
 
 def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) -> Tensor:
-    """Scale feature rows, so that a person's rows at all holders together have at most `length`. Returns rows of length
-    `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
+    """Return rows of length `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
 
     Args:
-        features: floats [n, d_i]. holders: I. length: of all holders' rows together, in (0, 1).
+        features: floats [n, d_i]. holders: I. length: of a person's rows at all holders together, in (0, 1).
     """
     rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
     # In float64, whose rounding is what `bounds` keeps 2^-20 back for.
@@ -81,13 +79,11 @@ class PropagationKeys:
 
     @staticmethod
     def fresh(me: str, names: Sequence[str], *, randomness: Randomness) -> PropagationKeys:
-        """Return new keys for the holder `me` of all holders `names`."""
         blind = {name: MaskKey.fresh(randomness) for name in names if name != me}
         left, right = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
         return PropagationKeys(left, right, blind, TruncationKeys.fresh(randomness))
 
     def message(self) -> Tensor:
-        """Return the keys as a message."""
         return packed([self.left, self.right, *self.blind.values(), self.truncation.mask, self.truncation.cut])
 
     @staticmethod
@@ -108,7 +104,6 @@ def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[s
 
 
 def receive_keys(roster: Roster) -> Program[PropagationKeys]:
-    """Return this holder's keys, of the dealer."""
     message = yield Receive(roster.server, "mask-keys", (len(roster.holders) + 3, KEY_BYTES))
     return PropagationKeys.of(message, roster.me, roster.holders)
 
@@ -126,8 +121,7 @@ def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int,
         for number, rows in enumerate(row_blocks(nodes)):
             size = rows.stop - rows.start
             for key in keys.values():
-                # The same in all hops, since it hides the same rows of S each time; a new one would have them sent
-                # again.
+                # The same in all hops, since it hides the same rows of S: a new one would have them sent again.
                 u = key.left.expand(f"U {number}", (size, nodes))
                 for k, blind in key.blind.items():
                     r = blind.expand(f"r {hop} {number}", (size, columns))
@@ -138,8 +132,7 @@ def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int,
 def propagate_shares(
     zero: ZeroSum, keys: PropagationKeys, s: scipy.sparse.csr_array, share: Tensor, hops: int, scale: Scale
 ) -> Program[Tensor]:
-    """Propagate features over all holders' edges, on shares, together with all other holders and the dealer. Returns
-    this holder's share of S^K X, int64 [n, d].
+    """Return this holder's share of S^K X, int64 [n, d], propagated together with all other holders and the dealer.
 
     Args:
         zero: this holder's masks that add up to zero. keys: those it was dealt. s: S_i, float64 CSR [n, n].
@@ -189,7 +182,6 @@ def _one_hop(
 
 
 def _rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
-    """Return S_i / I as ring elements: the rows of all holders together add up to at most 1."""
     # Down, never to the nearest: rows of all holders' matrices together must not add up to more than 1.
     values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
     return scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)

@@ -12,9 +12,8 @@ own address.  More than 80 strangers of one address that say hello and stall can
 others.  Where files or memory run out, one connection is dropped and accepting pauses for a moment.
 
 The gRPC server listens on a Unix socket in a folder that only its owner can enter, or on the loopback interface where
-there are no such sockets, and accepts there only connections that this door let in.  TLS ends at the server: nothing is
-decrypted here.  A connection that is dropped here is reset; one that the server refuses is closed properly, so that the
-stranger can tell the two apart.
+there are no such sockets, and accepts there only connections that this door let in.  TLS ends at the server.  A
+connection that is dropped here is reset; one that the server refuses is closed properly: strangers can tell the two.
 """
 
 from __future__ import annotations
@@ -68,10 +67,8 @@ class _Pair:
     """A connection from outside, and the one inside that it is relayed to.
 
     Attributes:
-        host: where it comes from. since: when it reached its present stage.
-        hello: its first bytes, until there is an inside. whole: whether the hello is complete.
-        party: its name, once greeted. server_spoke: whether the server has answered the hello.
-        answered: whether the stranger has answered the server, with a certificate or not.
+        since: when it reached its present stage. hello: its first bytes, until there is an inside; whole: all of them.
+        party: its name, once greeted. answered: whether the stranger has answered the server, whatever its certificate.
         until: when it is dropped, once an end has closed.
     """
 
@@ -97,7 +94,7 @@ class _Pair:
 
 
 class AdmissionProxy:
-    """The door at an address. Raises OSError: the address cannot be listened on.
+    """The door at an address; raises OSError where it cannot be listened on.
 
     Args:
         address: "host:port" to listen on. refused: called with the host of a stranger whose TLS the server refused.
@@ -119,8 +116,6 @@ class AdmissionProxy:
         self._resumes = self._tidied = 0.0
         self._accepting = self._noted_scarce = False
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    # ---- for the server inside ----
 
     def behind(self, listen: Callable[[str], int]) -> None:
         """Have the server listen behind this door; `listen` takes gRPC's address and returns its port."""
@@ -160,8 +155,6 @@ class AdmissionProxy:
             listener.close()
         self._folder.cleanup()
 
-    # ---- the loop ----
-
     def _run(self) -> None:
         self._selector.register(self._woken, _READ)
         self._woken.setblocking(False)
@@ -188,7 +181,6 @@ class AdmissionProxy:
             end.close()
 
     def _timeout(self) -> float | None:
-        """Return None while only a connection or another thread can change anything."""
         calm = self._accepting and all(pair.party is not None and pair.until is None for pair in self._pairs)
         # No timer while nothing happens: a run can last for days, and an idle door should cost nothing.
         return None if calm and not self._replaced else _TIDY
@@ -215,8 +207,6 @@ class AdmissionProxy:
             return
         self._tidied = now
         self._drop_all(pair for pair in self._pairs if _late(pair, now))
-
-    # ---- letting in ----
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -286,7 +276,6 @@ class AdmissionProxy:
         return wait
 
     def _scarce(self, error: OSError) -> None:
-        """Free a stranger's files, and let nobody in for a moment."""
         if not self._noted_scarce:
             self._noted_scarce = True
             self._note(f"{error.strerror}: connections wait; is the limit of open files low, or is this an attack?")
@@ -328,8 +317,6 @@ class AdmissionProxy:
 
     def _place(self, name: str) -> str:
         return str(Path(self._folder.name) / name)
-
-    # ---- relaying ----
 
     def _serve(self, end: _End, events: int) -> None:
         pair = end.pair
@@ -400,7 +387,6 @@ class AdmissionProxy:
             self._send(other, b"")
 
     def _watch(self, end: _End) -> None:
-        """Register with the selector what this end can do next."""
         other = end.pair.other(end)
         blocked = end.pair.whole if other is None else bool(other.pending)
         events = (0 if end.ended or blocked else _READ) | (_WRITE if end.pending else 0)
@@ -437,9 +423,7 @@ class AdmissionProxy:
 
 
 def listeners(address: str) -> list[socket.socket]:
-    """Return listening sockets, one for each address that "host:port" resolves to. Raises OSError: none can be listened
-    on.
-    """
+    """Return listening sockets, one for each address that "host:port" resolves to; raises OSError if there is none."""
     host, _, port = address.rpartition(":")
     opened: list[socket.socket] = []
     failed: OSError | None = None

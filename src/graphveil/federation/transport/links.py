@@ -2,9 +2,8 @@
 
 Of two parties the one that stands first in the agreement listens; the other connects, and connects again after a cut.
 Every stream begins with a greeting of both ends: agreement, place, process.  An unknown certificate never gets a
-stream, and a party whose own certificate is refused stops at once; a different agreement is refused with its reason.  A
-proxy before the listening server admits few strangers, and none for long (see `admission`); a party has at most one
-greeted stream and one that is about to greet.
+stream, and a party whose own certificate is refused stops at once; a different agreement is refused with its reason.
+A party has at most one greeted stream and one that is about to greet; for strangers see `admission`.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties that stand after this one, and connect to those before it. Raises InputError: the
+        """Listen for the parties that stand after this one, and connect to those before it; raises InputError where the
         address cannot be listened on.
         """
         # gRPC reads it once, when it is imported.
@@ -151,8 +150,6 @@ class Links:
             self._server.stop(grace=_FAREWELL).wait()
         if self._proxy is not None:
             self._proxy.close()
-
-    # ---- listening ----
 
     def _listen(self, grpc: Any, peers: list[Peer]) -> Any:
         from concurrent.futures import ThreadPoolExecutor
@@ -222,7 +219,6 @@ class Links:
                 self._refuse(peer, why, quietly=len(self._noted) >= _MAX_NOTED)
 
     def _listening(self, peer: Peer, incoming: Iterator[bytes], stream: int) -> None:
-        """Read a stream until it ends."""
         mail = self.mail[peer.name]
         self._streams[peer.name] += 1
         self._note(f"connected with {peer.name}")
@@ -241,8 +237,6 @@ class Links:
             mail.close_stream(stream)
             if not self._closing.is_set():
                 self._note(f"lost the stream with {peer.name}; it is opened again")
-
-    # ---- connecting ----
 
     def _connect(self, grpc: Any, peer: Peer) -> None:
         credentials = grpc.ssl_channel_credentials(
@@ -326,14 +320,11 @@ class Links:
             self._noted.append((peer.name, str(why)))
             self._note(f"{peer.name}: {why}")
 
-    # ---- greetings ----
-
     def _greeting(self, peer: Peer) -> bytes:
         body = control_bytes({"process": self._process})
         return Frame(HELLO, self._agreement_hash, bytes(16), self._place, peer.place, body=body).to_bytes()
 
     def _greeted(self, peer: Peer, data: bytes) -> None:
-        """Check the greeting of the other end."""
         frame = parse(data)
         if frame.type != HELLO or (frame.sender, frame.receiver) != (peer.place, self._place):
             raise WireError("no greeting", where=peer.name)
@@ -356,10 +347,11 @@ class Links:
 
 
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
-    """Return the first message of a call, b"" where it ends without one. gRPC can wait for ever for a connection that
-    broke while the call began, and cancelling the call does not always wake its reader (grpc/grpc issue 20562). So a
-    separate thread reads, and is abandoned where nothing comes. Raises WireError: nothing came. Raises Exception: what
-    the call raised.
+    """Return the first message of a call, b"" where it ends without one; raises WireError if nothing comes, or what it
+    raised.
+
+    gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
+    wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
         call: the stream. seconds: how long it is waited for.

@@ -21,17 +21,7 @@ from typing import Any
 from torch import Tensor
 
 from graphveil.federation.effects import PeerError
-from graphveil.federation.transport.wire import (
-    ACK,
-    CONTROL,
-    DATA,
-    Assembly,
-    Frame,
-    WireError,
-    control_bytes,
-    frames_of,
-    parse,
-)
+from graphveil.federation.transport import wire
 
 # Large enough to send a round of most runs without waiting, and small beside the arrays themselves.
 WINDOW = 64 << 20
@@ -84,8 +74,7 @@ class SessionMonitor:
         """Wait until `ready`.
 
         Args:
-            ready: whether the wait is over. late: raises when it is too late.
-            again: called about every half second, to repeat what may have been lost.
+            ready: whether the wait is over. late: raises when it is too late. again: called about every half second.
         """
         with self.lock:
             self.check()
@@ -119,7 +108,7 @@ class Mailbox:
 
     Args:
         largest: bytes of the largest message the agreement allows.
-        patience: seconds without any sign of the peer after which waiting ends.
+        patience: seconds without any sign of the peer after which waiting raises PeerError.
     """
 
     def __init__(self, ends: Endpoints, monitor: SessionMonitor, *, largest: int, patience: float) -> None:
@@ -135,9 +124,7 @@ class Mailbox:
         self._out, self._next, self._sent = 0, 1, 0
         self._inbox: deque[tuple[str, Tensor]] = deque()
         self._in, self._expected, self._acknowledged = 0, 1, 0
-        self._assembly: Assembly | None = None
-
-    # ---- the program's side ----
+        self._assembly: wire.Assembly | None = None
 
     def begin(self, session: bytes) -> None:
         """Start a new session, and forget the old one."""
@@ -147,8 +134,7 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def send(self, kind: str, body: Tensor) -> None:
-        """Queue a copy of a message; wait while too much is unacknowledged. Raises PeerError: the peer was silent for
-        too long. SessionOver: a party started anew.
+        """Queue a copy of a message; wait while too much is unacknowledged. Raises SessionOver if a party started anew.
 
         Args:
             kind: of the message. body: its array, which may change afterwards.
@@ -164,9 +150,7 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
-        """Wait for the next message and return it. Raises PeerError: the peer was silent for too long, or broke the
-        protocol. SessionOver: a party started anew.
-        """
+        """Wait for the next message and return it; raises SessionOver if a party started anew."""
         with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
             kind, body = self._inbox.popleft()
@@ -181,7 +165,7 @@ class Mailbox:
     def control(self, word: dict[str, Any]) -> None:
         """Send a word of the sessions' own protocol, outside all sessions; lost when the stream is cut."""
         with self._monitor.lock:
-            self._controls.append(self._frame(CONTROL, control_bytes(word)).to_bytes())
+            self._controls.append(self._frame(wire.CONTROL, wire.control_bytes(word)).to_bytes())
             self._monitor.lock.notify_all()
 
     def drain(self, seconds: float) -> None:
@@ -203,8 +187,6 @@ class Mailbox:
                 )
 
         self._monitor.wait(ready, late, lambda: None)
-
-    # ---- the stream's side ----
 
     def open_stream(self) -> int:
         """Return the number of a new stream, which replaces the one before."""
@@ -247,7 +229,7 @@ class Mailbox:
         ends = self._ends
         about = {"agreement_hash": ends.agreement_hash, "session": session, "number": entry.number}
         places = {"sender": ends.me, "receiver": ends.peer}
-        for frame in frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
+        for frame in wire.frames_of(entry.kind, entry.body, **about, **places):  # type: ignore[arg-type]
             with self._monitor.lock:
                 # Half a message is simply abandoned: its receiver starts again at part 0.
                 if self._stream != stream or self._session != session:
@@ -257,62 +239,60 @@ class Mailbox:
             yield frame.to_bytes()
 
     def _small(self) -> list[bytes]:
-        """Return words and the acknowledgement that are due."""
         frames = [*self._controls]
         self._controls.clear()
         arrived = self._expected - 1
-        # Not while a program computes over a full window: so a slow reader slows its senders instead of filling its
-        # memory.
+        # Not while a program computes over a full window: a slow reader slows its senders and fills no memory.
         if arrived > self._acknowledged and (self._in < WINDOW or self._monitor.waiting):
             self._acknowledged = arrived
-            frames.append(self._frame(ACK, b"", arrived).to_bytes())
+            frames.append(self._frame(wire.ACK, b"", arrived).to_bytes())
         return frames
 
     def arrived(self, data: bytes, stream: int) -> bytes | None:
-        """Take a frame from a stream; return the body of a control frame, else None. Raises WireError: a frame that is
-        damaged, of another run or pair, or out of order.
+        """Take a frame from a stream; return the body of a control frame, else None. Raises WireError for a frame that
+        is damaged, of another run or pair, or out of order.
 
         Args:
             data: a frame. stream: its number, from `open_stream`.
         """
-        frame, ends = parse(data), self._ends
+        frame, ends = wire.parse(data), self._ends
         if (frame.agreement_hash, frame.sender, frame.receiver) != (ends.agreement_hash, ends.peer, ends.me):
-            raise WireError("a frame of another run or of other parties", where=ends.name)
+            raise wire.WireError("a frame of another run or of other parties", where=ends.name)
         with self._monitor.lock:
             if stream != self._stream:
                 return None  # of a stream that was replaced; what counts is sent again
             self._heard = time.monotonic()
-            if frame.type == CONTROL:
+            if frame.type == wire.CONTROL:
                 return frame.body
             if frame.session != self._session:
                 return None  # of a session that is over
-            if frame.type == ACK:
+            if frame.type == wire.ACK:
                 self._acknowledge(frame.number)
-            elif frame.type == DATA and frame.number < self._expected:
+            elif frame.type == wire.DATA and frame.number < self._expected:
                 self._acknowledged = min(self._acknowledged, self._expected - 2)  # it was lost: say it again
                 self._monitor.lock.notify_all()
-            elif frame.type == DATA:
+            elif frame.type == wire.DATA:
                 self._take(frame)
             else:
-                raise WireError("a second greeting", where=ends.name)
+                raise wire.WireError("a second greeting", where=ends.name)
         return None
 
     def _acknowledge(self, number: int) -> None:
         # Only a faulty peer acknowledges what it cannot have read.
         if number >= self._next:
-            raise WireError("an acknowledgement of a message never sent", where=self._ends.name)
+            raise wire.WireError("an acknowledgement of a message never sent", where=self._ends.name)
         while self._unacknowledged and self._unacknowledged[0].number <= number:
             self._out -= self._unacknowledged.popleft().bytes
         self._monitor.lock.notify_all()
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: wire.Frame) -> None:
         # gRPC keeps the order within a stream, so a gap is a fault, not a delay.
         if frame.number != self._expected:
-            raise WireError(f"message {frame.number} instead of {self._expected}", where=self._ends.name)
+            raise wire.WireError(f"message {frame.number} instead of {self._expected}", where=self._ends.name)
         if frame.part == 0:  # a message that was cut is sent again from its first part
-            self._assembly = Assembly(frame, largest=self._largest)
+            self._assembly = wire.Assembly(frame, largest=self._largest)
         if self._assembly is None:
-            raise WireError("a continuation without its first part", where=self._ends.name)
+            raise wire.WireError("a continuation without its first part", where=self._ends.name)
         whole = self._assembly.add(frame)
         if whole is not None:
             self._assembly = None
@@ -321,6 +301,6 @@ class Mailbox:
             self._expected += 1
             self._monitor.lock.notify_all()
 
-    def _frame(self, type_: int, body: bytes, number: int = 0) -> Frame:
+    def _frame(self, type_: int, body: bytes, number: int = 0) -> wire.Frame:
         ends = self._ends
-        return Frame(type_, ends.agreement_hash, self._session, ends.me, ends.peer, number=number, body=body)
+        return wire.Frame(type_, ends.agreement_hash, self._session, ends.me, ends.peer, number=number, body=body)

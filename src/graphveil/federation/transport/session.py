@@ -26,13 +26,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from torch import Tensor
 
 from graphveil.errors import BudgetError, GraphveilError, InputError
-from graphveil.federation.core.messages import KINDS, Entry, Transcript, require_kind
-from graphveil.federation.core.programs import checked_body
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.messages import KINDS, Entry, Transcript, checked_body, require_kind
 from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive, Send, advance
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.mailbox import SessionOver
@@ -51,39 +51,6 @@ WHY: Mapping[str, str] = MappingProxyType(
         "fault": "a fault in its program",
     }
 )
-
-
-class Store(Protocol):
-    """Where a party keeps its checkpoints."""
-
-    def rounds(self) -> list[int]:
-        """Return the finished rounds from which the run can resume; 0 is the state before the first."""
-
-    def load(self, round: int) -> Mapping[str, Tensor]:
-        """Return the state after a round."""
-
-    def save(self, round: int, state: Mapping[str, Tensor]) -> None:
-        """Save the state after a round.
-
-        Args:
-            round: its number. state: name -> tensor.
-        """
-
-    def forget(self, after: int) -> None:
-        """Remove the rounds after this one."""
-
-    def published(self) -> int:
-        """Return the last round for which this party has begun to publish, 0 for none."""
-
-    def noted(self) -> str:
-        """Return the name of what was published for that round, "" where it was published without one."""
-
-    def publish(self, round: int, name: str) -> None:
-        """Note, before anything leaves, that this party publishes for a round, and what.
-
-        Args:
-            round: its number. name: of the publication, "" for none.
-        """
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program[Any]]
@@ -114,7 +81,7 @@ class Session:
         server: str,
         peers: tuple[str, ...],
         build: Build,
-        store: Store,
+        store: Checkpoints,
         *,
         patience: float,
         progress: ProgressCallback,
@@ -131,10 +98,8 @@ class Session:
         self._record = record
         self.links: Links | None = None
 
-    # ---- what the links call ----
-
     def on_control(self, name: str, word: dict[str, Any]) -> None:
-        """Take a word of another party. Raises WireError: a word outside the protocol.
+        """Take a word of another party; raises WireError for one outside the protocol.
 
         Args:
             name: of the party. word: its control message.
@@ -175,12 +140,10 @@ class Session:
             raise RuntimeError("the links are not open")
         return self.links
 
-    # ---- the run ----
-
     def run(self) -> Finished:
-        """Run to the end. Raises PeerError: another party is gone for too long, refuses this one, or stopped. Raises
-        GraphveilError: a message is not what was agreed, or this party's own data are refused. The other parties are
-        told the reason, as a key of `WHY`.
+        """Run to the end; raises PeerError if another party is gone for too long, refuses this one, or stopped,
+        GraphveilError if a message or this party's own data are refused. The other parties are told the reason, as a
+        key of `WHY`.
         """
         while True:
             try:
@@ -197,7 +160,6 @@ class Session:
                 raise
 
     def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
-        """Return the round to resume from and its state; None where nothing is saved."""
         done = self._lead() if self._leads else self._follow()
         return max(done, 0), None if done < 0 else self._store.load(done)
 
@@ -319,8 +281,6 @@ class Session:
         for peer in (name,) if name is not None else self._peers:
             self._open().mail[peer].control(word)
 
-    # ---- rounds that all have saved ----
-
     def _note_saved(self, name: str, word: Mapping[str, Any]) -> None:
         """At the server: note a saved round, and announce the round that all have saved."""
         if word.get("of") != self._session:
@@ -347,7 +307,7 @@ class Session:
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
         """Before a priced message: wait until all have saved the round before, and note the publication. Raises
-        BudgetError: the round was published before under another name, and so with other data.
+        BudgetError if the round was published before under another name, and so with other data.
         """
         if saved is not None:
             self._await_all(saved)
@@ -367,7 +327,6 @@ class Session:
         self._record(entry)
 
     def _await_all(self, round: int) -> None:
-        """Wait until all have saved this round."""
         began = time.monotonic()
         word = {"saved": round, "of": self._session}
         self._open().monitor.wait(
@@ -376,10 +335,7 @@ class Session:
             lambda: self._send_control(word, self._server),
         )
 
-    # ---- the program ----
-
     def _drive(self, done: int, state: Mapping[str, Tensor] | None) -> Any:
-        """Run the program from a finished round on; return its result."""
         program = self._build(done, state)
         mail, reply, round = self._open().mail, None, done
         saved = done if state is not None else None
@@ -470,7 +426,6 @@ def _whole(word: Mapping[str, Any], name: str) -> int:
 
 
 def _saved(word: Mapping[str, Any]) -> list[int]:
-    """Return the rounds that a party says it has saved."""
     rounds = word.get("rounds", [])
     if not isinstance(rounds, list) or not all(isinstance(number, int) for number in rounds):
         raise WireError("a word without 'rounds'", where="session")

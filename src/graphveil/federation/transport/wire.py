@@ -65,30 +65,17 @@ class Frame:
     def to_bytes(self) -> bytes:
         """Return header, body and seal."""
         dims = (*self.shape, *[0] * (4 - len(self.shape)))
-        header = _HEADER.pack(
-            _MAGIC,
-            self.type,
-            self.agreement_hash,
-            self.session,
-            self.sender,
-            self.receiver,
-            self.number,
-            self.part,
-            self.parts,
-            self.kind,
-            self.dtype,
-            len(self.shape),
-            *dims,
-            len(self.body),
-        )
+        run = self.type, self.agreement_hash, self.session, self.sender, self.receiver
+        message = self.number, self.part, self.parts, self.kind, self.dtype
+        header = _HEADER.pack(_MAGIC, *run, *message, len(self.shape), *dims, len(self.body))
         seal = hashlib.sha256(header)
         seal.update(self.body)
         return b"".join((header, self.body, seal.digest()))
 
 
 def parse(data: bytes) -> Frame:
-    """Return the frame in `data`. Raises WireError: too short, too long, of another protocol, damaged, or with a field
-    outside its range.
+    """Return the frame in `data`; raises WireError if it is too short, too long, of another protocol, damaged, or a
+    field is outside its range.
     """
     if not _HEADER.size + _SEAL <= len(data) <= _HEADER.size + CHUNK + _SEAL:
         raise _bad(f"{len(data)} bytes", f"{_HEADER.size + _SEAL} to {_HEADER.size + CHUNK + _SEAL}")
@@ -112,21 +99,8 @@ def parse(data: bytes) -> Frame:
     # Unused fields must be zero, so that a party cannot send in them what is not on the list.
     if not fits or any(dims[rank:]) or max(dims) > _MAX_SIZE:
         raise _bad("a field is outside its range")
-    shape = tuple(dims[:rank])
-    return Frame(
-        type_,
-        agreement_hash,
-        session,
-        sender,
-        receiver,
-        number,
-        part,
-        parts,
-        kind,
-        dtype,
-        shape,
-        data[_HEADER.size : -_SEAL],
-    )
+    shape, body = tuple(dims[:rank]), data[_HEADER.size : -_SEAL]
+    return Frame(type_, agreement_hash, session, sender, receiver, number, part, parts, kind, dtype, shape, body)
 
 
 def frames_of(
@@ -150,7 +124,7 @@ def frames_of(
 
 class Assembly:
     """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived. Raises
-    WireError: the message is larger than `largest` bytes, or than its kind can be.
+    WireError if the message is larger than `largest` bytes, or than its kind can be.
     """
 
     def __init__(self, first: Frame, *, largest: int) -> None:
@@ -165,17 +139,12 @@ class Assembly:
         self._first, self._size, self._got, self._have = first, size, bytearray(), 0
 
     def add(self, frame: Frame) -> tuple[str, Tensor] | None:
-        """Return kind and array when `frame` was the last part. Raises WireError: a frame of another message, out of
-        order, or more bytes than announced.
+        """Return kind and array when `frame` was the last part; raises WireError for a frame of another message, out of
+        order, or with other bytes than announced.
         """
         first = self._first
-        same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == (
-            first.number,
-            first.parts,
-            first.kind,
-            first.dtype,
-            first.shape,
-        )
+        expected = first.number, first.parts, first.kind, first.dtype, first.shape
+        same = (frame.number, frame.parts, frame.kind, frame.dtype, frame.shape) == expected
         if not same or frame.part != self._have:
             raise _bad("parts of different messages, or out of order")
         if len(frame.body) != min(CHUNK, self._size - self._have * CHUNK):
@@ -196,8 +165,8 @@ def control_bytes(word: Mapping[str, Any]) -> bytes:
 
 
 def parse_control(body: bytes) -> dict[str, Any]:
-    """Return the word in a control frame's body. Raises WireError: no flat JSON object of short texts, whole numbers
-    and lists of those.
+    """Return the word in a control frame's body; raises WireError for anything but a flat JSON object of short texts,
+    whole numbers and lists of those.
     """
     try:
         word = json.loads(body)
