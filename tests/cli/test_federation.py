@@ -16,8 +16,7 @@ from rich.console import Console, RenderableType
 from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import KINDS, Entry
-from graphveil.federation.core.programs import simulate
+from graphveil.federation.core.messages import KINDS, Entry, simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
 from graphveil.federation.party import require_agreed
 from graphveil.graphs import load_graph
@@ -172,10 +171,10 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
-    from graphveil.federation.core.states import RunContext
     from graphveil.federation.core.setting import Member
+    from graphveil.federation.core.states import RunContext
     from graphveil.federation.party import holder_program, server_program
-    from graphveil.federation.vertical import vertical_partition
+    from graphveil.federation.simulation import vertical_partition
     from graphveil.graphs import make_graph
     from graphveil.graphs.value.features import features_from_rows
 
