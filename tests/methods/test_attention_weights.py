@@ -15,7 +15,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
 from graphveil.methods.curator.stages import recipe as room
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import plan
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, pipeline_epsilon
 from graphveil.privacy.accounting import budget_split
 from graphveil.training.attention import AttentionDescent

@@ -11,8 +11,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.base import choices, groups, near, options, space
-from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base.console import complain, emit, nearest, working
 from graphveil.cli.base.engines import opened, require_engine
 from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
@@ -29,15 +29,10 @@ if TYPE_CHECKING:
 # The screen.
 
 
-def release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | None) -> RenderableType:
-    """What was published, its guarantee, how well it preserves the structure, and what to do next.
-
-    Args:
-        released: the published graph.
-        folder: its folder.
-        curator: figures computed from the truth, only for the curator's screen; None: none.
+def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | None) -> RenderableType:
+    """What was published, its guarantee, how well it preserves the structure, and what to do next; `curator` holds
+    figures computed from the truth, for the curator's screen alone.
     """
-
     from graphveil.reports.base import words
     from graphveil.reports.base.card import MARKDOWN
 
@@ -134,7 +129,7 @@ def release(
 
     Give an epsilon for each part the method protects: a release cannot be taken back.
     """
-    info = find_release(method)
+    info = _find_release(method)
     release_settings = configured.collect(context, method, info)
     require_engine(engine_choice, info)
 
@@ -154,14 +149,14 @@ def release(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )
         # A release of released data would state its own epsilon and not mention the first.
-        refuse_release(graph, method)
+        _refuse_release(graph, method)
         choices.warn_of_size([(method, release_settings)], graph)
         estimator = build_method(method, release_settings, len(graph.schema.classes))
-        warn_of_open_parts(estimator.privacy, graph)
+        _warn_of_open_parts(estimator.privacy, graph)
         for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
-            complain(expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
+            complain(_expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that cannot be written would be paid for and lost.
         output.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
@@ -177,17 +172,13 @@ def release(
 
         output.write(write)
     curator = None if structure is None else dict(structure.curator)
-    answer = answered(released, output.path, curator)
+    answer = _answered(released, output.path, curator)
 
-    emit(answer, as_json=as_json, screen=lambda: release_screen(released, output.path, curator))
+    emit(answer, as_json=as_json, screen=lambda: _release_screen(released, output.path, curator))
 
 
-def find_release(name: str) -> Entry:
-    """The release method called ``name``, with the settings that apply to publishing.
-
-    Raises:
-        InputError: no release method has this name.
-    """
+def _find_release(name: str) -> Entry:
+    """The release method called ``name``, with the settings that apply to publishing; InputError for any other name."""
     from dataclasses import replace
 
     from graphveil.methods import METHODS
@@ -198,22 +189,14 @@ def find_release(name: str) -> Entry:
     names = tagged(RELEASE)
     if name not in names:
         trains = f"{name} publishes no graph, train it: graphveil train {name} DATA"
-        remedy = trains if name in METHODS else near.nearest(name, names)
+        remedy = trains if name in METHODS else nearest(name, names)
         raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=remedy)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 
 
-def refuse_release(graph: Graph, method: str) -> None:
-    """Refuse to publish a release again.
-
-    Args:
-        graph: to be published.
-        method: name of the release method.
-
-    Raises:
-        InputError: the graph is a release.
-    """
+def _refuse_release(graph: Graph, method: str) -> None:
+    """Refuse to publish a release again."""
     if graph.get("release") is not None:
         raise InputError(
             f"is a release already ({graph.release.method})",
@@ -222,34 +205,20 @@ def refuse_release(graph: Graph, method: str) -> None:
         )
 
 
-def warn_of_open_parts(privacy: ReleasePrivacy, graph: Graph) -> None:
-    """Warn on stderr of parts that are published unprotected although the owner declares them private.
-
-    Args:
-        privacy: of the release method, not yet run.
-        graph: its schema declares what is private.
-    """
+def _warn_of_open_parts(privacy: ReleasePrivacy, graph: Graph) -> None:
+    """Warn on stderr of parts that are published unprotected although the owner declares them private."""
     exposed = [part for part in graph.schema.private if part not in privacy.protected]
     if exposed:
         parts = " and ".join(exposed)
         complain(f"warning: {parts} will be published UNPROTECTED, though {graph.schema.name} declares them private")
 
 
-def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
-    """The expected lift of a release of private edges, before anything is spent.
-
-    Args:
-        method: name of the release method.
-        privacy: its budgets and mechanisms; edges are protected.
-        graph: only its schema, features, labels and public edges are read.
-        share: of the edges that are private, if declared.
-        without_lift: publish whatever is expected; then a rule replaces the rehearsal.
-
-    Raises:
-        InputError: the interval of the expected lift lies below zero.
+def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
+    """The expected lift of a release of private edges, before anything is spent: rehearsed, or by a rule where it is
+    published without a lift. Raises InputError: the interval of the expected lift lies below zero.
     """
     from graphveil.methods.release.controls import rival_name
-    from graphveil.methods.release.outlook import assumed_neighbours, outlook_of
+    from graphveil.methods.release.plan import assumed_neighbours, outlook_of
     from graphveil.methods.release.published import domain_of
     from graphveil.methods.release.rehearsal import alternatives, rehearsable, rehearse
 
@@ -272,14 +241,8 @@ def expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: fl
     return f"{prefix}{sentence}{f'; recommended is {advice}' if advice else ''}"
 
 
-def answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
-    """What ``--json`` prints: the release, its folder, and what only the curator may see.
-
-    Args:
-        released: the published graph.
-        folder: its folder.
-        curator: figures computed from the truth, which must not be passed on; None: none.
-    """
+def _answered(released: Graph, folder: Path, curator: dict[str, Any] | None) -> dict[str, Any]:
+    """What ``--json`` prints: the release, its folder, and the curator's figures, which must not be passed on."""
     from graphveil.reports.releases.card import counts
 
     about = released.release.to_dict()

@@ -18,12 +18,13 @@ from graphveil.methods.base.method import ONE_REPORT, RELEASE, Method
 from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
-from graphveil.methods.local.entries import LOCAL_METHODS
+from graphveil.methods.local.entries import LOCAL_METHODS, advised_split
 from graphveil.methods.release.entries import RELEASE_METHODS
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
     from graphveil.graphs.value.parts import GraphParts
+    from graphveil.methods.base.family import Plan
 
 #: What methods of a kind have in common, in words, and the methods.
 KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
@@ -51,25 +52,17 @@ def listing() -> str:
 
 
 def find_method(name: str) -> Method:
-    """Return the method called `name`.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the method called `name`; refuses an unknown one."""
     if name not in METHODS:
         raise InputError(f"method {name!r} is not known", allowed=", ".join(METHODS))
     return METHODS[name]
 
 
 def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
-    """Refuse to protect again what was published already.
+    """Refuse to protect again what was published already: a graph with a `release` that the method did not make.
 
     Args:
-        method: what would be trained.
-        graph: what it would be trained on.
-
-    Raises:
-        InputError: a method that collects on its own, or publishes in another way, on a graph with a `release`.
+        method: what would be trained. graph: what it would be trained on.
     """
     origin = getattr(graph, "release", None)
     if origin is None:
@@ -107,15 +100,11 @@ class Advised:
 
 
 def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
-    """Return the method and settings that a choice comes to; a total is split as `methods.local.advice` says.
+    """Return the method and settings that a choice comes to; a total is split by `advised_split`.
 
     Args:
-        name: of the method chosen.
-        settings: what was chosen; the rest takes its default.
+        name: of the method chosen. settings: what was chosen; the rest takes its default.
         classes: the declared number of classes, which the split depends on.
-
-    Raises:
-        InputError: for an unknown method or setting, or a total that is no budget.
     """
     method = find_method(name)
     used = method.settle(settings)
@@ -131,7 +120,6 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     # Nobody sends both reports, so neither takes anything from the other.
     if ONE_REPORT in method.tags:
         return Advised(method, {**used, "epsilon_x": total, "epsilon_y": total})
-    from graphveil.methods.local.advice import advised_split
 
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
@@ -143,14 +131,8 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
     """Return an unfitted estimator of what `advised` says.
 
     Args:
-        name: of the method chosen; `advised` may build another one for it.
-        settings: what was chosen; the rest takes its default.
-        classes: the declared number of classes.
+        name, settings, classes: as of `advised`. device: "cpu" or "cuda".
         seed: fixes splits and weights, never privacy noise.
-        device: "cpu" or "cuda".
-
-    Raises:
-        InputError: for an unknown method, setting or value.
     """
     choice = advised(name, settings, classes)
     return choice.method.load_class()(**choice.settings, seed=seed, device=device)
@@ -162,8 +144,7 @@ def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
     A total budget stands for the parts that it was split into.
 
     Args:
-        name: of the method.
-        used: what `base.family.Family.used_settings` returned for a run.
+        name: of the method. used: what `base.family.Family.used_settings` returned for a run.
     """
     options = METHODS[name].options
     parts = ("epsilon_x", "epsilon_y") if used.get("epsilon") is not None and METHODS[name].trust != "central" else ()
@@ -178,8 +159,7 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
     """Return the files that settings name, by setting.
 
     Args:
-        name: of the method; of one that is no entry here, nothing is known.
-        settings: of the method.
+        name: of the method; of one that is no entry here, nothing is known. settings: of the method.
     """
     options = METHODS[name].options if name in METHODS else {}
     named = {key: value for key, value in settings.items() if key in options and options[key].file}
@@ -226,3 +206,22 @@ def load_method(path: str | Path) -> Any:
     # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)
     return loaded
+
+
+def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> Plan:
+    """Return what training a method on a graph would promise and cost; refuses a graph that the method cannot serve.
+
+    Only the topology (where it is public), the schema, the storage size of the features and the number of labels a
+    person are looked at; no private value is read.
+
+    Args:
+        name: of the method. graph: n nodes; parts of a graph need no torch.
+        settings: the method's own; the rest take their defaults.
+    """
+    method = find_method(name)
+    estimator = build_method(name, settings, len(graph.schema.classes))
+    family = method.load_family()
+    settled = family.used_settings(estimator, method.settle(settings))
+    require_trainable(method, graph)
+    planned: Plan = family.plan(name, estimator, graph, settled)
+    return planned

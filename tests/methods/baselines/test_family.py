@@ -22,8 +22,7 @@ from graphveil.methods.base.network.objectives import f1_by_label, f1_shares, ma
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.baselines.family import BASELINES
 from graphveil.methods.baselines.network import baseline
-from graphveil.methods.registry import build_method, find_method, load_method, tagged
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import build_method, find_method, load_method, plan, tagged
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 

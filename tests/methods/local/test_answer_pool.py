@@ -19,7 +19,7 @@ from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.local.plan import report_advice, split_advice
 from graphveil.methods.local.question import QuestionPrivacy, answered, read_statistics
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import plan
 from graphveil.privacy import SeededRandomness, compose
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.accounting.report_bound import best_accuracy, report_information

@@ -14,11 +14,11 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
 from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
+from graphveil.methods.registry import plan
 from graphveil.methods.release.counts.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
 from graphveil.methods.release.counts.family import COUNTS
 from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.release.published import domain_of
-from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import made, released_made
 

@@ -16,15 +16,17 @@ from graphveil.errors import InputError
 from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import METHODS, require_trainable
 from graphveil.methods.release.controls import random_in_place, release_controls_of, release_notes
-from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
 from graphveil.methods.release.structure import (
     WEDGES,
     Structure,
     block_distance,
     degree_distance,
+    kept_structure,
     overlap,
+    pairs_of,
     preserved,
     structure_of,
+    with_statistics,
 )
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
@@ -115,7 +117,7 @@ def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -
     assert kept.curator["overlap"]["common"] == kept.curator["overlap"]["true"]
     assert kept.curator["distance_of_released"]["edges"] == 0
     told = with_statistics(out, kept).release.statistics
-    assert told["released"]["edges"] == pairs_of(out, known=True).shape[1] + pairs_of(out, known=False).shape[1]
+    assert told["released"]["edges"] == pairs_of(out, public=True).shape[1] + pairs_of(out, public=False).shape[1]
     assert "truth" not in told and "overlap" not in told
     assert kept_structure(graph, released(epsilon_a=math.inf)) is None
 

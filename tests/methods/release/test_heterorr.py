@@ -15,10 +15,9 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.graphs import load_graph, normalise_edges, validate, write_release
 from graphveil.mechanisms import NoisyCounts
 from graphveil.methods import HeteroRR, load_method
-from graphveil.methods.release.features import bound_of, published_features
-from graphveil.methods.release.names import EDGE_METHODS, RELEASE_FEATURES
+from graphveil.methods.release.entries import EDGE_METHODS, RELEASE_FEATURES
 from graphveil.methods.release.privacy import ReleasePrivacy
-from graphveil.methods.release.published import domain_of
+from graphveil.methods.release.published import bound_of, domain_of, published_features
 from graphveil.methods.release.scores import declared_scores
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import made, released_made

@@ -11,8 +11,8 @@ import torch
 from graphveil.hierarchy.markov import ASYMPTOTIC
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.cost import ASSUMED_DEGREE
-from graphveil.methods.release.names import CHAINS, EDGE_METHODS
-from graphveil.methods.release.outlook import Outlook, outlook_of
+from graphveil.methods.release.entries import CHAINS, EDGE_METHODS
+from graphveil.methods.release.plan import Outlook, outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 from tests.methods import made
 

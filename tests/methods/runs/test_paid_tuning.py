@@ -14,10 +14,9 @@ from dp_accounting import rdp
 
 from graphveil.errors import BudgetError, DataError, GraphveilError, InputError
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.runs import paid_tuning
+from graphveil.methods.runs import search as paid_tuning
 from graphveil.methods.runs.experiment import run
-from graphveil.methods.runs.paid_tuning import noisy_count, require_payable, tune_at_a_price
-from graphveil.methods.runs.search import Search
+from graphveil.methods.runs.search import Search, noisy_count, require_payable, tune_at_a_price
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
 from graphveil.privacy.accounting.accountant import RDP_ORDERS
 from graphveil.runtime.progress import Progress

@@ -15,11 +15,12 @@ import torch
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, load_graph
 from graphveil.methods import METHODS
+from graphveil.methods.base.family import Plan
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.curator.plan import ASSUMED_DEGREE
 from graphveil.methods.links.plan import LinkPlan
-from graphveil.methods.local.advice import LEAST_FEATURE_EPSILON, SATURATED, advised_split
-from graphveil.methods.runs.plan import Plan, plan
+from graphveil.methods.local.entries import LEAST_FEATURE_EPSILON, SATURATED, advised_split
+from graphveil.methods.registry import plan
 from graphveil.privacy import Guarantee, SecureRandomness
 from tests.methods import links_made, made
 

@@ -12,11 +12,10 @@ from graphveil.errors import InputError, MissingExtraError
 from graphveil.graphs import make_graph
 from graphveil.methods import METHODS
 from graphveil.methods.registry import build_method
-from graphveil.methods.runs import proxy_tuning
+from graphveil.methods.runs import tuning
 from graphveil.methods.runs.proposals import Proposals, Range, proposals, require_sampler
-from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
 from graphveil.methods.runs.search import Search
-from graphveil.methods.runs.tuning import require_tunable, tunable, tune
+from graphveil.methods.runs.tuning import require_free, require_tunable, tunable, tune, tune_by_proxy
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
 from tests.methods import made
@@ -141,7 +140,7 @@ def test_the_guarantee_is_that_of_one_training(name: str) -> None:
 
 def test_the_choice_does_not_look_at_the_private_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until all trials are over it cannot be read at all, but for the check that it is another graph."""
-    monkeypatch.setattr(proxy_tuning, "fingerprint", lambda graph, key: str(id(graph)))
+    monkeypatch.setattr(tuning, "fingerprint", lambda graph, key: str(id(graph)))
     done: list[int] = []
     with pytest.raises(AssertionError, match="was read"):
         tuned_of_proxy_tuning(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphveil.methods import HeteroRR
-from graphveil.methods.release.report import kept_structure, with_statistics
+from graphveil.methods.release.structure import kept_structure, with_statistics
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base import words
 from graphveil.reports.base.card import MARKDOWN, pages

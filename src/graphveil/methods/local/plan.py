@@ -23,7 +23,7 @@ from graphveil.methods.base.family import Plan, collection_repeats, spelled
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.local.advice import advised_split
+from graphveil.methods.local.entries import advised_split
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.privacy.accounting.printed import rounded_up

@@ -11,10 +11,19 @@ from functools import partial
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.catalogue import feature_names_with
+from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import RELEASE, Forced, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, NOISY_HOPS, network_options
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
+
+RELEASE_FEATURES = feature_names(releases=True)
+#: How the private part of the edges is made anew.
+EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
+#: Those that draw a tree with the help of private edges.
+CHAINS = ("mcmc", "priv-hrg")
+#: Those that draw a tree at all.
+TREES = ("public-tree", *CHAINS)
+#: What is published in the place of private edges where no edges are made: counts of neighbours by class.
+CLASS_COUNTS = "class-counts"
 
 #: Settings of publishing, in the order in which they are listed.
 OPTIONS: Mapping[str, Option] = {

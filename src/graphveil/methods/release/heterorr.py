@@ -39,17 +39,18 @@ from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.counts.count_readings import NetworkReading, read_network
 from graphveil.methods.release.counts.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
-from graphveil.methods.release.entries import RELEASE_METHODS
-from graphveil.methods.release.features import PublishedFeatures, published_features, published_schema
-from graphveil.methods.release.names import CLASS_COUNTS
+from graphveil.methods.release.entries import CLASS_COUNTS, RELEASE_METHODS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import (
     Parts,
+    PublishedFeatures,
     assemble,
     describe,
     domain_of,
     edge_price,
+    published_features,
+    published_schema,
     release_digest,
     rows_of,
 )

@@ -19,7 +19,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
+from graphveil.methods.release.entries import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.statement.observer import RELEASE_READERS
