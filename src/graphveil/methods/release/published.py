@@ -178,7 +178,7 @@ def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
         if privacy.edges in CHAINS:
             notes.append(ASYMPTOTIC.sentence)
         if "public_rhat" in parts.synthetic.facts:
-            rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
+            rhat = f"split R-hat {parts.synthetic.facts['public_rhat']:.2f}, far from each other above 1.1"
             notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
     if "labels" in privacy.protected:
         notes.append(
