@@ -11,7 +11,8 @@ from torch import Tensor
 from graphveil import graphs
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, social_graph, validate
-from graphveil.graphs.releases.neighbour_counts import FILE, read_counts, write_counts
+from graphveil.graphs.releases.release import COUNTS as FILE
+from graphveil.graphs.releases.release import read_counts, write_counts
 from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.graphs.value.value import attributes_of, fingerprint, plain_graph
 

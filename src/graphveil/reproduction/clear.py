@@ -19,13 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.core.networks import (
-    LENGTH,
-    Combination,
-    OutputLayer,
-    Propagation,
-    apart,
-)
+from graphveil.federation.core.networks import LENGTH, Combination, OutputLayer, Propagation, apart
 from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.modes.linear import LinearNetwork

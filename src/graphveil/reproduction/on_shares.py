@@ -20,19 +20,9 @@ from torch import Tensor
 
 from graphveil.federation.core.messages import Transcript, simulate
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, agree_on_masks, packed, unpacked
-from graphveil.federation.crypto.products import (
-    Dealer,
-    LeftMatrix,
-    Product,
-    set_up,
-    transpose,
-)
-from graphveil.federation.crypto.products import (
-    Masked as MaskedMatrices,
-)
-from graphveil.federation.crypto.products import (
-    multiply as multiply_constant,
-)
+from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, set_up, transpose
+from graphveil.federation.crypto.products import Masked as MaskedMatrices
+from graphveil.federation.crypto.products import multiply as multiply_constant
 from graphveil.federation.crypto.ring import RingMatrix, decode, encode, matmul
 from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
 from graphveil.federation.effects import Program, Receive, Roster, Send

@@ -7,17 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from graphveil.errors import DataError, InputError
-from graphveil.files.columns import (
-    WORDS,
-    Category,
-    Column,
-    Integer,
-    Kind,
-    Number,
-    Ordinal,
-    Tags,
-    YesNo,
-)
+from graphveil.files.columns import WORDS, Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
 
 Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (

@@ -220,12 +220,7 @@ _TWO = "name two different columns"
 
 
 def _checked(
-    content: Mapping[str, object],
-    key: str,
-    where: str,
-    allowed: str,
-    fits: Callable[[object], bool],
-    default: _T,
+    content: Mapping[str, object], key: str, where: str, allowed: str, fits: Callable[[object], bool], default: _T
 ) -> _T:
     value = content.get(key, default)
     if value is not default and not fits(value):
@@ -278,9 +273,7 @@ def _pair(value: object, where: str) -> tuple[float, float]:
     numbers = value if isinstance(value, list) else []
     if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
         raise DataError(
-            f"range is {value!r}",
-            where=where,
-            allowed="[low, high], or one such pair for each group of columns",
+            f"range is {value!r}", where=where, allowed="[low, high], or one such pair for each group of columns"
         )
     low, high = (_float(number) for number in numbers)
     if not usable_range(low, high):

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.files.columns import (
-    Category,
-    Column,
-    Integer,
-    Number,
-    Ordinal,
-    Tags,
-    YesNo,
-    blocks_of,
-    width_of,
-)
+from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of, width_of
 from graphveil.graphs.declared.column_declaration import YES_NO
 from graphveil.graphs.declared.missing import column_remedy, filled_notes
 from graphveil.graphs.tables.tables import Table, whole_texts

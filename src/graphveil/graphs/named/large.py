@@ -1,15 +1,22 @@
 """Sets with a published split: PPI (several labels a node) in two layouts, Reddit, ogbn-arxiv.
 
-What each loader takes and refuses: see `ensure_files`.
+What each loader takes and refuses: see `ensure_files`. The layout of GraphSAINT:
 
-Sources: Hamilton, Ying, Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017 (PPI, Reddit); Hu
-et al., "Open Graph Benchmark", NeurIPS 2020 (ogbn-arxiv).
+    adj_full.npz      the adjacency matrix in compressed rows: data, indices, indptr, shape
+    feats.npy         [n, d]
+    class_map.json    node number -> a list of 121 zeros and ones
+    role.json         "tr", "va", "te" -> node numbers
+
+Sources: Hamilton, Ying, Leskovec, "Inductive Representation Learning on Large Graphs", NeurIPS 2017 (PPI, Reddit); Zeng
+et al., "GraphSAINT: Graph Sampling Based Inductive Learning Method", ICLR 2020, and its data folder; Hu et al., "Open
+Graph Benchmark", NeurIPS 2020 (ogbn-arxiv).
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +24,15 @@ import numpy as np
 
 from graphveil.errors import DataError, MissingExtraError
 from graphveil.files.reading import LARGEST_DATA, read_json
-from graphveil.graphs.named.archives import EMBEDDED_SOURCE, LARGEST, embedded_features, read_gzip, read_npy, read_npz
+from graphveil.graphs.named.archives import (
+    EMBEDDED_SOURCE,
+    LARGEST,
+    embedded_features,
+    read_gzip,
+    read_npy,
+    read_npz,
+    whole_numbers,
+)
 from graphveil.graphs.named.root import download, ensure_files, unzip
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
@@ -27,9 +42,11 @@ from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import quiet
 from graphveil.runtime.progress import Progress, ProgressCallback
 
-_DAMAGED = (OSError, ValueError, KeyError, TypeError)
+_DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
+_FUNCTIONS = 121
 _PPI = ("train", "valid", "test")
 _PPI_FILES = tuple(f"{s}_{f}" for s, f in product(_PPI, ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")))
+_SAINT_FILES = ("adj_full.npz", "class_map.json", "feats.npy", "role.json")
 _REDDIT_FILES = ("reddit_data.npz", "reddit_graph.npz")
 _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
 ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
@@ -37,14 +54,7 @@ ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz
 
 def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """Read PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node."""
-    folder = root / "pyg" / "PPI" / "raw"
-
-    def fetch(target: Path, tell: ProgressCallback) -> None:
-        with quiet():
-            from torch_geometric.datasets import PPI
-        unzip(download(PPI.url, target / "ppi.zip", tell), _PPI_FILES, target)
-
-    ensure_files(folder, _PPI_FILES, name="ppi", fetch=fetch if fetch_absent else None, progress=progress)
+    folder = _pyg_files(root, "PPI", _PPI_FILES, fetch_absent, progress)
     try:
         splits = [_read_ppi(folder, split) for split in _PPI]
     except _DAMAGED as error:
@@ -52,18 +62,9 @@ def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | Non
     values = np.concatenate([features for features, _, _ in splits])
     part = np.repeat(np.arange(3), [len(features) for features, _, _ in splits])
     starts = np.searchsorted(part, np.arange(3))
-    source, target = np.concatenate([edges + start for (_, _, edges), start in zip(splits, starts, strict=True)], 1)
-    edge_index, changes = merge_edges(source, target, len(values), directed=False)
-    # The example version of GraphSAGE holds whole numbers 0 and 1; the 24-graph version is standardised.
-    if np.issubdtype(values.dtype, np.integer):
-        x, low, high, origin = compact_dense(values), 0.0, 1.0, "published benchmark: gene sets, 0 or 1"
-    else:
-        x, (low, high), clipped = embedded_features(values, str(folder))
-        changes, origin = clipped + changes, EMBEDDED_SOURCE
-    classes = tuple(f"function {index}" for index in range(121))
-    schema = GraphSchema("ppi", x.shape[1], low, high, classes, source=origin, notes=changes)
+    ends = np.concatenate([edges + start for (_, _, edges), start in zip(splits, starts, strict=True)], 1)
     y = np.concatenate([labels for _, labels, _ in splits]).astype(np.float32)
-    return check_parts(GraphParts(x, edge_index, y, schema, masks=_masks(part)))
+    return _graph("ppi", values, y, ends, _masks(part), folder, binary=np.issubdtype(values.dtype, np.integer))
 
 
 def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,23 +76,68 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     return features, labels, edges
 
 
+def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+    """Read PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program."""
+    del fetch_absent
+    folder = root / "pyg" / "PPI-GraphSAINT" / "raw"
+    ensure_files(folder, _SAINT_FILES, name="ppi-graphsaint", fetch=None, progress=progress)
+    try:
+        ends = _saint_edges(folder / "adj_full.npz")
+        values = read_npy(folder / "feats.npy")
+        if values.ndim != 2:
+            raise ValueError(f"feats.npy has shape {values.shape}")
+        labels, masks = _saint_labels(folder, len(values)), _saint_masks(folder, len(values))
+        if max(end.max(initial=0) for end in ends) >= len(values):
+            raise ValueError(f"adj_full.npz joins more nodes than the {len(values)} of feats.npy")
+    except _DAMAGED as error:
+        raise _damaged("ppi-graphsaint", folder, error) from error
+    binary = bool(np.isin(values, (0, 1)).all())
+    return _graph("ppi-graphsaint", values, labels, ends, masks, folder, binary=binary)
+
+
+def _saint_edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    starts, target = (whole_numbers(array, path.name) for array in read_npz(path, ("indptr", "indices")))
+    counts = np.diff(starts)
+    fits = starts.ndim == target.ndim == 1 and len(starts) > 0 and bool((counts >= 0).all())
+    # Checked here, since these arrays go past SciPy, which would look at them.
+    if not fits or (starts[0], starts[-1]) != (0, len(target)) or int(target.min(initial=0)) < 0:
+        raise ValueError("the rows of adj_full.npz do not fit its indices")
+    return np.repeat(np.arange(len(counts), dtype=np.int64), counts), target
+
+
+def _saint_labels(folder: Path, nodes: int) -> np.ndarray:
+    labels = np.zeros((nodes, _FUNCTIONS), dtype=np.float32)
+    for node, row in read_json(folder / "class_map.json", largest=LARGEST_DATA).items():
+        labels[_node(int(node))] = row
+    return labels
+
+
+def _saint_masks(folder: Path, nodes: int) -> dict[Mask, np.ndarray]:
+    roles = read_json(folder / "role.json", largest=LARGEST_DATA)
+    masks: dict[Mask, np.ndarray] = {}
+    for name, role in zip(MASKS, ("tr", "va", "te"), strict=True):
+        masks[name] = np.zeros(nodes, dtype=bool)
+        masks[name][[_node(node) for node in roles[role]]] = True
+    return masks
+
+
+def _node(number: int) -> int:
+    """Return a node's number; NumPy would count a negative one from the end."""
+    if number < 0:
+        raise ValueError(f"{number} is no node")
+    return number
+
+
 def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
     """Read Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities."""
-    folder = root / "pyg" / "Reddit" / "raw"
-
-    def fetch(target: Path, tell: ProgressCallback) -> None:
-        with quiet():
-            from torch_geometric.datasets import Reddit
-        unzip(download(Reddit.url, target / "reddit.zip", tell), _REDDIT_FILES, target)
-
-    ensure_files(folder, _REDDIT_FILES, name="reddit", fetch=fetch if fetch_absent else None, progress=progress)
+    folder = _pyg_files(root, "Reddit", _REDDIT_FILES, fetch_absent, progress)
     try:
         posts, links = (folder / file for file in _REDDIT_FILES)
         values, labels, types = read_npz(posts, ("feature", "label", "node_types"), largest=4 * LARGEST)
-        source, target = read_npz(links, ("row", "col"), largest=4 * LARGEST)
+        ends = read_npz(links, ("row", "col"), largest=4 * LARGEST)
     except _DAMAGED as error:
         raise _damaged("reddit", folder, error) from error
-    return _embedded_graph("reddit", values, labels, (source, target), types - 1, 41, str(folder))
+    return _graph("reddit", values, labels.astype(np.int64), ends, _masks(types - 1), folder, classes=41)
 
 
 def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
@@ -101,22 +147,18 @@ def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | N
     """
     folder = root / "ogb" / "ogbn_arxiv"
     ensure_files(
-        folder,
-        ARXIV_FILES,
-        name="ogbn-arxiv",
-        fetch=_fetch_arxiv if fetch_absent else None,
-        progress=progress,
+        folder, ARXIV_FILES, name="ogbn-arxiv", fetch=_fetch_arxiv if fetch_absent else None, progress=progress
     )
     try:
         values = _numbers(folder / "raw/node-feat.csv.gz", np.float32)
         labels = _numbers(folder / "raw/node-label.csv.gz", np.int64).ravel()
-        source, target = _numbers(folder / "raw/edge.csv.gz", np.int64).T
+        ends = _numbers(folder / "raw/edge.csv.gz", np.int64).T
         part = np.full(len(labels), -1)
         for index, file in enumerate(_ARXIV_SPLITS):
             part[_numbers(folder / file, np.int64).ravel()] = index
-    except (*_DAMAGED, IndexError) as error:
+    except _DAMAGED as error:
         raise _damaged("ogbn-arxiv", folder, error) from error
-    return _embedded_graph("ogbn-arxiv", values, labels, (source, target), part, 40, str(folder))
+    return _graph("ogbn-arxiv", values, labels, ends, _masks(part), folder, classes=40)
 
 
 def _fetch_arxiv(target: Path, progress: ProgressCallback) -> None:
@@ -145,27 +187,44 @@ def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
         raise ValueError(f"{path.name}: {error}") from error
 
 
-def _embedded_graph(
+def _pyg_files(
+    root: Path, kind: str, files: tuple[str, ...], fetch_absent: bool, progress: ProgressCallback | None
+) -> Path:
+    """Return the folder of the raw files of a class of PyG."""
+
+    def fetch(target: Path, tell: ProgressCallback) -> None:
+        with quiet():
+            from torch_geometric import datasets
+        unzip(download(getattr(datasets, kind).url, target / f"{kind.lower()}.zip", tell), files, target)
+
+    folder, allowed = root / "pyg" / kind / "raw", fetch if fetch_absent else None
+    return ensure_files(folder, files, name=kind.lower(), fetch=allowed, progress=progress)
+
+
+def _graph(
     name: str,
     values: np.ndarray,
-    labels: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray],
-    part: np.ndarray,
-    classes: int,
-    where: str,
+    y: np.ndarray,
+    ends: Sequence[np.ndarray],
+    masks: dict[Mask, np.ndarray],
+    folder: Path,
+    *,
+    binary: bool = False,
+    classes: int | None = None,
 ) -> GraphParts:
-    x, (low, high), clipped = embedded_features(values, where)
-    edge_index, changes = merge_edges(*ends, nodes=len(values), directed=False)
-    schema = GraphSchema(
-        name,
-        values.shape[1],
-        low,
-        high,
-        tuple(f"class {index}" for index in range(classes)),
-        source=EMBEDDED_SOURCE,
-        notes=clipped + changes,
-    )
-    return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema, masks=_masks(part)))
+    """Return an undirected graph of `classes` classes, or of PPI's functions."""
+    source, target = ends
+    edge_index, changes = merge_edges(source, target, len(values), directed=False)
+    # The example version of GraphSAGE's PPI holds zeros and ones; the 24-graph version is standardised.
+    if binary:
+        x, bounds, origin = compact_dense(values), (0.0, 1.0), "published benchmark: gene sets, 0 or 1"
+    else:
+        x, bounds, clipped = embedded_features(values, str(folder))
+        changes, origin = clipped + changes, EMBEDDED_SOURCE
+    kind = "function" if classes is None else "class"
+    names = tuple(f"{kind} {index}" for index in range(classes or _FUNCTIONS))
+    schema = GraphSchema(name, x.shape[1], *bounds, names, source=origin, notes=changes)
+    return check_parts(GraphParts(x, edge_index, y, schema, masks=masks))
 
 
 def _masks(part: np.ndarray) -> dict[Mask, np.ndarray]:

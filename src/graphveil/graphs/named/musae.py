@@ -125,9 +125,7 @@ def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
         return polars.read_csv(path, columns=list(columns), infer_schema=False, glob=False)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise DataError(
-            f"cannot be read ({str(error).splitlines()[0]})",
-            where=str(path),
-            allowed=f"columns {', '.join(columns)}",
+            f"cannot be read ({str(error).splitlines()[0]})", where=str(path), allowed=f"columns {', '.join(columns)}"
         ) from error
 
 
@@ -141,9 +139,7 @@ def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarra
         if bad.any():
             row = int(bad.arg_true()[0])
             raise DataError(
-                f"{name} is {table[name][row]!r}",
-                where=f"{path}, line {row + 2}",
-                allowed=f"0 to {below - 1}",
+                f"{name} is {table[name][row]!r}", where=f"{path}, line {row + 2}", allowed=f"0 to {below - 1}"
             )
         columns.append(numbers.to_numpy())
     return columns
@@ -161,9 +157,7 @@ def _labels(path: Path, about: _Set) -> np.ndarray:
     if odd.any():
         row = int(odd.arg_true()[0])
         raise DataError(
-            f"{about.label} is {table[about.label][row]!r}",
-            where=f"{path}, line {row + 2}",
-            allowed=", ".join(allowed),
+            f"{about.label} is {table[about.label][row]!r}", where=f"{path}, line {row + 2}", allowed=", ".join(allowed)
         )
     seen = table[about.label].replace_strict(place, default=-1, return_dtype=polars.Int64).to_numpy()
     y[ids] = seen

@@ -34,12 +34,7 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def ensure_files(
-    folder: Path,
-    files: tuple[str, ...],
-    *,
-    name: str,
-    fetch: Fetch | None,
-    progress: ProgressCallback | None,
+    folder: Path, files: tuple[str, ...], *, name: str, fetch: Fetch | None, progress: ProgressCallback | None
 ) -> Path:
     """Return the folder, once all files are in it; what is absent is fetched through a temporary sibling.
 

@@ -19,7 +19,6 @@ from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.releases import croissant as cr  # its vocabulary's own prefix
-from graphveil.graphs.releases.croissant_release import of_release
 from graphveil.graphs.releases.release import FILE as RELEASE
 from graphveil.graphs.tables.stored import is_stored
 from graphveil.graphs.tables.tables import find_table
@@ -53,7 +52,7 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     if parts.release is None:
         return _named(parts.schema, credit)
     digests = read_json(folder / RELEASE)["files"]  # checked while it was loaded
-    return of_release(folder, parts.schema, parts.release, digests, credit)
+    return cr.of_release(folder, parts.schema, parts.release, digests, credit)
 
 
 def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[str, Any]:

@@ -19,21 +19,27 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from graphveil.errors import DataError, GraphveilError
+import numpy as np
+
+from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.files.reading import read_json
-from graphveil.files.writing import write_text
+from graphveil.files.writing import whole_file, write_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
-from graphveil.graphs.releases.neighbour_counts import FILE as COUNTS
-from graphveil.graphs.releases.neighbour_counts import read_counts, write_counts
+from graphveil.graphs.tables.tables import read_table
 from graphveil.graphs.tables.write import new_graph_folder, write_graph
-from graphveil.graphs.value.release import FORMAT, Release
+from graphveil.graphs.value.release import FORMAT, NeighbourCounts, Release
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
+    import polars
+
     from graphveil.graphs.value.parts import Graph
 
 FILE = "release.json"
+COUNTS = "counts.parquet"
+_GROUP, _COUNT = "group", "count_"
 LEDGER = "ledger.json"
 CARD, CARD_PAGE = "card.md", "card.html"
 
@@ -53,7 +59,6 @@ def write_release(
         InputError: the folder is already there, or nodes have several labels.
     """
     from graphveil.graphs.releases import croissant
-    from graphveil.graphs.releases.croissant_release import of_release
 
     folder = Path(path)
     with new_graph_folder(folder) as inside:
@@ -66,7 +71,7 @@ def write_release(
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
         write_text(inside / FILE, _json(content))
-        described = of_release(inside, released.schema, release, content["files"], croissant.Credit())
+        described = croissant.of_release(inside, released.schema, release, content["files"], croissant.Credit())
         # Not hashed, like cards: a licence or a page may be added to it later.
         write_text(inside / croissant.FILE, _json(described))
         for name, text in {CARD: card, CARD_PAGE: page}.items():
@@ -150,3 +155,26 @@ def _digest_of(content: Mapping[str, Any]) -> str:
 
 def _json(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_counts(counts: NeighbourCounts, inside: Path) -> None:
+    """Write a table of counts into a release's folder, in the order of its nodes."""
+    import polars
+
+    columns = {f"{_COUNT}{place}": column.numpy() for place, column in enumerate(counts.counts.T)}
+    frame = polars.DataFrame({_GROUP: counts.groups.numpy(), **columns})
+    with whole_file(inside / COUNTS) as file:
+        frame.write_parquet(file)
+
+
+def read_counts(folder: Path) -> NeighbourCounts:
+    """Read what `write_counts` wrote; DataError for anything else."""
+    import polars
+
+    try:
+        frame = cast("polars.DataFrame", read_table(folder / COUNTS).frame)
+        places = [f"{_COUNT}{place}" for place in range(frame.width - 1)]
+        table = np.array(frame.select(places).to_numpy(), order="C")
+        return NeighbourCounts(torch.from_numpy(frame[_GROUP].to_numpy().copy()), torch.from_numpy(table))
+    except (OSError, ValueError, TypeError, InputError, polars.exceptions.PolarsError) as error:
+        raise DataError("holds no counts of neighbours", where=str(folder / COUNTS)) from error

@@ -452,9 +452,7 @@ def _name_line(path: Path) -> None:
         width = width or len(fields)
         if len(fields) > width:
             raise DataError(
-                f"has {len(fields)} fields",
-                where=f"{path}, line {line}",
-                allowed=f"{width}, as in the header",
+                f"has {len(fields)} fields", where=f"{path}, line {line}", allowed=f"{width}, as in the header"
             )
 
 

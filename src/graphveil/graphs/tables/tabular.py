@@ -168,15 +168,10 @@ def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[
     reserved = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
     names = list(declared.features or [name for name in nodes.names if name not in reserved])
     if not names:
-        raise DataError(
-            "has no feature columns",
-            where=nodes.title,
-            remedy=origin.remedy,
-        )
+        raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
     if declared.dimension not in (None, len(names)):
         raise DataError(
-            f"dimension is {declared.dimension}, but there are {len(names)} feature columns",
-            where=origin.where,
+            f"dimension is {declared.dimension}, but there are {len(names)} feature columns", where=origin.where
         )
     return names
 
@@ -289,12 +284,7 @@ def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarr
     numbers = table.numbers("feature")
     listed = numbers.cast(polars.Int64, strict=False)
     wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
-    table.refuse(
-        wrong.fill_null(True),
-        "{column} is {value}",
-        "feature",
-        f"whole numbers 0 to {dimension - 1}",
-    )
+    table.refuse(wrong.fill_null(True), "{column} is {value}", "feature", f"whole numbers 0 to {dimension - 1}")
     twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
     table.refuse(twice, "feature {value} of this id appears twice", "feature", "each entry once")
     return rows, listed.to_numpy()

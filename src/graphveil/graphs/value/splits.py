@@ -57,9 +57,7 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     """
     if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
         raise InputError(
-            f"fractions are {fractions}",
-            where="random_split",
-            allowed="three shares of 0 or more, at most 1 in all",
+            f"fractions are {fractions}", where="random_split", allowed="three shares of 0 or more, at most 1 in all"
         )
     # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
     labelled = known_labels(graph).nonzero().flatten().numpy()
