@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.cli.base.near import suggested
+from graphveil.cli.base.console import suggested
 from tests.cli.conftest import Terminal
 
 TRAIN = "train lpgnn digits"

@@ -13,9 +13,10 @@ import typer
 import typer.testing
 
 from graphveil.cli.app import build
-from graphveil.cli.base import choices, groups, near, options
+from graphveil.cli.base import choices, groups, options
+from graphveil.cli.base.console import nearest
 from graphveil.cli.compare.command import comparison_of
-from graphveil.cli.train.running import run_method
+from graphveil.cli.train.command import run_method
 from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
 from graphveil.methods import METHODS
@@ -128,7 +129,7 @@ def test_only_what_was_typed_is_collected() -> None:
         assert choices.collect("lpgnn", LPGNN, {"epsilon_x": word}) == {"epsilon_x": value}
         assert choices.collect("lpgnn", LPGNN, {"settings": [f"epsilon_x={word}"]}) == {"epsilon_x": value}
     assert choices.split_pair("a-b=c=d") == ("a_b", "c=d")
-    assert near.nearest("lpgn", METHODS) == "did you mean lpgnn?" and near.nearest("xyzzy", METHODS) is None
+    assert nearest("lpgn", METHODS) == "did you mean lpgnn?" and nearest("xyzzy", METHODS) is None
 
 
 def test_several_values() -> None:

@@ -10,8 +10,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.base import choices, near, options
-from graphveil.cli.base.console import emit, working
+from graphveil.cli.base import choices, options
+from graphveil.cli.base.console import emit, nearest, working
 from graphveil.cli.base.tables import listed, pairs, rows
 from graphveil.errors import InputError
 from graphveil.methods.advise.rules import TRUSTS
@@ -80,7 +80,7 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
     lines.append(("Run next", command_of(advice, data) or "nothing"))
-    question = question_command(advice, data)
+    question = _question_command(advice, data)
     return lines if question is None else [*lines, ("Or ask too", f"{question}; {_ASKED}")]
 
 
@@ -163,8 +163,7 @@ def command_of(advice: Advice, data: str) -> str | None:
     """The command to run next; None: nothing should be run.
 
     Args:
-        advice: for one trust.
-        data: as it was typed.
+        advice: for one trust; data: as it was typed.
     """
     if advice.rule is None or advice.rule.method is None:
         return None
@@ -181,13 +180,8 @@ def command_of(advice: Advice, data: str) -> str | None:
     return f"graphveil train {advice.rule.method} {quoted_data} {' '.join(flags)}"
 
 
-def question_command(advice: Advice, data: str) -> str | None:
-    """The command that also asks people without a label one question, where labels alone are advised.
-
-    Args:
-        advice: for one trust.
-        data: as it was typed.
-    """
+def _question_command(advice: Advice, data: str) -> str | None:
+    """The command that also asks people without a label one question, where labels alone are advised."""
     rule = advice.rule
     if rule is None or rule.method != "label-pool" or "features" not in advice.facts.hidden or advice.epsilon is None:
         return None
@@ -199,9 +193,9 @@ def _spelt(epsilon: float | None) -> str:
     return "none" if epsilon is None else rounded_up(epsilon)
 
 
-def answer_of(advice: Advice, data: str) -> dict[str, object]:
+def _answer_of(advice: Advice, data: str) -> dict[str, object]:
     """The advice as JSON values, with the next command."""
-    command = question_command(advice, data)
+    command = _question_command(advice, data)
     question_field = {} if command is None else {"question_command": command}
     return {**advice.to_dict(), "command": command_of(advice, data), **question_field}
 
@@ -258,7 +252,7 @@ def advise(
         pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=progress)
         request = request_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
         advices = all_trusts(graph, request) if trust is None else (advice_for(trust, graph, request, progress),)
-    answers = [answer_of(advice, data) for advice in advices]
+    answers = [_answer_of(advice, data) for advice in advices]
     if trust is None:
         emit({"data": graph.schema.name, "advice": answers}, as_json=as_json, screen=lambda: of_all(data, advices))
     else:
@@ -270,13 +264,9 @@ _NOBODY = "where nobody is trusted, say local for private features and labels, l
 
 
 def require_trust(trust: str) -> None:
-    """Refuse the name of a trust that does not exist.
-
-    Raises:
-        InputError: no trust has this name.
-    """
+    """Refuse the name of a trust that does not exist. Raises InputError: no trust has this name."""
     if trust not in TRUSTS:
-        remedy = _NOBODY if trust == "nobody" else near.nearest(trust, TRUSTS)
+        remedy = _NOBODY if trust == "nobody" else nearest(trust, TRUSTS)
         raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)
 
 
@@ -292,12 +282,10 @@ def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
 
 
 def request_of(data: str, graph: GraphParts, **fields: object) -> Request:
-    """The request for advice about a graph.
+    """The request for advice about a graph; `fields` are the others of `Request`.
 
     Args:
         data: its name or folder; a named set counts as public, in a folder the owner declares what is private.
-        graph: its parts.
-        fields: the other fields of `Request`.
     """
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.advice import Request

@@ -24,8 +24,7 @@ from graphveil.cli import (
     report,
     reproduce,
 )
-from graphveil.cli.base import near
-from graphveil.cli.base.console import complain
+from graphveil.cli.base.console import complain, suggested
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
 from graphveil.cli.compare import command as compare
@@ -50,11 +49,7 @@ _UsageError: Any = next(base for base in typer.BadParameter.__mro__ if base.__na
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code; no exception leaves it.
-
-    Args:
-        args: the words after ``graphveil``; None: those of the process.
-    """
+    """Run one command, ``args`` or the words of the process, and return the exit code; no exception leaves it."""
     gc.set_threshold(_COLLECT_AFTER)
     # No arguments: print the help, exit code 0.
     args = list(sys.argv[1:] if args is None else args) or ["--help"]
@@ -105,12 +100,7 @@ _GROUPS = {
 
 
 def build(args: Sequence[str] = ()) -> typer.Typer:
-    """The application with all its commands.
-
-    Args:
-        args: the words after ``graphveil``; where the first is a command, only that one is built, because Typer
-            builds the options of every command it has.
-    """
+    """The application; where the first of ``args`` is a command, that one alone: Typer builds all options it has."""
     only = args[0] if args and args[0] in {*_COMMANDS, *_GROUPS} else None
     app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
     app.callback()(_common)
@@ -150,7 +140,7 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         complain("interrupted; no partial files remain")
         return INTERRUPTED
     if isinstance(error, GraphveilError):
-        complain(f"error: {_cut(near.suggested(str(error)))}")
+        complain(f"error: {_cut(suggested(str(error)))}")
         return REFUSED
     if isinstance(error, _UsageError):
         complain(f"error: {_usage(error)}")

@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 # The screen.
 
 
-def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
-    """One block of lines for each attacked model.
-
-    Args:
-        results: name of the attacked model -> result.
-        picture: file of the chart.
-    """
-
+def _attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
+    """One block of lines for each attacked model, by its name, and the file of the chart."""
     from graphveil.reports.attacks.figure import summary
     from graphveil.reports.attacks.files import MEASURED
 
@@ -103,7 +97,6 @@ def attack(
     """
     from graphveil.cli.collect.exported import people_of
     from graphveil.reports.attacks import federation as attack_federation
-    from graphveil.reports.attacks import release as attack_release
     from graphveil.reports.attacks import run as attack_run
     from graphveil.reports.releases.card import is_release
 
@@ -126,9 +119,9 @@ def attack(
     with working():
         if is_release(run):
             # Before the attack: minutes of work must not end at a folder that cannot be used.
-            folder = attack_release.curator_folder(run, out)
-            results = attack_release.attack_release(run, name, **attack_options)
-            files = attack_release.keep_for_curator(results, run, folder, name, say=complain)
+            folder = attack_run.curator_folder(run, out)
+            results = attack_run.attack_release(run, name, **attack_options)
+            files = attack_run.keep_for_curator(results, run, folder, name, say=complain)
         elif attack_federation.is_federation(run):
             results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **attack_options)
             files = attack_run.keep(results, run, name, say=complain)
@@ -138,7 +131,7 @@ def attack(
             files = attack_run.keep(results, run, name, say=complain)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     figures = {label: result.to_dict() for label, result in results.items()}
-    emit({**answer, "results": figures}, as_json=as_json, screen=lambda: attacked(results, files[1]))
+    emit({**answer, "results": figures}, as_json=as_json, screen=lambda: _attacked(results, files[1]))
 
 
 def _possible(run: Path) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The screen, at 80 columns.
 
 
-def audited(audits: Sequence[Audit]) -> RenderableType:
+def _audited(audits: Sequence[Audit]) -> RenderableType:
     """A row for each audit, its notes, and what the columns mean."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("audit")
@@ -74,6 +74,6 @@ def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None
         "seconds": sum(audit.seconds for audit in audits),
         "audits": [audit.to_dict() for audit in audits],
     }
-    emit(answer, as_json=as_json, screen=lambda: audited(audits))
+    emit(answer, as_json=as_json, screen=lambda: _audited(audits))
     if verdict == "broken":
         raise typer.Exit(BROKEN)

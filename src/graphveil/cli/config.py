@@ -25,13 +25,8 @@ Schema = dict[str, Any]
 
 
 def run_schema(method: Entry | None = None) -> Schema:
-    """The schema of the file of a run.
-
-    Args:
-        method: whose settings the file holds; None: those of the method that the file names.
-
-    Returns:
-        JSON values. The commands check what depends on several settings, or on the data.
+    """The schema of the file of a run, with the settings of one method or (None) of the method that the file names.
+    What depends on several settings, or on the data, the commands check.
     """
     methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
     method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}

@@ -56,7 +56,7 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
     """The whole screen, at 80 columns.
 
     Args:
-        story: the results of the demo. folder: with the picture.
+        story: the results of the demo; folder: with the picture.
     """
     size = f"{story.nodes:,} people, {story.connections:,} connections, {story.columns:,} columns"
     facts = [
@@ -81,12 +81,7 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
 
 
 def table(story: Story) -> Table:
-    """Three lines for each way, 79 columns wide.
-
-    Args:
-        story: its ways are the rows.
-    """
-
+    """Three lines for each way, 79 columns wide. `story`: its ways are the rows."""
     from graphveil.reports.demo.story import COUNTEREXAMPLE
 
     # Not `tables.columns`: its padding would break words at 80 columns.
@@ -114,12 +109,7 @@ def _cells(way: Way) -> tuple[str, ...]:
 
 
 def counterexample(way: Way) -> str:
-    """What the private features of the counterexample bought; no more than its interval supports.
-
-    Args:
-        way: the last of a story.
-    """
-
+    """What the private features of the counterexample bought; no more than its interval supports."""
     from graphveil.reports.base.words import CONTROL_MEANING
 
     if way.lift.low > 0:
@@ -134,11 +124,7 @@ def counterexample(way: Way) -> str:
 
 
 def similar(story: Story) -> str:
-    """What hidden relationships still reveal, because friends are alike.
-
-    Args:
-        story: with an attack on the curator's model.
-    """
+    """What hidden relationships still reveal, because friends are alike."""
     anyway = (
         ""
         if story.alike.baseline is None
@@ -155,7 +141,6 @@ Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Defa
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
     """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
-
     from graphveil.files.outputs import new_output
     from graphveil.reports.runs.folder import default_folder
 
@@ -168,13 +153,12 @@ def _run(output: Output, seed: int, *, as_json: bool) -> None:
 
     # Late: refusals need nothing that trains, attacks or draws.
     from graphveil.graphs import load_plain
-    from graphveil.reports.demo import folder as demo_folder
-    from graphveil.reports.demo.story import tell
+    from graphveil.reports.demo.story import ROOM, tell, write
 
     with working() as progress:
         graph = load_plain(DATA)
         choices.settle_threads(None, graph)
-        output.reserve(demo_folder.ROOM)
+        output.reserve(ROOM)
         story = tell(graph, randomness=choices.noise(None), seed=seed, progress=progress)
-        answer = output.write(lambda path: demo_folder.write(story, path))
+        answer = output.write(lambda path: write(story, path))
     emit(answer, as_json=as_json, screen=lambda: screen_of(story, output.path))

@@ -29,7 +29,6 @@ def report(
     """Rebuild the report and the privacy card as self-contained pages; releases and parties have a card only."""
     from graphveil.cli.base import tables
     from graphveil.reports.releases import card as release_card
-    from graphveil.reports.releases import lift as release_lift
     from graphveil.reports.rewrite import rewrite
 
     released = release_card.is_release(run)
@@ -37,7 +36,7 @@ def report(
         raise InputError("applies to releases only", where="--lift", remedy="the report of a run shows its lift")
     with working() as progress:
         if lift:
-            release_lift.measure_lift(run, progress=progress)
+            release_card.measure_lift(run, progress=progress)
         answer = rewrite(run)
         if against is not None:
             # Late: most calls are about one run.

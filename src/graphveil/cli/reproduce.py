@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 def list_screen() -> RenderableType:
     """All tables and figures, paper by paper."""
-
     from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long
 
     parts: list[RenderableType] = []
@@ -43,7 +42,6 @@ def list_screen() -> RenderableType:
 
 def reproduced(exhibit: Exhibit, outcome: Outcome, folder: Path) -> RenderableType:
     """One exhibit: the paper's figures beside ours, with remarks."""
-
     from graphveil.reproduction.table import HEADS, by_data, cells, remarks
 
     parts: list[RenderableType] = [Text(f"{exhibit.id}: {exhibit.caption}", style="bold"), Text()]

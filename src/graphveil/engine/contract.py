@@ -1,4 +1,4 @@
-"""The four verbs that block-wise work is written in."""
+"""The four verbs that block-wise work is written in, and blocks of rows by the shape of the data alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class Engine(Protocol):
 
         Args:
             task: called as `task(block, own part, *shared arrays)`, without the part where there are none.
-            blocks: what is worked on; shared: what `put` gave.
             own: one part for each block, such as its key of noise, asked for in the order of the blocks.
         """
         ...

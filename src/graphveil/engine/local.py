@@ -23,10 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """An `Engine` of threads; arrays are shared as they are. Raises InputError: no worker at all.
-
-    Args:
-        workers: blocks worked on at once.
+    """An `Engine` of threads, at least one, each for a block; arrays are shared as they are.
 
     >>> import numpy as np
     >>> from graphveil.engine import Blocks, LocalEngine

@@ -15,17 +15,13 @@ from graphveil.errors import InputError
 
 @dataclass(frozen=True)
 class Mapped:
-    """An array in a `.npy` file, which workers open by themselves: the path has to lead to it on every machine.
-
-    Args:
-        path: the file.
-    """
+    """An array in a `.npy` file, which workers open by themselves: the path has to lead to it on every machine."""
 
     path: Path
 
     def open(self, *, writable: bool = False) -> npt.NDArray[Any]:
-        """Return the array; nothing of it is read before it is used. Raises InputError: the file is absent or no array
-        that can be mapped.
+        """Return the array; nothing is read before it is used. Raises InputError: no file, or no array that can be
+        mapped.
         """
         try:
             array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r+" if writable else "r", allow_pickle=False)
@@ -35,8 +31,7 @@ class Mapped:
 
 
 def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a new array on disk, all zero, that can be written; only its owner may read the file. Raises InputError:
-    the file is there.
+    """Return a new array on disk, all zero, that can be written; only its owner may read the file.
 
     Args:
         path: of the `.npy` file, which must not exist.

@@ -42,12 +42,9 @@ class AttentionDescent:
     Raises InputError: rows, targets and labels do not match.
 
     Args:
-        network: trained in place; x: public rows [n, c] of length at most 1.
-        rows: who sends to whom; read in steps, behind noise.
-        targets: int64 numbers of the nodes that train; public.
-        labels: int64 [len(targets)], none below 0; schedule: steps, sampling, noise.
-        soft: the length of the noise that the final sums will get.
-        protect: False adds no noise and protects nothing.
+        network: trained in place; x: public rows [n, c] of length at most 1; rows: read in steps, behind noise.
+        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
+        soft: the length of the noise that the final sums will get; protect: False adds no noise and protects nothing.
     """
 
     def __init__(
@@ -87,9 +84,7 @@ class AttentionDescent:
         self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of some targets in whole steps, float64 [P]. `chosen`: their places
-        in `targets`.
-        """
+        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [P]."""
         grid = self._schedule.grid
         total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
         for places in torch.split(chosen, _TARGETS):
@@ -128,10 +123,10 @@ def train_attention(
     protect: bool = True,
     progress: ProgressCallback | None = None,
 ) -> int:
-    """Train for all steps of the schedule and return their number; the head starts from what public rows alone say. See
-    `AttentionDescent`.
+    """Train for all steps of the schedule, as `AttentionDescent`, and return their number; the head starts from what
+    public rows alone say.
     """
-    start_head(network.head, x[targets], labels)
+    _start_head(network.head, x[targets], labels)
     # The head has been fitted already, on public rows: noisy steps then go into the attention and not into what is
     # free.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
@@ -143,7 +138,7 @@ def train_attention(
     return descent.steps_taken
 
 
-def start_head(head: nn.Linear, x: Tensor, labels: Tensor) -> None:
+def _start_head(head: nn.Linear, x: Tensor, labels: Tensor) -> None:
     """Fit the head to public rows and labels; no edge is read."""
     optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
     for _ in range(_HEAD_STEPS if len(labels) else 0):

@@ -75,10 +75,8 @@ def train_calibrated(
     complement larger than what lies outside the support, and when the loss stops being a number.
 
     Args:
-        model: the backbone `name` ("sage", "gcn" or "gat").
-        support: the collected entries; every weight starts at 1.
+        model: the backbone `name` ("sage", "gcn" or "gat"); support: the collected entries; every weight starts at 1.
         seed: fixes dropout and the complement; never touches privacy noise.
-        progress: hears of every epoch.
     """
     if calibration.symmetric and not support.symmetric:
         raise InputError("a link is listed in one direction only", where="symmetric calibration")
@@ -182,9 +180,8 @@ def _logits(backbone: Backbone, product: Tensor, structure: Any) -> Tensor:
 
 
 def complement_of(support: Support, count: int, symmetric: bool, generator: torch.Generator) -> tuple[Support, Tensor]:
-    """Return the support with `count` distinct uniform entries from outside it, and which entries it had before. They
-    watch what training on the support alone leaves out. Returns a support of E + C entries and a bool tensor [E + C].
-    Raises InputError: when fewer lie outside the support.
+    """Return the support with `count` distinct uniform entries from outside it, E + C entries, and which of them it had
+    before, bool. They watch what training on the support alone leaves out. Raises InputError: when fewer lie outside.
 
     Args:
         count: entries off the diagonal; where `symmetric`, pairs of them, both entries of which are added.
@@ -241,8 +238,8 @@ TINY = 1e-8
 
 @dataclass(frozen=True)
 class Calibration:
-    """How edge weights are trained. Raises InputError: for numbers that are negative or not finite, and a complement
-    that is no whole number.
+    """How edge weights are trained. Raises InputError: for numbers that are negative or not finite, or no whole
+    complement.
     """
 
     lambda1: float = 1e-3  # price of the squared distance from the collected adjacency
@@ -263,10 +260,8 @@ class Calibration:
 
 
 class EdgeWeights:
-    """The weights of a support's entries while they are trained.
-
-    Args:
-        collected: bool [E]; these entries start at 1 and are drawn back to it, the others start at 0.
+    """The weights of a support's entries while they are trained: `collected` [E] start at 1 and are drawn back to it,
+    the others start at 0.
     """
 
     def __init__(self, support: Support, collected: Tensor, calibration: Calibration) -> None:

@@ -52,8 +52,7 @@ def measure(
     """Find the grid of every row and how long its whole numbers are; a bias reads 1 beside them.
 
     Args:
-        rows: [b, d].
-        scale, unit, squares, sound: of `Lengths`, each [b]; set.
+        rows: [b, d]; scale, unit, squares, sound: of `Lengths`, each [b]; set.
     """
     width = rows.shape[1]
     whole = np.empty(width, np.float32)
@@ -95,8 +94,7 @@ def fits(
     """Whether one sample's product over all layers is at most `cap` steps long, exactly; false for NaN.
 
     Args:
-        row: its whole numbers of all layers side by side [k].
-        starts, cap: as for `clip`.
+        row: its whole numbers of all layers side by side [k]; starts, cap: as for `clip`.
         squares: squared lengths of what its layers saw [layers].
     """
     total = 0.0
@@ -119,10 +117,8 @@ def clip(
     """Turn loss gradients into whole numbers, such that no sample's products with its inputs are longer than `cap`.
 
     Args:
-        deltas: of all layers side by side [b, k]; overwritten.
-        starts: the first column of each layer, and k.
-        scale, squares, sound: of the layers' inputs [layers, b].
-        dither: uniform numbers [b, k], of which 2^16 are 1.
+        deltas: of all layers side by side [b, k]; overwritten; starts: the first column of each layer, and k.
+        scale, squares, sound: of the layers' inputs [layers, b]; dither: uniform numbers [b, k], of which 2^16 are 1.
         step: the length of a step of the grid; cap: the longest gradient, in steps.
     """
     exact = np.empty(deltas.shape[1], np.float32)

@@ -58,8 +58,7 @@ class WholeRows:
         """Put every row on a grid of its own, as `clipped_sum.input_lengths` does.
 
         Args:
-            rows: float32 [b, in].
-            bias: whether the layer has one, whose input is 1.
+            rows: float32 [b, in]; bias: whether the layer has one, whose input is 1.
         """
         from graphveil.training.clip_loop import INPUT_BITS
 
@@ -76,15 +75,12 @@ class WholeRows:
 def clipped(
     deltas: Sequence[Tensor], inputs: Sequence[WholeRows], dither: Sequence[Tensor], grid: GradientGrid
 ) -> list[Tensor]:
-    """Return loss gradients as whole numbers, such that no sample's products with its inputs are longer than the cap.
-    Returns float32 [b, out] of each layer. A sample with a NaN or an infinity anywhere is zero.
+    """Return loss gradients as whole numbers, float32 [b, out] of each layer, such that no sample's products with its
+    inputs are longer than the cap. A sample with a NaN or an infinity anywhere is zero.
 
     Args:
-        deltas: of each layer, float32 [b, out]; inputs: of the same layers.
-        dither: uniform numbers in the shape of `deltas`, of which 2^16 are 1.
-        grid: the grid and the clipping norm.
+        deltas: of each layer, float32 [b, out]; dither: uniform numbers of their shapes, of which 2^16 are 1.
     """
-
     from graphveil.training.clip_loop import SPREAD
 
     reach = [rows.scale / grid.step for rows in inputs]
@@ -110,7 +106,6 @@ def fits(parts: Sequence[Tensor], inputs: Sequence[WholeRows], cap: int) -> Tens
 
     Args:
         parts: whole numbers of each layer, [b, out]; inputs: of the same layers.
-        cap: the longest gradient, in steps.
     """
     length = _total(squared_lengths(part.double()) * rows.squares for part, rows in zip(parts, inputs, strict=True))
     return length <= float(cap) ** 2
@@ -176,8 +171,8 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], and its bias. `lengths`
-    are those of the inputs where they were measured already.
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], its bias, and the
+    lengths of the inputs where they were measured already.
     """
 
     inputs: Tensor
@@ -187,13 +182,12 @@ class Captured:
 
 
 def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
-    """The sum over the batch of every sample's clipped gradient, in whole steps of the grid. Returns for every layer
-    [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample with a NaN or an
-    infinity anywhere adds nothing.
+    """The sum over the batch of every sample's clipped gradient, for every layer [sum for the weights [out, in]] or
+    [weights, bias [out]], in whole steps of the grid as floats. A sample with a NaN or an infinity anywhere adds
+    nothing.
 
     Args:
         layers: what each layer saw, rows in the same order, all on one device.
-        grid: the grid and the clipping norm.
         randomness: the source of the dither, which must be secret like the noise.
     """
     if not layers[0].deltas.is_cpu:
@@ -233,8 +227,7 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
     """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long.
 
     Args:
-        rows: float32 [n, d].
-        bias: whether the layer has one, whose input is 1.
+        rows: float32 [n, d]; bias: whether the layer has one, whose input is 1.
     """
     from graphveil.training.clip_loop import measure
 
@@ -246,7 +239,6 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
 
 def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
     """`clipped_sum` of tensors on another device than the CPU, with the same dither."""
-
     widths = [layer.deltas.shape[1] for layer in layers]
     dither = _dither((len(layers[0].deltas), sum(widths)), randomness).astype(np.float32)
     moved = torch.split(torch.from_numpy(dither).to(layers[0].deltas.device), widths, 1)

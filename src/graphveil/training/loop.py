@@ -1,7 +1,9 @@
 """The one training loop: full-batch Adam, one first-layer product an epoch, the chosen epoch's weights kept.
 
 The first layer has no dropout in front of it, so its product after the update serves twice: for this epoch's
-evaluation and for the next epoch's training pass.
+evaluation and for the next epoch's training pass.  Adam is torch's own fused step without its optimiser class, which
+brings torch's compiler with it, a second of imports.  Source: Kingma and Ba, "Adam: A Method for Stochastic
+Optimization", ICLR 2015 (arXiv 1412.6980), Algorithm 1.
 """
 
 from __future__ import annotations
@@ -78,12 +80,8 @@ def train(
     loss stops being a number.
 
     Args:
-        model: a `Backbone`; inputs: the features as an operator [n, d].
-        structure: what the backbone reads of the topology (`models.structure_for`).
-        objective: what is minimised, and what an epoch is judged by.
-        schedule: how long, how fast and which epoch is kept.
+        model: a `Backbone`; inputs: the features as an operator [n, d]; structure: what the model reads of links.
         seed: fixes dropout; never touches privacy noise.
-        progress: hears of every epoch.
 
     >>> import torch
     >>> from graphveil.aggregation import build_inputs
@@ -137,8 +135,7 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
     """Return the epoch's figures. Raises InputError: when the loss is not a number.
 
     Args:
-        number: of the epoch, from 1; noisy: logits [n, c] with dropout, a constant.
-        clean: logits [n, c] without, a constant; objective: judges them.
+        number: of the epoch, from 1; noisy, clean: logits [n, c] with dropout and without, constants.
     """
     figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
     # Read together: on a GPU each reading waits for all work before it.
@@ -149,7 +146,7 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
 
 
 def require_number(loss: float, number: int) -> None:
-    """Refuse a training loss that is not a number. Raises InputError: it is not a number.
+    """Refuse a training loss that is not a number.
 
     Args:
         number: of the epoch, for the message.
@@ -162,13 +159,7 @@ def require_number(loss: float, number: int) -> None:
 
 
 class Adam:
-    """Moves parameters against their gradients.
-
-    Args:
-        parameters: what is moved in place; one without a gradient stays.
-        learning_rate: of a step.
-        weight_decay: how much of a parameter is added to its gradient.
-    """
+    """Moves parameters in place against their gradients; one without a gradient stays."""
 
     def __init__(self, parameters: Iterable[Tensor], *, learning_rate: float, weight_decay: float = 0.0) -> None:
         self.parameters = list(parameters)

@@ -45,8 +45,7 @@ class PrivateSchedule:
         rate: the probability with which a batch has a sample, in (0, 1].
         expected_batch: the public divisor: rate times the number of samples, where that is public.
         noise_multiplier: standard deviation of the noise in units of `clip`, from 0.01 to 10^6.
-        clip: the L2 norm to which a sample's gradient is clipped.
-        learning_rate: of the optimiser; optimiser: "adam" or "sgd"; momentum: of "sgd".
+        clip: the L2 norm to which a sample's gradient is clipped; optimiser: "adam" or "sgd"; momentum: of "sgd".
     """
 
     steps: int
@@ -110,12 +109,8 @@ class StepNoise:
         secret  = 32 bytes of the source of randomness        noise of step t = `RoundedNormal` by the t-th key
 
     No draw hangs on a sum, so a device draws the noise of several steps in one go, with the bits that the CPU draws.
-
-    Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them:
-    the child is refused.
-
-    Args:
-        law: of every entry.
+    Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them: the
+    child is refused.
     """
 
     def __init__(self, law: RoundedNormal | FineNormal) -> None:
@@ -130,8 +125,7 @@ class StepNoise:
 
         Args:
             totals: [P] whole numbers, float32 where they fit its 24 bits, else float64; contiguous.
-            randomness: where the secret comes from; another source than before gives another secret.
-            steps: how many sums of this shape are still to come, this one included.
+            randomness: where the secret comes from; another gives another; steps: sums of this shape still to come.
         """
         if randomness is not self._source:
             secret = BlockNoise(randomness)
@@ -160,7 +154,6 @@ class NoisyUpdates:
 
     Args:
         parameters: what is trained, in the order of their parts in a flat gradient.
-        schedule: steps, noise and optimiser.
         samples: how many clipped gradients of a sum one protected unit can change.
     """
 
@@ -203,8 +196,7 @@ class NoisyUpdates:
         """Add noise to a batch's sum, an empty one's too, and give the optimiser its part of the expected batch.
 
         Args:
-            total: float64 [P] in whole steps of the grid; changed in place.
-            protect: False leaves the noise out.
+            total: float64 [P] in whole steps of the grid; changed in place; protect: False leaves the noise out.
         """
         # An empty batch gets noise too: a step without any would tell that nobody was in it.
         if protect:
@@ -224,10 +216,8 @@ class NoisyUpdates:
 
 
 class LaterMean:
-    """The mean of parameters over the later half of a training: post-processing, for each step's are released anyway.
-
-    Args:
-        parameters: what is trained.
+    """The mean of parameters over the later half of a training: post-processing, for each step's are released
+    anyway.
     """
 
     def __init__(self, parameters: Iterable[Tensor], updates: NoisyUpdates) -> None:

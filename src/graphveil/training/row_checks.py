@@ -16,8 +16,8 @@ _PROBES = 7
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:
-    """The linear layers that hold all parameters of `model`. Raises InputError: the model normalises over the batch, or
-    a trainable parameter is outside a plain linear layer or shared by two.
+    """The linear layers that hold all parameters of `model`. Raises InputError: it normalises over the batch, or a
+    trainable parameter is outside a plain linear layer or shared by two.
     """
     norms = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.instancenorm._InstanceNorm)
     for name, module in model.named_modules():
@@ -38,8 +38,8 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
 
 
 def refuse_mixed_rows(model: nn.Module, dimension: int, *, seed: int = 0) -> None:
-    """Change one row of a public random batch at a time and refuse a model whose other outputs move. Raises InputError:
-    an output row depends on another input row, or rows are not kept apart.
+    """Change one row of a public random batch at a time and refuse a model whose other outputs move, or whose rows are
+    not kept apart.
 
     Args:
         dimension: columns of the model's input.
@@ -71,7 +71,7 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     Matrix products of some processors round otherwise in batches of another length, or at their end.
 
     Args:
-        model: a perceptron; dimension: d, columns of its rows; rows: the length whose multiples batches have.
+        model: a perceptron; dimension: d, columns of its rows.
     """
     generator, training = torch.Generator().manual_seed(0), model.training
     layers = linear_layers(model.eval())

@@ -40,12 +40,10 @@ Judged = tuple[float, float]
 
 
 def selection_rule(name: str, *, ideal: float) -> Rule:
-    """Return a function that is fed every epoch in order and says whether it is the best so far. Raises InputError: for
-    an unknown name.
+    """Return a function that is fed every epoch in order and says whether it is the best so far.
 
     Args:
-        name: "robust", "published" or "last".
-        ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
+        name: "robust", "published" or "last"; ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
     """
     if name == "published":
         return _published(ideal)
@@ -93,7 +91,6 @@ def smoothed(before: Judged | None, epoch: Epoch) -> Judged:
 
     Args:
         before: what this gave after the epoch before; None after the first.
-        epoch: the newest one.
     """
     current = (epoch.val_estimate, -epoch.val_loss)
     previous = current if before is None else before

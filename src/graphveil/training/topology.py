@@ -39,12 +39,9 @@ class TopologyDescent:
     rows, targets and labels do not match.
 
     Args:
-        start: the first rows [n, k], public; head: H [c, k], public and fixed.
-        rows: who sends to whom, without weights; read in steps, behind noise.
-        targets: int64 numbers of the nodes that train; public.
-        labels: int64 [len(targets)], none below 0; schedule: steps, sampling, noise.
-        samples: how many targets one protected unit changes.
-        protect: False adds no noise and protects nothing.
+        start: the first rows [n, k], public; head: H [c, k], public and fixed; rows: no weights; read behind noise.
+        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
+        samples: how many targets one protected unit changes; protect: False adds no noise and protects nothing.
     """
 
     def __init__(
@@ -85,9 +82,7 @@ class TopologyDescent:
         self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of some targets in whole steps, float64 [n k]. `chosen`: their places
-        in `targets`.
-        """
+        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [n k]."""
         total = torch.zeros(self.current.shape, dtype=torch.float64)
         if not len(chosen):
             return total.view(-1)
@@ -116,9 +111,7 @@ def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tenso
     """Return deltas in whole steps, float64 [b, k], so short that delta in each neighbour's row is at most `cap` long.
 
     Args:
-        deltas: float [b, k].
-        degrees: int64 [b], in how many rows each of them stands.
-        grid: of the gradients.
+        deltas: float [b, k]; degrees: int64 [b], in how many rows each of them stands.
     """
     exact, copies = deltas.double(), degrees.double()[:, None]
     lengths = (exact.square().sum(dim=1, keepdim=True) * copies).sqrt()

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.base.console import complain
-from graphveil.cli.base.near import nearest
+from graphveil.cli.base.console import complain, nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.methods.base.options import OPEN_WORDS
@@ -28,14 +27,11 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 
 
 def find_method(name: str, data: str | None = None) -> Method:
-    """The method called ``name``.
+    """The method called ``name``. Raises InputError: no method has this name.
 
     Args:
         name: as it was typed.
         data: the argument after it, in case the two were swapped.
-
-    Raises:
-        InputError: no method has this name.
     """
     from graphveil.methods import METHODS
 
@@ -46,15 +42,11 @@ def find_method(name: str, data: str | None = None) -> Method:
 
 
 def collect(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings given for ``method``, by an option of their own or by ``--set``.
+    """The settings given for ``method``, by an option of their own or by ``--set``. Raises InputError: an option does
+    not apply to the method, a key is unknown, or a value cannot be read.
 
     Args:
-        method: its name, for messages.
-        info: its entry.
         params: the command's parameters; read are those in ``NAMED`` that are not ``None``, and the list ``settings``.
-
-    Raises:
-        InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
     """
     settings = read_settings(method, info, params)
     refuse_bad_values(method, settings)
@@ -62,13 +54,10 @@ def collect(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, A
 
 
 def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The typed settings, each of its own type; their ranges and combinations are not checked.
+    """The typed settings as `collect` reads them, each of its own type; ranges and combinations are not checked.
 
     Args:
         method, info, params: as in `collect`.
-
-    Raises:
-        InputError: as `collect`, except for values out of range.
     """
     from graphveil.methods.registry import files_of
 
@@ -90,11 +79,7 @@ def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[
 
 
 def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
-    """Refuse values out of range before any data is touched; the ranges do not depend on the number of classes.
-
-    Raises:
-        InputError: from the method.
-    """
+    """Refuse values out of range, before any data is touched, with the method's InputError."""
     from graphveil.methods.registry import build_method
 
     # Built and thrown away: only the constructors know every range.
@@ -112,14 +97,10 @@ def flag(key: str) -> str:
 
 
 def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
-    """``x-hops=4`` -> ``("x_hops", "4")``.
+    """``x-hops=4`` -> ``("x_hops", "4")``. Raises InputError: there is no ``=``, or nothing before it.
 
     Args:
-        pair: as it was typed.
-        where: the option, for the error.
-
-    Raises:
-        InputError: there is no ``=``, or nothing before it.
+        pair: as it was typed; where: the option, for the error.
     """
     key, equals, value = pair.partition("=")
     key = key.strip().replace("-", "_")
@@ -130,20 +111,11 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
 
 
 def read_value(method: str, info: Method, key: str, text: str, *, where: str = "--set") -> Any:
-    """The value of setting ``key`` written as ``text``.
+    """The value of setting ``key``, of its own type. Raises InputError: no such setting, or no such value.
 
     Args:
-        method: its name, for the error.
-        info: the method's entry, with its settings and their types.
-        key: the setting, as written before the "=" of ``--set``.
-        text: as written after it.
-        where: the option, for the error.
-
-    Returns:
-        A value of the setting's own type.
-
-    Raises:
-        InputError: the method has no such setting, or the text cannot be read as its type.
+        method, where: its name and the option, for the error; info: its entry.
+        key, text: as written before and after the "=" of ``--set``.
     """
     if key not in info.options:
         raise InputError(
@@ -175,15 +147,10 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"
 
 
 def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
-    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
+    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``. Raises InputError: a part is not a number, or is repeated.
 
     Args:
-        key: the setting, such as "epsilon_x", for the error.
-        text: numbers separated by commas.
-        kind: float or int.
-
-    Raises:
-        InputError: a part is not a number, or is repeated.
+        key: the setting, for the error; kind: float or int.
     """
     values = tuple(_read(key, kind, part, where=flag(key)) for part in text.split(","))
     if len(set(values)) != len(values):
@@ -195,10 +162,8 @@ def load(data: str, source: Source, seed: int, progress: ProgressCallback, engin
     """The graph of ``data``, with a share of its edges drawn as private if ``source`` has one.
 
     Args:
-        data: a named data set, or a folder.
-        source: the data root, and the share to draw.
-        seed: fixes the draw.
-        progress: receives progress. engine: processes blocks of a folder's edges; None: one thread.
+        data: a named data set, or a folder; seed: fixes the draw.
+        engine: processes blocks of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
 
@@ -221,9 +186,7 @@ def with_private_share(graph: Graph, share: float | None, seed: int) -> Graph:
     """The graph, with a share of its edges drawn as private.
 
     Args:
-        graph: with all edges as read.
-        share: of undirected edges to declare private, in (0, 1]; None: the declaration stays as it is.
-        seed: fixes the draw.
+        share: of undirected edges, in (0, 1]; None: the declaration stays as it is; seed: fixes the draw.
     """
     from graphveil.graphs import draw_private
 
@@ -234,8 +197,7 @@ def noise_of_cell(base: int | None, seed: int) -> Randomness:
     """The source of the noise for one cell of a comparison: each seed has a stream of its own.
 
     Args:
-        base: seed of reproducible noise; None: secure noise.
-        seed: of the cell.
+        base: seed of reproducible noise; None: secure noise; seed: of the cell.
     """
     return noise(None if base is None else base + seed)
 
@@ -249,14 +211,11 @@ def noise(seed: int | None) -> Randomness:
 
 
 def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
-    """Print each warning of these methods and settings once on stderr, before anything is collected.
+    """Print each warning of these methods and settings once on stderr, before anything is collected. Raises InputError:
+    neighbour lists cannot be collected as asked in a graph of this kind.
 
     Args:
-        runs: method and settings of each run to come.
         graph: only its size and classes are read.
-
-    Raises:
-        InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
     from graphveil.methods.registry import METHODS, build_method
 
@@ -285,11 +244,7 @@ def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """One sentence naming every finite epsilon left at its default; None if there is none.
-
-    Args:
-        settings_of: method -> the settings that were given, with all axes of a comparison.
-    """
+    """One sentence naming every finite epsilon left at its default, from settings by method; None if there is none."""
     from graphveil.methods import METHODS
 
     defaulted = []
@@ -305,11 +260,7 @@ def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | Non
 
 
 class Defaults:
-    """Prints `defaults_sentence` on stderr before the first line of progress, so that a refusal stays one line.
-
-    Args:
-        settings_of: as in `defaults_sentence`. progress: receives progress.
-    """
+    """Prints `defaults_sentence` on stderr before the first line of progress, so that a refusal stays one line."""
 
     def __init__(self, settings_of: Mapping[str, Mapping[str, Any]], progress: ProgressCallback) -> None:
         self.notice = defaults_sentence(settings_of)
@@ -332,14 +283,10 @@ def _finite(value: object) -> bool:
 
 
 def prepare(device: str, threads: int | None) -> None:
-    """Set the number of threads and refuse a device that is absent.
+    """Set the number of threads and refuse a device that is unknown or absent.
 
     Args:
-        device: "cpu" or "cuda".
         threads: of torch; None: `settle_threads` decides once the graph is loaded.
-
-    Raises:
-        InputError: the device is unknown or absent.
     """
     if device not in ("cpu", "cuda"):
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
@@ -351,11 +298,10 @@ def prepare(device: str, threads: int | None) -> None:
 
 
 def settle_threads(threads: int | None, graph: Graph) -> None:
-    """Choose the number of threads that measures fastest on this graph, unless the user gave one.
+    """Choose the number of threads that measures fastest on this graph.
 
     Args:
-        threads: as typed; None: measure.
-        graph: propagation over it is timed.
+        threads: as typed, which stay; None: measure.
     """
     if threads is None:
         from graphveil.methods.base.cost import settle_threads as measure

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphveil.reports.base.files import json_safe
@@ -49,9 +51,8 @@ def complain(line: str) -> None:
 
 @contextlib.contextmanager
 def working() -> Iterator[ProgressCallback]:
-    """Progress on stderr while the block computes: a bar on a terminal, an occasional plain line elsewhere.
-
-    The block gets a function that shows an event of progress. What libraries print meanwhile goes to stderr too.
+    """Progress on stderr while the block computes, which gets a function that shows an event: a bar on a terminal, an
+    occasional plain line elsewhere. What libraries print meanwhile goes to stderr too.
     """
     # Only the answer goes to stdout: a library that prints must not break `--json`.
     with contextlib.redirect_stdout(sys.stderr):
@@ -113,3 +114,25 @@ def _spent(event: Progress) -> str:
     from graphveil.privacy.accounting.printed import rounded_up
 
     return f"epsilon spent {rounded_up(event.epsilon)}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """``did you mean x?`` for the nearest of the allowed names, if any is near.
+
+    Args:
+        name: as it was typed; names: the allowed ones.
+    """
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"did you mean {matches[0]}?" if matches else None
+
+
+def suggested(message: str) -> str:
+    """An error's line, with the nearest of the names after "allowed:" added if it refuses a name."""
+    problem, allowed, listed = message.partition("; allowed: ")
+    if not allowed or "did you mean" in listed:
+        return message
+    quoted = re.findall(r"'([^']+)'", problem)
+    # The allowed values may include phrases such as "or inf"; only names are suggested.
+    names = [name for name in listed.partition(";")[0].split(", ") if re.fullmatch(r"[a-z][a-z0-9_-]*", name)]
+    question = nearest(quoted[-1].lower().replace("_", "-"), names) if quoted else None
+    return f"{message}; {question}" if question else message

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from graphveil.cli.base.near import nearest
+from graphveil.cli.base.console import nearest
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,15 +19,10 @@ _NAMES = ("local", "ray")
 
 
 def require_engine(engine_choice: EngineChoice, info: Method) -> None:
-    """Refuse an engine that a run cannot use, before any data is loaded.
+    """Refuse an engine that a run cannot use, before any data is loaded, with the errors of `require_engine_choice`.
 
     Args:
-        engine_choice: what was typed.
-        info: the method.
-
-    Raises:
-        InputError: from `require_engine_choice`, or the method does not work by blocks.
-        MissingExtraError: Ray is not installed.
+        engine_choice: what was typed; info: the method.
     """
     require_engine_choice(engine_choice)
     if _one_thread(engine_choice):
@@ -42,11 +37,7 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
     """Refuse an engine that a prediction cannot use, before the graph is loaded.
 
     Args:
-        engine_choice: what was typed.
-        model: the model that predicts.
-
-    Raises:
-        InputError: its method does not predict by blocks.
+        engine_choice: what was typed; model: the model that predicts.
     """
     if not _one_thread(engine_choice):
         from graphveil.methods.base.blocks import require_predictions
@@ -55,15 +46,7 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
 
 
 def require_engine_choice(engine_choice: EngineChoice) -> None:
-    """Refuse an engine that no command can open.
-
-    Args:
-        engine_choice: what was typed.
-
-    Raises:
-        InputError: no such engine, or options that do not go together.
-        MissingExtraError: Ray is not installed.
-    """
+    """Refuse an engine that no command can open: InputError for its options, MissingExtraError without Ray."""
     if engine_choice.engine not in _NAMES:
         raise InputError(
             f"{engine_choice.engine!r}",
@@ -87,14 +70,7 @@ def _one_thread(engine_choice: EngineChoice) -> bool:
 
 @contextmanager
 def opened(engine_choice: EngineChoice) -> Iterator[Engine]:
-    """The chosen engine, open while the block runs.
-
-    Args:
-        engine_choice: what was typed, checked by `require_engine`.
-
-    Raises:
-        InputError: no cluster answers.
-    """
+    """The chosen engine, open while the block runs. Raises InputError: no cluster answers."""
     from graphveil.engine import LocalEngine, RayEngine
 
     if engine_choice.engine == "local":

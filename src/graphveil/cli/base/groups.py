@@ -1,7 +1,6 @@
-"""Option groups: frozen dataclasses of options that several commands share.
+"""Option groups: frozen dataclasses of options that several commands share, each taken as one parameter.
 
-A command takes a group as one parameter; :func:`spread` shows Typer a function in which each field of the group is an
-option of its own.  A new shared option is one field here, declared in `options`.
+A new shared option is one field here, declared in `options`.
 """
 
 from __future__ import annotations
@@ -92,13 +91,8 @@ class EngineChoice:
 
 
 def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command that takes option groups, so that Typer sees every option in them.
-
-    Args:
-        defaults: defaults of this command that differ from those of the groups.
-
-    Returns:
-        A decorator; the decorated command takes the options by name and passes them on as groups.
+    """Return a decorator for a command that takes option groups: Typer sees each field as an option of its own.
+    `defaults` are those of this command that differ from the groups'.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

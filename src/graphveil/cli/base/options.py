@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,19 +32,14 @@ def data_like(incomplete: str) -> list[str]:
     return [*_named(incomplete), *_folders(incomplete)]
 
 
-_METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
+_method = partial(typer.Option, rich_help_panel="What to train")
+_run = partial(typer.Option, rich_help_panel="The run")
+_speed = partial(typer.Option, rich_help_panel="Speed (never changes what is protected)")
 
-Method = Annotated[
-    str,
-    typer.Argument(metavar="METHOD", help=listing(), autocompletion=lambda: list(METHODS)),
-]
+Method = Annotated[str, typer.Argument(metavar="METHOD", help=listing(), autocompletion=lambda: list(METHODS))]
 Data = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        help="A named data set, or a folder with your own files.",
-        autocompletion=data_like,
-    ),
+    typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.", autocompletion=data_like),
 ]
 Edges = Annotated[
     Path | None,
@@ -59,68 +55,26 @@ DataRoot = Annotated[
     Path | None,
     typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache."),
 ]
-EpsilonX = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon-x",
-        metavar="E",
-        help="Epsilon of one user's features; inf: not protected; none: not collected.",
-        rich_help_panel=_METHOD,
-    ),
-]
+_FEATURES = "Epsilon of one user's features; inf: not protected; none: not collected."
+EpsilonX = Annotated[str | None, _method("--epsilon-x", metavar="E", help=_FEATURES)]
 EpsilonY = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon-y",
-        metavar="E",
-        help="Epsilon of one user's label; inf: not protected.",
-        rich_help_panel=_METHOD,
-    ),
+    str | None, _method("--epsilon-y", metavar="E", help="Epsilon of one user's label; inf: not protected.")
 ]
-EpsilonA = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon-a",
-        metavar="E",
-        help="Epsilon of one bit of one neighbour list. A relationship appears in two lists: it costs E if one end "
-        "reports it, 2 E if both do. In a published graph: epsilon of one private edge. inf: not protected.",
-        rich_help_panel=_METHOD,
-    ),
-]
-Epsilon = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="Total epsilon of one person, split as advised; with --unit, epsilon of one unit.",
-        rich_help_panel=_METHOD,
-    ),
-]
-Epsilons = Annotated[
-    str | None,
-    typer.Option(metavar="E,E,...", help="As in train; several values separated by commas.", rich_help_panel=_METHOD),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", help="Delta of one --unit, or of mechanism=gaussian.", rich_help_panel=_METHOD),
-]
+_LISTS = (
+    "Epsilon of one bit of one neighbour list. A relationship appears in two lists: it costs E if one end "
+    "reports it, 2 E if both do. In a published graph: epsilon of one private edge. inf: not protected."
+)
+EpsilonA = Annotated[str | None, _method("--epsilon-a", metavar="E", help=_LISTS)]
+_TOTAL = "Total epsilon of one person, split as advised; with --unit, epsilon of one unit."
+Epsilon = Annotated[str | None, _method("--epsilon", metavar="E", help=_TOTAL)]
+Epsilons = Annotated[str | None, _method(metavar="E,E,...", help="As in train; several values separated by commas.")]
+Delta = Annotated[float | None, _method("--delta", help="Delta of one --unit, or of mechanism=gaussian.")]
 Unit = Annotated[
-    str | None,
-    typer.Option(
-        "--unit", metavar="edge|directed-edge|k-edges|node", help="What --epsilon protects.", rich_help_panel=_METHOD
-    ),
+    str | None, _method("--unit", metavar="edge|directed-edge|k-edges|node", help="What --epsilon protects.")
 ]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", metavar="sage|gcn|gat|mlp", help="The network.", rich_help_panel=_METHOD),
-]
-Epochs = Annotated[
-    int | None, typer.Option("--epochs", min=1, help="Maximum number of epochs.", rich_help_panel=_METHOD)
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeatable.", rich_help_panel=_METHOD),
-]
+Model = Annotated[str | None, _method("--model", metavar="sage|gcn|gat|mlp", help="The network.")]
+Epochs = Annotated[int | None, _method("--epochs", min=1, help="Maximum number of epochs.")]
+Settings = Annotated[list[str] | None, _method("--set", metavar="KEY=VALUE", help="Any other setting; repeatable.")]
 PrivateShare = Annotated[
     float | None,
     typer.Option(
@@ -129,70 +83,23 @@ PrivateShare = Annotated[
         help="For experiments: treat a random share of the edges (drawn by --seed) as private, the rest as public.",
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", min=0, help="Fixes splits and weights, never the privacy noise.", rich_help_panel=_RUN),
-]
-Repeats = Annotated[
-    int,
-    typer.Option(
-        "--repeats", min=1, help="Number of runs, each with a fresh split and fresh noise.", rich_help_panel=_RUN
-    ),
-]
-SplitKind = Annotated[
-    str,
-    typer.Option(
-        "--split",
-        help="random (50/25/25), percentages such as 75/10/15, 80/20 (without edges between the two), 5-fold, "
-        "or declared: the graph's own split.",
-        rich_help_panel=_RUN,
-    ),
-]
-NoControls = Annotated[bool, typer.Option("--no-controls", help="Do not train the controls.", rich_help_panel=_RUN)]
-NoiseSeed = Annotated[
-    int | None,
-    typer.Option(
-        "--reproducible-noise",
-        metavar="SEED",
-        help="Repeatable noise, for experiments. VOIDS the guarantee.",
-        rich_help_panel=_RUN,
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="cpu|cuda",
-        help="Where to compute; docs/how-to/gpu.md lists what runs on a GPU.",
-        rich_help_panel=_SPEED,
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", min=1, help="CPU threads. Default: the number that measures fastest.", rich_help_panel=_SPEED
-    ),
-]
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", metavar="local|ray", help="Where blocks of people are processed.", rich_help_panel=_SPEED),
-]
-EngineAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--engine-address",
-        metavar="ADDRESS",
-        help="A running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Default: a cluster started on this machine.",
-        rich_help_panel=_SPEED,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        help="Blocks processed at once. Default: 1; one per processor on a Ray cluster started here.",
-        rich_help_panel=_SPEED,
-    ),
-]
+Seed = Annotated[int, _run("--seed", min=0, help="Fixes splits and weights, never the privacy noise.")]
+Repeats = Annotated[int, _run("--repeats", min=1, help="Number of runs, each with a fresh split and fresh noise.")]
+_SPLITS = (
+    "random (50/25/25), percentages such as 75/10/15, 80/20 (without edges between the two), 5-fold, "
+    "or declared: the graph's own split."
+)
+SplitKind = Annotated[str, _run("--split", help=_SPLITS)]
+NoControls = Annotated[bool, _run("--no-controls", help="Do not train the controls.")]
+_REPEATABLE = "Repeatable noise, for experiments. VOIDS the guarantee."
+NoiseSeed = Annotated[int | None, _run("--reproducible-noise", metavar="SEED", help=_REPEATABLE)]
+_WHERE = "Where to compute; docs/how-to/gpu.md lists what runs on a GPU."
+Device = Annotated[str, _speed("--device", metavar="cpu|cuda", help=_WHERE)]
+_FASTEST = "CPU threads. Default: the number that measures fastest."
+Threads = Annotated[int | None, _speed("--threads", min=1, help=_FASTEST)]
+EngineName = Annotated[str, _speed("--engine", metavar="local|ray", help="Where blocks of people are processed.")]
+_CLUSTER = "A running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Default: a cluster started on this machine."
+EngineAddress = Annotated[str | None, _speed("--engine-address", metavar="ADDRESS", help=_CLUSTER)]
+_AT_ONCE = "Blocks processed at once. Default: 1; one per processor on a Ray cluster started here."
+Workers = Annotated[int | None, _speed("--workers", min=1, help=_AT_ONCE)]
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]

@@ -14,7 +14,7 @@ from graphveil.cli.base.tables import columns, listed, pairs, plain, rows
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.guessing import adversary
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.base import brief, rivals, words
+from graphveil.reports.base import brief, words
 from graphveil.reports.base.card import MARKDOWN, read_as_is
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
@@ -31,9 +31,7 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     """A finished run: accuracy, controls, lift, guarantee, cost, folder.
 
     Args:
-        record: of the run.
-        predictions: the file of predictions for its own people, if one was written.
-        whose: who may read that file.
+        predictions: the file of predictions for its own people, if one was written; whose: who may read it.
     """
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
@@ -61,8 +59,7 @@ def promised_by(model: Any, run: Path) -> RenderableType:
     """The guarantee of a model: three lines where its folder has a card, else the whole guarantee.
 
     Args:
-        model: from `open_model`.
-        run: its folder.
+        model: from `open_model`; run: its folder.
     """
     guarantee: Guarantee = model.guarantee
     declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
@@ -80,9 +77,7 @@ def three_lines(
     """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes.
 
     Args:
-        guarantee: of a run, release or party.
-        exposed: what is not protected, as its card lists it.
-        card: the file with the whole guarantee.
+        exposed: what is not protected, as its card lists it; card: the file with the whole guarantee.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     summary = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
@@ -94,8 +89,7 @@ def stated(head: str, line: str) -> Text:
     """A line with a bold heading.
 
     Args:
-        head: without its colon.
-        line: the text after it.
+        head: without its colon; line: the text after it.
     """
     return Text.assemble((f"{head}: ", "bold"), printable(line))
 
@@ -108,15 +102,11 @@ def _cost(record: RunRecord) -> str:
 def promise(
     guarantee: Guarantee, settings: Mapping[str, Any], relationship: float | None = None
 ) -> list[tuple[str, str]]:
-    """The guarantee, its epsilons (that of a relationship too, if given) and what is not protected.
+    """The guarantee, its epsilons and what is not protected: heading and text of each line.
 
     Args:
-        guarantee: of the run.
         settings: of the method; an epsilon of infinity declares a part public.
         relationship: epsilon of one undirected relationship; None where edges are not private.
-
-    Returns:
-        Heading and text of each line.
     """
     exposed = words.not_protected(guarantee, settings)
     return [
@@ -139,8 +129,7 @@ def voided(reason: str, subject: str) -> Text:
     """A loud line: the guarantee is void.
 
     Args:
-        reason: why it does not hold.
-        subject: "run" or "release".
+        reason: why it does not hold; subject: "run" or "release".
     """
     return _loud(f"VOID: this {subject} protects nobody ({printable(reason)})")
 
@@ -182,7 +171,7 @@ def _lift(record: RunRecord) -> Text:
 
 
 def _lead(record: RunRecord) -> Text:
-    lead = rivals.lead(record)
+    lead = record.lead
     if lead is None:
         return Text()
     head = f"{points(lead.mean)} points against {record.scores.best_rival}"
@@ -194,7 +183,7 @@ def planned(plan: Plan, report: str | None = None) -> RenderableType:
     """The guarantee, expected noise and cost of a run.
 
     Args:
-        plan: of the run. report: size of a person's report, in words; None: that of the plan.
+        report: size of a person's report, in words; None: that of the plan.
     """
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
     figures: Any = plan.figures
@@ -307,7 +296,6 @@ def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableTy
     """How many nodes of each class, and the first rows if no file was written.
 
     Args:
-        answer: as `--json` prints it.
         stated: the guarantee of the model, with its predictions.
     """
     privacy = Group(stated, Text(f"Predicting: {answer['note']}."))

@@ -9,7 +9,6 @@ def room_of(graph: Graph, parts: int = 1) -> int:
     """The most bytes of a run folder: model, pages and pictures, and the epochs of all repeats.
 
     Args:
-        graph: of the run.
         parts: number of repeats; each records its epochs.
     """
     from graphveil.graphs.value.description import memory_of

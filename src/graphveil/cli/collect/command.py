@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,54 +12,41 @@ import typer
 
 from graphveil.cli.base import groups, options
 from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base.tables import described
+from graphveil.cli.collect import screens
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.collection.simulation.played import Cast
 
-_WORDS, _PRICES = "What people read", "Prices: epsilon of one report"
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's folder, from collect init.")]
+_word = partial(typer.Option, rich_help_panel="What people read")
+_price = partial(typer.Option, rich_help_panel="Prices: epsilon of one report")
 
 
 @dataclass(frozen=True)
 class Wording:
     """What people read before they take part, and when they may."""
 
-    organiser: Annotated[str | None, typer.Option(help="Who collects.", rich_help_panel=_WORDS)] = None
-    purpose: Annotated[str | None, typer.Option(help="What the reports are for.", rich_help_panel=_WORDS)] = None
-    contact: Annotated[str | None, typer.Option(help="Where people can ask questions.", rich_help_panel=_WORDS)] = None
-    opens: Annotated[
-        str | None, typer.Option(metavar="DAY", help="First moment, UTC, such as 2027-01-31.", rich_help_panel=_WORDS)
-    ] = None
-    closes: Annotated[str | None, typer.Option(metavar="DAY", help="Last moment.", rich_help_panel=_WORDS)] = None
-    least: Annotated[
-        int | None,
-        typer.Option(min=1, help="Minimum number of reports: with fewer, nothing is exported.", rich_help_panel=_WORDS),
-    ] = None
+    organiser: Annotated[str | None, _word(help="Who collects.")] = None
+    purpose: Annotated[str | None, _word(help="What the reports are for.")] = None
+    contact: Annotated[str | None, _word(help="Where people can ask questions.")] = None
+    opens: Annotated[str | None, _word(metavar="DAY", help="First moment, UTC, such as 2027-01-31.")] = None
+    closes: Annotated[str | None, _word(metavar="DAY", help="Last moment.")] = None
+    least: Annotated[int | None, _word(min=1, help="Minimum number of reports: with fewer, nothing is exported.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
 class ReportPrices:
     """The parts of a report, each with its epsilon."""
 
-    epsilon_x: Annotated[
-        str | None, typer.Option("--epsilon-x", metavar="E", help="A person's features.", rich_help_panel=_PRICES)
-    ] = None
-    epsilon_y: Annotated[
-        str | None, typer.Option("--epsilon-y", metavar="E", help="A person's label.", rich_help_panel=_PRICES)
-    ] = None
-    epsilon_a: Annotated[
-        str | None,
-        typer.Option("--epsilon-a", metavar="E", help="One bit of a neighbour list.", rich_help_panel=_PRICES),
-    ] = None
-    epsilon_d: Annotated[
-        str | None,
-        typer.Option("--epsilon-d", metavar="E", help="One link in a person's degree.", rich_help_panel=_PRICES),
-    ] = None
-    mode: Annotated[
-        str,
-        typer.Option("--mode", metavar="lower|both|directed", help="Who reports a link.", rich_help_panel=_PRICES),
-    ] = "lower"
+    epsilon_x: Annotated[str | None, _price("--epsilon-x", metavar="E", help="A person's features.")] = None
+    epsilon_y: Annotated[str | None, _price("--epsilon-y", metavar="E", help="A person's label.")] = None
+    epsilon_a: Annotated[str | None, _price("--epsilon-a", metavar="E", help="One bit of a neighbour list.")] = None
+    epsilon_d: Annotated[str | None, _price("--epsilon-d", metavar="E", help="One link in a person's degree.")] = None
+    mode: Annotated[str, _price("--mode", metavar="lower|both|directed", help="Who reports a link.")] = "lower"
 
 
 @dataclass(frozen=True)
@@ -113,7 +101,6 @@ def init(
     as_json: options.Json = False,
 ) -> None:
     """Write the draft of a task; print its guarantee and plan. At a terminal, missing parts are asked for."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.cli.collect.dialogue import Dialogue
     from graphveil.collection.task.declare import Prices
     from graphveil.collection.task.drafts import require_possible
@@ -152,7 +139,6 @@ def sign(
     as_json: options.Json = False,
 ) -> None:
     """Sign the task of the complete draft, for good, and create its database."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).sign(key, database)
@@ -181,7 +167,6 @@ def enrol(
     as_json: options.Json = False,
 ) -> None:
     """Create a token for everybody that enrols them once; the database stores only its hash."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     if again is not None:
@@ -205,11 +190,10 @@ def open_(
     as_json: options.Json = False,
 ) -> None:
     """Close enrolment for an epoch, draw its nonce and let devices report."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).open(key)
-    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+    emit(answer, as_json=as_json, screen=lambda: described(answer))
 
 
 def serve(
@@ -247,7 +231,6 @@ def serve(
     """Run the collector until Ctrl-C; collect enrol, open and close work while it runs."""
     import sys
 
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk, require_extra
     from graphveil.collection.service.limits import Rate
     from graphveil.collection.service.serving import Place
@@ -271,7 +254,6 @@ def serve(
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
     """Show how many people have enrolled and answered, and what was refused."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).status()
@@ -280,13 +262,12 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
 
 def close(folder: Folder, as_json: options.Json = False) -> None:
     """Freeze the open epoch: later reports do not change it."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).close()
     if not answer["order_forgotten"]:
         complain("warning: the database still tells the order of arrival; `graphveil collect serve` tries again")
-    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+    emit(answer, as_json=as_json, screen=lambda: described(answer))
 
 
 def export(
@@ -298,7 +279,6 @@ def export(
     as_json: options.Json = False,
 ) -> None:
     """Write everybody's last report of the closed epochs into a folder to train on; name suspect reports."""
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
     from graphveil.files.outputs import new_output
 
@@ -318,11 +298,10 @@ def scrub(
 
     The database still stores who has sent a report, so that nobody counts twice.
     """
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).scrub(exported)
-    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+    emit(answer, as_json=as_json, screen=lambda: described(answer))
 
 
 @groups.spread()
@@ -345,7 +324,6 @@ def simulate(
 
     The simulation has a task of its own: nothing enters FOLDER's database.
     """
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import require_extra
 
     require_extra()
@@ -382,7 +360,6 @@ def phones(
 
     Their reports are stored in FOLDER's collection: start another collection for real people.
     """
-    from graphveil.cli.collect import screens as screens
     from graphveil.collection.desk import require_extra
 
     require_extra()
@@ -390,4 +367,4 @@ def phones(
 
     with working() as progress:
         answer = ring(folder, data, url, players.cast(None), progress, tokens)
-    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+    emit(answer, as_json=as_json, screen=lambda: described(answer))

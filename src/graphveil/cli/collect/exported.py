@@ -31,11 +31,7 @@ class Learned:
 
 
 def is_export(data: str, edges: Path | None) -> bool:
-    """Whether ``data`` is the folder of an exported collection.
-
-    Raises:
-        InputError: it is not, and edges are given.
-    """
+    """Whether ``data`` is the folder of an exported collection. Raises InputError: it is not, and edges are given."""
     # By its own file: read as a folder of tables, its reports would pass for true values.
     exported = (Path(data) / _FILE).is_file()
     if edges is not None and not exported:
@@ -44,11 +40,8 @@ def is_export(data: str, edges: Path | None) -> bool:
 
 
 def people_of(run: Path) -> Graph | None:
-    """Return the people of the export that a run was trained on; None for a run on a graph.
-
-    Raises:
-        ModelFileError: the folder holds no run.
-        DataError: the export is missing or damaged.
+    """Return the people of the export that a run was trained on; None for a run on a graph. Raises ModelFileError: the
+    folder holds no run. Raises DataError: the export is missing or damaged.
     """
     from graphveil.collection.export import learning
     from graphveil.reports.runs.folder import read_run
@@ -107,7 +100,8 @@ def train_collected(
     progress: ProgressCallback,
     engine: Engine,
 ) -> Learned:
-    """Return what a method learned from an exported collection.
+    """Return what a method learned from an exported collection. Raises InputError: reproducible noise is given, but
+    devices have drawn the noise; or from `learning.learn`.
 
     Args:
         method: its name. data: the folder. export: file of public edges, for methods that read them, and whether
@@ -115,9 +109,6 @@ def train_collected(
         settings: those that were given.
         repetition: number of repeats, split and controls. speed: device and threads.
         progress: receives progress. engine: processes blocks of people.
-
-    Raises:
-        InputError: reproducible noise is given, but devices have drawn the noise; or from `learning.learn`.
     """
     from graphveil.collection.export import learning
 

@@ -12,8 +12,7 @@ import typer
 
 from graphveil.cli.base import choices, groups, options, space
 from graphveil.cli.base.choices import AXES, NAMED, collect, find_method, flag, refuse_bad_values, several, split_pair
-from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.near import nearest
+from graphveil.cli.base.console import complain, emit, nearest, working
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
 
@@ -87,15 +86,11 @@ def compare(
 
 
 def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Comparison:
-    """The comparison that the options describe: each option goes to the methods that it applies to.
+    """The comparison that the options describe: each option goes to the methods that it applies to. Raises InputError:
+    a method is unknown or named twice, an option applies to none of them, or a value cannot be read.
 
     Args:
-        methods: names, separated by commas.
-        data: a named data set, or a folder.
-        params: the command's parameters.
-
-    Raises:
-        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot be read.
+        methods: names, separated by commas; params: the command's parameters.
     """
     from graphveil.reports.compare.cells import Comparison
 
@@ -135,9 +130,8 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
 
 
 def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
-    """The epsilons that apply to each method: those of its parts if given, else the total.
-
-    If every method with a total also has parts, the total goes to all of them, and they refuse it.
+    """The epsilons that apply to each method: those of its parts if given, else the total. If every method with a total
+    also has parts, the total goes to all of them, and they refuse it.
     """
     by_method = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
     without_total = {

@@ -14,10 +14,9 @@ from graphveil.cli.base.tables import columns, listed, pairs, rows
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable
-from graphveil.reports.compare import promised
 from graphveil.reports.compare import table as tables
 from graphveil.reports.compare.rows import Row
-from graphveil.reports.compare.sheet import Group, Sheet, called
+from graphveil.reports.compare.sheet import Group, Sheet, called, three_lines
 
 _ROOM = 2
 """The most columns of epsilons that leave room for a column of lifts."""
@@ -29,8 +28,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     """The tables of a sheet, at 80 columns, and the folder of the whole tables.
 
     Args:
-        page: groups of equal guarantees.
-        folder: of tables and figure; None: none were written.
+        page: groups of equal guarantees; folder: of tables and figure; None: none were written.
     """
     parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
     if page.void:
@@ -51,7 +49,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
 def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
     """One group: trust, guarantee in short, figures, other units and attacks."""
     collected = ", ".join(dict.fromkeys(row.collected for row in group.rows))
-    lines = (*promised.three_lines(group, where), ("Data read", collected))
+    lines = (*three_lines(group, where), ("Data read", collected))
     head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]
     units = [
         (_priced(group, row), unit["unit"], trust.price_text(unit)) for row in group.rows for unit in row.other_units

@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli.base import options, space
 from graphveil.cli.base.console import complain, emit
+from graphveil.cli.federation import screens
 from graphveil.graphs import Graph
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
@@ -52,16 +53,7 @@ def group() -> typer.Typer:
     """The commands of a federation."""
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
-    for command in (
-        split,
-        key,
-        init,
-        sign,
-        plan,
-        serve,
-        join,
-        status,
-    ):
+    for command in (split, key, init, sign, plan, serve, join, status):
         app.command()(command)
     return app
 
@@ -78,7 +70,6 @@ def split(
     as_json: options.Json = False,
 ) -> None:
     """Split a graph among several holders, one folder each, for experiments."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain
     from graphveil.reports.federation.folders import shares_of, write_split
@@ -97,7 +88,6 @@ def key(
     as_json: options.Json = False,
 ) -> None:
     """Create a party's key and certificate. Send the certificate to whoever runs init; keep the key."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation.folders import make_key
 
@@ -128,7 +118,6 @@ def init(
     as_json: options.Json = False,
 ) -> None:
     """Create one folder per party: its key, its certificate, and the agreement signed by every key created here."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation import folders as files
 
@@ -160,7 +149,6 @@ def sign(
     as_json: options.Json = False,
 ) -> None:
     """Sign the agreement in a party's folder; read it first."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.reports.federation.folders import add_signature, take_agreement
 
@@ -173,7 +161,6 @@ def sign(
 
 def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.reports.federation.plan import draft, planned
 
     agreement, unsigned = draft(folder)
@@ -202,7 +189,6 @@ def join(
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
     """Show how far a party's run has come."""
-    from graphveil.cli.federation import screens as screens
     from graphveil.reports.federation.party import read_status
 
     answer = read_status(folder)
@@ -210,7 +196,6 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
 
 
 def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json: bool) -> None:
-    from graphveil.cli.federation import screens as screens
     from graphveil.errors import InputError
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity

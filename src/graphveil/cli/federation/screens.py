@@ -18,7 +18,7 @@ from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
-from graphveil.reports.federation.units import unit_line
+from graphveil.reports.federation.card import unit_line
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
 _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
@@ -193,9 +193,7 @@ def spent(epsilon: float, total: float, reader: str) -> str:
     """The epsilon spent so far, in words.
 
     Args:
-        epsilon: spent so far.
-        total: epsilon that may be spent; inf: no privacy was agreed.
-        reader: against whom it protects.
+        total: epsilon that may be spent; inf: no privacy was agreed; reader: against whom it protects.
     """
     if math.isinf(float(total)):
         return f"no privacy against {reader}"

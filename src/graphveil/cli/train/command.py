@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
-from graphveil.cli.base import choices, groups, options, space
-from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base import choices, groups, options, screens, space
+from graphveil.cli.base.console import complain, emit, nearest, working
 from graphveil.cli.base.engines import opened, require_engine
-from graphveil.cli.base.near import nearest
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
-from graphveil.cli.train.running import run_method
 from graphveil.errors import InputError
 from graphveil.methods.registry import METHODS
 
 if TYPE_CHECKING:
+    from graphveil.engine import Engine
+    from graphveil.graphs import Graph
+    from graphveil.methods.runs.result import Result
+    from graphveil.methods.runs.search import Search
     from graphveil.reports.base.record import RunRecord
+    from graphveil.runtime.progress import ProgressCallback
 
 _FOLDER = "Run folder to create. Default: one in runs/, named after data, method and time."
 Out = Annotated[Path | None, typer.Option("--out", "-o", help=_FOLDER)]
@@ -86,7 +89,7 @@ def train(
 ) -> None:
     """Train a method and its controls, print the guarantee, the accuracy and the lift, and save the run."""
     if data is None:
-        refuse_unnamed(method, trust, source.data_root, as_json=as_json)
+        _refuse_unnamed(method, trust, source.data_root, as_json=as_json)
     if trust is not None:
         raise InputError("--trust chooses a method, and one is named", where=f"train {method}", remedy="leave it out")
     info = choices.find_method(method, data)
@@ -94,12 +97,11 @@ def train(
     choices.prepare(speed.device, speed.threads)
     require_engine(engine_choice, info)
 
-    from graphveil.cli.base import screens
     from graphveil.files.outputs import new_output
     from graphveil.reports.base import predictions as tables
     from graphveil.reports.runs import folder as run_folder
 
-    send = tracker(track, track_to)
+    send = _tracker(track, track_to)
     run_options, defaults_sentence = choices.run_options(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours because its folder is in use.
@@ -138,16 +140,9 @@ def train(
     )
 
 
-def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
-    """A function that sends a finished run to a tracker; called before training, so that it can refuse in time.
-
-    Args:
-        name: one of `TRACKERS`; None: nothing is tracked.
-        destination: URI or folder, as the tracker's library expects it.
-
-    Raises:
-        InputError: no tracker has this name, or a destination is given without one.
-        MissingExtraError: its library is not installed.
+def _tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
+    """A function that sends a finished run to one of `TRACKERS`; made before training, so that it can refuse in time.
+    Raises InputError: no such tracker, or a destination without one; MissingExtraError: its library is not installed.
     """
     from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
 
@@ -167,18 +162,9 @@ def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], 
     return send
 
 
-def refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> NoReturn:
-    """Print which methods are advised for the data, and refuse to train without one.
-
-    Args:
-        data: the only argument, typed in the place of METHOD; where it names a method, DATA is missing.
-        trust: whom the user trusts; None: advice for every trust.
-        data_root: the data root.
-        as_json: whether stdout must stay free for a JSON object; a refusal prints none.
-
-    Raises:
-        InputError: always. DATA is missing, no method or data has this name, or no method is named; the last error
-            contains the command to type.
+def _refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> NoReturn:
+    """Print which methods are advised for the data, typed in the place of METHOD, and refuse to train without one:
+    always an InputError, for a missing DATA, an unknown name, or with the command to type.
     """
     if data in METHODS:
         raise InputError("DATA is missing", where=f"train {data}", allowed="a named data set, or a folder")
@@ -211,3 +197,43 @@ def _advised(data: str, trust: str | None, data_root: Path | None, *, as_json: b
     if not as_json:
         emit({}, as_json=False, screen=lambda: of_all(data, advices, why=trust is not None))
     return [command for advice in advices if (command := command_of(advice, data)) is not None]
+
+
+def run_method(
+    method: str,
+    graph: Graph,
+    settings: Mapping[str, Any],
+    repetition: groups.Repetition,
+    speed: groups.Speed,
+    progress: ProgressCallback,
+    search: Search | None = None,
+    engine: Engine | None = None,
+) -> tuple[Result, str | None]:
+    """Return the result of a run, and the sentence printed about budgets left at their defaults.
+
+    Args:
+        settings: those that were given; search: the settings to search in each run; None: no search.
+        engine: processes blocks of rows; None: one after the other in this process.
+    """
+    from graphveil.engine import LOCAL
+    from graphveil.methods.runs import experiment
+
+    defaults = choices.Defaults({method: {**settings, **({} if search is None else search.over)}}, progress)
+    choices.warn_of_size([(method, settings)], graph)
+    choices.settle_threads(speed.threads, graph)
+    result = experiment.run(
+        method,
+        graph,
+        settings=settings,
+        search=search,
+        repeats=repetition.repeats,
+        seed=repetition.seed,
+        controls=not repetition.no_controls,
+        randomness=choices.noise(repetition.reproducible_noise),
+        device=speed.device,
+        split=repetition.split,
+        progress=defaults,
+        engine=LOCAL if engine is None else engine,
+    )
+    defaults.say()
+    return result, defaults.notice

@@ -18,7 +18,7 @@ import typer
 
 from graphveil.cli.base import groups
 from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_settings, refuse_bad_values
-from graphveil.cli.base.near import nearest
+from graphveil.cli.base.console import nearest
 from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
 from graphveil.methods.base.options import OPEN_WORDS
@@ -50,19 +50,12 @@ _META_KEY = "graphveil.config"
 
 @dataclass(frozen=True)
 class Choice:
-    """An option of a run that is no setting of its method.
+    """An option of a run that is no setting of its method."""
 
-    Attributes:
-        parameter: its name among the commands' parameters.
-        kind: type of its values in a file.
-        help: one line.
-        low: least value; None: no bound.
-    """
-
-    parameter: str
-    kind: type
-    help: str
-    low: int | None
+    parameter: str  # its name among the commands' parameters
+    kind: type  # type of its values in a file
+    help: str  # one line
+    low: int | None  # least value; None: no bound
 
 
 @dataclass(frozen=True)
@@ -113,16 +106,12 @@ def _choice(parameter: str, hint: Any) -> Choice:
 
 
 def collect(context: typer.Context, method: str, info: Method, searched: Collection[str] = ()) -> dict[str, Any]:
-    """The method's settings: those of the file of ``--config``, overridden by the command line.
+    """The method's settings: those of the file of ``--config``, overridden by the command line. Raises InputError: as
+    `choices.collect`; or the file names a setting that the method does not have, or a value that it does not accept.
 
     Args:
         context: of the command; `Config` has read the file.
-        method: its name; info: its entry.
         searched: settings that a search chooses; the file's values of them are ignored.
-
-    Raises:
-        InputError: as `choices.collect`; or the file names a setting that the method does not have, or a value that it
-            does not accept.
     """
     command_settings = read_settings(method, info, context.params)
     file: File | None = context.meta.get(_META_KEY)
@@ -171,11 +160,7 @@ def _override(key: str) -> str:
 
 
 def _content(path: Path) -> Mapping[str, Any]:
-    """The content of a file, its top-level keys checked.
-
-    Raises:
-        InputError: the file is missing or not TOML, or a top-level key is unknown or of the wrong type.
-    """
+    """The content of a file, whose top-level keys are known and of the right type; else an InputError."""
     if path.is_dir():
         raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
     try:

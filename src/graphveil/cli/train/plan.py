@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from graphveil.cli.advise import PILOT, Degree, Pilot, Want
-from graphveil.cli.base import choices, groups, options
+from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import emit, working
 from graphveil.cli.base.engines import require_engine
 from graphveil.cli.train import configured
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from graphveil.graphs.value.parts import GraphParts
-    from graphveil.methods.advise.goal import Goal
-    from graphveil.methods.advise.wanted import Wanted
+    from graphveil.methods.advise.goal import Goal, Wanted
     from graphveil.runtime.progress import ProgressCallback
 
 
@@ -44,12 +43,11 @@ def plan(
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     info = choices.find_method(method, data)
     settings = configured.collect(context, method, info)
-    goal = goal_asked(want, pilot, degree)
+    goal = _goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
     require_engine(engine_choice, info)
 
-    from graphveil.cli.base import screens
-    from graphveil.methods.runs import plan as planning
+    from graphveil.methods.registry import plan
 
     with working() as progress:
         graph = choices.load_parts(data, source, seed, progress)
@@ -58,8 +56,8 @@ def plan(
             goal_result = search(
                 method, settings, data, graph, goal, pilot, source.data_root, degree=degree, progress=progress
             )
-            settings = with_found(settings, goal_result)
-        run_plan = planning.plan(method, graph, settings)
+            settings = _with_found(settings, goal_result)
+        run_plan = plan(method, graph, settings)
         defaults = choices.Defaults({method: settings}, progress)
         if as_json:
             defaults.say()
@@ -72,15 +70,9 @@ def plan(
     )
 
 
-def goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
-    """The goal of ``--want``, or None.
-
-    Args:
-        want: as typed.
-        pilot, degree: options that apply to a goal only.
-
-    Raises:
-        InputError: the goal cannot be read, or an option for a goal is given without one.
+def _goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
+    """The goal of ``--want``, or None; InputError where it cannot be read, or an option for a goal is given without
+    one.
     """
     if want is None:
         # Refused, because an option without effect would seem to have changed the plan.
@@ -107,17 +99,12 @@ def search(
     """Search the smallest epsilon that reaches the goal.
 
     Args:
-        method, settings: the method and its settings as typed.
-        data, graph: the data as typed, and its parts.
-        goal: the accuracy or lift to reach.
         pilot: a data set or folder that the user declares public or paid for.
-        data_root: the data root.
         degree: publicly known contacts per person.
-        progress: receives progress.
     """
     from graphveil.graphs import load_parts
     from graphveil.graphs.load import is_name
-    from graphveil.methods.advise.wanted import wanted
+    from graphveil.methods.advise.goal import wanted
 
     pilot_parts = None if pilot is None else load_parts(pilot, data_root, progress=progress)
     # A named set is public; in a folder the owner declares what is private.
@@ -125,24 +112,17 @@ def search(
     return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
 
 
-def with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
-    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does.
-
-    Args:
-        settings: those that were given.
-        goal_result: result of the search.
-    """
+def _with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
+    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does."""
     sure = goal_result.reached.sure
     return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
 
 
 def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
-    """The screen of a plan below the result of the search and the epsilon that the plan is for.
+    """The screen of a plan below the result of the search, if there was one, and the epsilon that the plan is for.
 
     Args:
-        goal_result: result of the search; None: no goal, and the plan stands alone.
         pilot: the graph of the rehearsals; None: generated graphs.
-        plan: its screen.
     """
     if goal_result is None:
         return plan

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base import choices, groups, options, screens, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine_choice, require_predicting
 
@@ -47,7 +47,6 @@ def predict(
     neighbour list), at the run's epsilon. A graph without ids needs --people: without it everybody counts as asked
     again, which the run must have budgeted for (--set queries=1).
     """
-    from graphveil.cli.base import screens
     from graphveil.files.outputs import locked_folder, new_output
     from graphveil.graphs import load_plain
     from graphveil.reports.base import predictions

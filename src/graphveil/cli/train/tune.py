@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base import choices, groups, options, screens, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.train import configured
-from graphveil.cli.train.command import Out
-from graphveil.cli.train.running import run_method
+from graphveil.cli.train.command import Out, run_method
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.registry import METHODS, tagged
@@ -115,7 +114,6 @@ def tune(
     if not over:
         complain(search.summary(method, settings))
 
-    from graphveil.cli.base import screens
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain
     from graphveil.reports.runs import folder as run_folder
@@ -149,11 +147,7 @@ def tune(
 
 
 def _search(method: str, info: Method, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
-    """The search that the options describe, checked; its proxy is still a name.
-
-    Raises:
-        InputError: a setting cannot be searched, a value cannot be read, or an option does not apply.
-    """
+    """The search that the options describe, its proxy still a name; InputError for one that cannot be made."""
     from graphveil.methods.runs.search import Search
 
     def search(grid: Grid) -> Search:
@@ -170,7 +164,7 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
         search(grid).require(method, settings)
 
     if over:
-        return search(grid_of(method, info, over, settings, require))
+        return search(_grid_of(method, info, over, settings, require))
     # First: a method that cannot be tuned this way at all.
     if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
@@ -180,14 +174,7 @@ def _search(method: str, info: Method, over: list[str], settings: dict[str, Any]
 
 
 def _default_grid(method: str, info: Method, settings: Mapping[str, Any]) -> Grid:
-    """The settings that this method searches by default, and the values to try.
-
-    Args:
-        settings: those that were given: they are fixed, and values that conflict with them are left out.
-
-    Raises:
-        InputError: nothing is left to try.
-    """
+    """The settings that this method searches by default, with the values that the given settings allow to try."""
     grid: Grid = {}
     for key, values in info.search.items():
         allowed = tuple(value for value in values if key not in settings and _allowed(method, {**settings, key: value}))
@@ -228,12 +215,7 @@ def _log_of(folder: Path) -> Path:
 
 
 def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
-    """The log of trials beside a run folder, with disk space reserved until `stack` closes.
-
-    Raises:
-        UsedPathError: the log exists.
-        WriteError: the disk has no space for it.
-    """
+    """The log of trials beside a run folder, with disk space reserved until `stack` closes."""
     from graphveil.files.writing import room_for
     from graphveil.reports.runs.trial_log import TrialLog
 
@@ -249,18 +231,11 @@ def _search_options(search: Search, method: str, proxy: str | None) -> dict[str,
     return sampler if proxy is None else {"proxy": proxy, **sampler}
 
 
-def grid_of(
+def _grid_of(
     method: str, info: Method, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
 ) -> Grid:
-    """The settings to search and the values to try.
-
-    Args:
-        over: each ``key=v1,v2``.
-        settings: those that are fixed.
-        require: refuses settings that cannot be searched.
-
-    Raises:
-        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
+    """The settings to search and the values to try, from each ``key=v1,v2``; `require` refuses settings that cannot be
+    searched. Raises InputError: a setting is unknown, fixed or given twice, or a value cannot be read.
     """
     values_of: Grid = {}
     for pair in over:

@@ -68,11 +68,10 @@ class SoftLinks:
         return received, sent
 
     def normalised(self, normalisation: Normalisation = "gcn", *, self_loops: bool = False) -> GroupedMatrix:
-        """Return the normalised matrix; see `aggregation.normalised`.
+        """Return the matrix of `aggregation.normalised` for these weights.
 
         Args:
-            normalisation: "gcn" or "mean".
-            self_loops: whether every node has one, of weight 1.
+            normalisation: "gcn" or "mean"; self_loops: whether every node has one, of weight 1.
         """
         received, sent = (degree + float(self_loops) for degree in self.degrees())
         if normalisation == "mean":
@@ -116,8 +115,7 @@ def soft_links(
 
     Args:
         source, target: int64 [S], the named pairs; weights: [S], theirs.
-        background: [G, G], of a source's and a target's group.
-        group: int64 [n], the group of each node; sizes: [G], nodes in each group.
+        background: [G, G], of a source's and a target's group; group: int64 [n]; sizes: [G].
         directed: whether (u, v) and (v, u) are two pairs.
     """
     n = len(group)

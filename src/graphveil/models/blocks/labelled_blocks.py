@@ -1,7 +1,6 @@
 """What noisy lists say about everyone's class, in a block model that is read off the labels.
 
     prior       Pr[u ~ v | classes a, b] = B_ab t_u t_v h_k         t: degrees, shrunk by their noise; k: likeness
-    B           unbiased pair estimates between people who sent a label, `models.blocks.labelled_blocks`
     h_k         links found among labelled pairs of likeness k, over those that B and t let expect
     pair        F_ab(e) = 1 - B t t h + B t t h L_e,               R(e) = F(e) / F(0)
     field       phi_v(a) = sum_u log F(0) + sum_{u named with v} log sum_b c_{u \\ v}(b) R_ab(e)
@@ -12,8 +11,20 @@ their class says, for good: only those without one take part in the rounds.  A f
 of itself, label and features alike, so that those who train or validate can judge it as if they had said nothing.
 Pairs nobody named are summed in closed form over the groups of equal degree, likeness at its average.
 
+    "full"      B_ab = M^T A M / M^T t t^T M without own pairs, from unbiased pair estimates         c^2 numbers
+    "planted"   the same sums, over all pairs of one class and over all of two: B_ab = x where a = b, else y
+
+Both are shrunk towards one density for all by the noise of the lists.  "planted" asks far less of the labels: forgers
+who all name one class move a row of "full", which rests on few links; here each number rests on everybody.  It cannot
+say that one class is denser than another, nor that two classes are near each other.
+
+    s_uv = cosine of x_u and x_v, columns weighted by  1 + ln((1 + n) / (1 + how many rows have one)), as words are
+    k    = between which of the quantiles QUANTILES of random pairs s_uv lies
+
 Sources: Karrer, Newman, "Stochastic blockmodels and community structure in networks", Phys. Rev. E 83, 2011 (degrees);
-Decelle et al., Phys. Rev. E 84, 2011 (rounds).  Shapes: evidence and fields [n, c], B [c, c], tables [cells, c, c].
+Decelle et al., Phys. Rev. E 84, 2011 (rounds); Condon, Karp, "Algorithms for graph partitioning on the planted
+partition model", Random Structures and Algorithms 18, 2001.  Shapes: evidence, fields [n, c], B [c, c], tables of B,
+features [n, d] sparse, M [n, c] unbiased labels, t [n] degrees over their mean.
 """
 
 from __future__ import annotations
@@ -62,13 +73,9 @@ def block_fields(
     """Return phi [n, c].
 
     Args:
-        pairs: what the reports say.
         evidence: log f_v(a) [n, c], what everybody says of itself; of public classes it is not read.
-        people: what labels say.
-        degrees: whether people differ in their number of links.
-        alike: how alike pairs are; None: that does not matter; rounds: of belief propagation.
-        blocks: how many densities there are, see `models.blocks.labelled_blocks`.
-        tell: is called after each round.
+        degrees: whether people differ in their number of links; alike: how alike pairs are; None: that does not matter.
+        blocks: "full" or "planted"; tell: is called after each round.
     """
     out, into = _levels(pairs, degrees=degrees)
     density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
@@ -258,10 +265,7 @@ def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor
     """Return B [c, c].
 
     Args:
-        pairs: what the reports say.
-        shares: M [n, c], zero rows for those who sent no label.
-        out, into: t [n], of everyone as a source and as a target.
-        blocks: "full" or "planted".
+        shares: M [n, c], zero rows for those who sent no label; out, into: t [n], as a source and as a target.
     """
     shares = shares.double()
     observed = shares.T @ list_sums(pairs, shares)
@@ -278,9 +282,7 @@ def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor
 
 
 def planted(cells: Tensor) -> Tensor:
-    """Return the sum over all cells on the diagonal in each of these, and over all others in each other one [c, c].
-    `cells`: [c, c].
-    """
+    """Return the sum over the cells [c, c] on the diagonal in each of these, and over all others in each other one."""
     within = torch.eye(len(cells), dtype=torch.bool, device=cells.device)
     return torch.where(within, cells.trace(), cells.sum() - cells.trace())
 
@@ -310,7 +312,7 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
     """Sort the named pairs, and random ones, by how alike their features are.
 
     Args:
-        features: [n, d], public or released; pairs: the named pairs.
+        features: [n, d], public or released.
     """
     rows = weighted_rows(features)
     generator = torch.Generator().manual_seed(seed)

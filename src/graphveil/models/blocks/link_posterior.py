@@ -1,13 +1,24 @@
 """How likely every pair is linked, given neighbour lists that went through randomized response and noisy degrees.
 
     logit Pr[i ~ j | reports] = beta_i + beta_j + ln ( Pr[reports | link] / Pr[reports | no link] )
+    beta_i <- ln d_i - ln sum_{j != i} 1 / (e^{beta_i} + e^{-beta_j}),         held at +-2 ln n
 
+The fixed point gives everyone the expected degree d_i; noise can leave degrees that no graph has, for which beta would
+run away.  People of equal degree have equal beta, so that the rounds run over the G distinct degrees: G^2 a round, not
+n^2, and the very same numbers.  Of a directed graph only the senders' degrees are known: Pr[i -> j] = d_i / (n - 1).
 The ratio is one known number for every pair that no report names, so that those pairs differ by their ends' degrees
 alone: they are kept as G x G numbers between groups of equal degree, the named ones one by one.  Sums, thresholds and
-rankings run over all pairs and are exact, in memory of the reports.
-Source: Zhu, Tan, Xiao, "Blink: Link Local Differential Privacy in Graph Neural Networks via Bayesian Estimation",
-CCS 2023, arXiv 2309.03190 (there on arrays of all pairs).
-Shapes: source, target, log_ratio [S], each pair once (in either order, if undirected).
+rankings run over all pairs and are exact, in memory of the reports: pairs are numbered without gaps, block by block of
+two groups, in closed forms of integers both ways (`PairCells`),
+
+    between groups A and B          i |B| + j                              i, j: positions inside the group
+    inside A, ordered pairs         i (|A| - 1) + j - [j > i]
+    inside A, unordered pairs       (s - 1) |A| + i,  j = i + s mod |A|    each pair once for s = 1 .. |A| / 2
+
+Sources: Zhu, Tan, Xiao, "Blink: Link Local Differential Privacy in Graph Neural Networks via Bayesian Estimation",
+CCS 2023, arXiv 2309.03190 (there on arrays of all pairs); Chatterjee, Diaconis, Sly, "Random graphs with a given degree
+sequence", Annals of Applied Probability 21, 2011, theorem 1.5.
+Shapes: source, target, log_ratio [S], each pair once (in either order, if undirected); numbers of pairs int64.
 """
 
 from __future__ import annotations
@@ -131,7 +142,7 @@ class LinkPosterior:
         blocks = torch.nonzero((self._block_logit == threshold) & (self._unnamed > 0))[:, 0]
         before = torch.cumsum(self._unnamed[blocks], 0)
         total = len(named) + (int(before[-1]) if len(blocks) else 0)
-        drawn = draw_distinct(total, count, torch.Generator().manual_seed(seed))
+        drawn = _draw_distinct(total, count, torch.Generator().manual_seed(seed))
         from_named, rank = named[drawn[drawn < len(named)]], drawn[drawn >= len(named)] - len(named)
         block = torch.searchsorted(before, rank, right=True)
         within = rank - (before - self._unnamed[blocks])[block]
@@ -181,12 +192,8 @@ def link_posterior(
     return LinkPosterior(source, target, logit, prior.logits() + background, prior, cells, named)
 
 
-def draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
-    """Return distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn.
-
-    Args:
-        count: how many there are; size: how many are drawn; generator: draws them.
-    """
+def _draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
+    """Return `size` distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn."""
     if 2 * size >= count:
         return torch.randperm(count, generator=generator)[:size]
     drawn = torch.empty(0, dtype=torch.int64)
@@ -255,8 +262,7 @@ def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
     """Number the pairs of people in groups.
 
     Args:
-        group: int64 [n], the group of each; sizes: [G], people in each group, at least one.
-        directed: whether (u, v) and (v, u) are two pairs.
+        group: int64 [n]; sizes: [G], at least one; directed: whether (u, v) and (v, u) are two pairs.
     """
     members = torch.argsort(group, stable=True)
     first = torch.cumsum(sizes, 0) - sizes

@@ -30,8 +30,7 @@ def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the unbiased estimate of A M [n, k]: of everyone a list names, in row order of who keeps the list.
 
     Args:
-        pairs: what the reports say; of directed links, lists belong to their sources.
-        messages: M [n, k], what is summed, in any floating-point type.
+        pairs: of directed links, lists belong to their sources; messages: M [n, k], of any floating-point type.
     """
     return _sums(pairs, pairs.estimate, messages, to_source=True, to_target=not pairs.directed)
 
@@ -59,8 +58,7 @@ def shared_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     d, E[S] = A D^-1 A^T M less its diagonal times M.
 
     Args:
-        pairs: what the reports say; of directed links, those count together who name the same people.
-        messages: M [n, k], what is summed, in any floating-point type.
+        pairs: of directed links, those count together who name the same people; messages: M [n, k].
     """
     named, other = pairs.estimate
     squares, share = (named.square(), other**2), 1 / _lengths(pairs, messages)
@@ -82,11 +80,8 @@ def unbiased_labels(labels: Tensor, reporting: Tensor, classes: int, keep: float
     """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
 
     Args:
-        labels: int64 [n], as reported.
-        reporting: bool [n], whose reports count; the others have rows of zeros.
-        classes: c.
-        keep: the probability that a label is reported as it is.
-        flip: the probability of each other one.
+        labels: int64 [n], as reported; reporting: bool [n], whose reports count; the others have rows of zeros.
+        keep, flip: the probability that a label is reported as it is, and that of each other one.
     """
     rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
     shares: Tensor = torch.where(reporting[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))

@@ -31,8 +31,7 @@ def without_answers(classes: int) -> Callable[..., None]:
         """Write what the ends of each pair are without what the other told them, in logarithms of which 0 is the most.
 
         Args:
-            start: the first pair; beliefs: [n, c]; source, target: [S].
-            messages: [2, S, c], what sources and targets were told.
+            start: the first pair; messages: [2, S, c], what sources and targets were told.
             out: [2, s, c], filled for the pairs from there on.
         """
         width, last = unrolled or out.shape[2], len(target) - 1
@@ -64,8 +63,7 @@ def heard_of(classes: int) -> Callable[..., None]:
         Args:
             start: the first pair; least: what nothing is thought less likely than.
             weights: [2, s, c], what sources and targets are up to a factor; changed in place to what they hear.
-            cell: [S], which ratios hold for a pair.
-            ratios: R [cells, c, c], the source's classes first.
+            cell: [S], which ratios hold for a pair; ratios: R [cells, c, c], the source's classes first.
         """
         width = unrolled or weights.shape[2]
         # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
@@ -105,9 +103,8 @@ def take_in(classes: int) -> Callable[..., None]:
         """Move messages towards their update, and add them to what their receivers get.
 
         Args:
-            start: the first pair; share: of the update, in the new message.
-            update: [2, s, c], to sources and to targets, from there on.
-            source, target: [S]; messages: [2, S, c], changed in place; received: [n, c], added to.
+            start: the first pair; share: of the update [2, s, c], in the new message.
+            messages: [2, S, c], changed in place; received: [n, c], added to.
         """
         width, last = unrolled or update.shape[2], len(target) - 1
         part = update.dtype.type(share)
@@ -135,10 +132,8 @@ def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint
     """Add Pr[a] Pr[b] / Z of each pair to its cell of `joint`, where Z is the sum of Pr[a] Pr[b] R_ab.
 
     Args:
-        weights: [2, s, c], what sources and targets are up to a factor.
-        cell: [S], which ratios hold for a pair; start: the first pair.
-        ratios: R [cells, c, c], the source's classes first.
-        joint: float64 [cells, c, c].
+        weights: [2, s, c], what sources and targets are up to a factor; cell: [S]; start: the first pair.
+        ratios: R [cells, c, c], the source's classes first; joint: float64 [cells, c, c].
     """
     pairs, classes = weights.shape[1:]
     for place in range(pairs):
@@ -157,7 +152,7 @@ def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint
 
 @compiled
 def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
-    """Add everyone's row to that of its group.
+    """Add everyone's row of `share` [n, c] to that of its group in `sums`, float64 [K, c].
 
     Args:
         group: [n]; share: [n, c]; sums: float64 [K, c].
@@ -173,9 +168,8 @@ def without_own(total: Floats, absent: Floats, own: Integers, opposite: Integers
     """Write, for each person, the total of its group less what it adds to that itself.
 
     Args:
-        total: float64 [G, c]; absent: float64 [G, K, c, c].
+        total: float64 [G, c]; absent: float64 [G, K, c, c]; share, out: [n, c].
         own: [n], everyone's group; opposite: [n], the group that everyone is counted in.
-        share: [n, c]; out: [n, c], filled.
     """
     people, classes = share.shape
     for person in range(people):

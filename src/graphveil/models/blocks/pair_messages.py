@@ -42,7 +42,7 @@ class PairMessages:
         """Return where messages go among some pairs.
 
         Args:
-            source, target: integers [S]; cell: integers [S].
+            source, target: integers [S]; cell: integers [S], which ratios hold for a pair.
         """
         return PairMessages(source.int(), target.int(), cell.int(), source.is_cpu)
 
@@ -54,8 +54,7 @@ class PairMessages:
         """Renew the messages in place and return the sum of what everyone is told [n, c].
 
         Args:
-            messages: [2, S, c]; beliefs: [n, c], which hold those messages.
-            ratios: R, the source's classes first.
+            beliefs: [n, c], which hold those messages; ratios: R, the source's classes first.
         """
         received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
         for here in self.pieces():

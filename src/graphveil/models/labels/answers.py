@@ -23,8 +23,8 @@ _ROUNDS: Final = 60
 
 
 def answer_shares(evidence: Matrix) -> Matrix:
-    """Return how often each answer is true among all who answered [k], by maximum likelihood. `evidence`: log Pr[report
-    | answer] [n, k].
+    """Return how often each answer is true among all who answered [k], by maximum likelihood of log Pr[report |
+    answer].
     """
     likely = _likely(evidence)
     shares = np.full(likely.shape[1], 1 / likely.shape[1])
@@ -40,8 +40,7 @@ def fit_answers(posterior: Matrix, evidence: Matrix, statistics: Matrix | None =
     """Return t [c, k]: how often each class gives each answer.
 
     Args:
-        posterior: [n, c] of those who answered, from labels alone.
-        evidence: log Pr[report | answer] [n, k].
+        posterior: [n, c] of those who answered, from labels alone; evidence: log Pr[report | answer] [n, k].
         statistics: [c, k], declared and public; None: nothing is known before.
     """
     likely, classes = _likely(evidence), posterior.shape[1]

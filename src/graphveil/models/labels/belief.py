@@ -1,11 +1,18 @@
-"""Tempered belief propagation on a Potts model of an assortative graph, with noisy labels as evidence.
+"""Classes of nodes from noisy labels and an assortative graph: tempered belief propagation, and a Gaussian process.
 
     m_{u->v}(y) propto sum_x  b_{u\\v}(x) H(x, y) ^ t_uv ,    b_u(x) propto prior(x) Pr[y'_u | x] prod_w m_{w->u}(x)
     H = ((1 - h) pi pi^T + h diag(pi)) / (pi pi^T),           t_uv = t (d_u d_v)^-gamma / mean
 
 The exponent t < 1 tempers what loops count twice, gamma discounts edges of busy nodes; `b_{u\\v}` leaves out what v
-said, so no report returns to its own sender.  Source: Yedidia, Freeman, Weiss, "Understanding belief propagation and
-its generalizations", 2003, equations 12 and 15.  Shapes: evidence [n, c], messages [E, c], result [n, c].
+said, so no report returns to its own sender.  The process (`fit_process`) is observed through randomized response:
+
+    f = B a,   B = (1 - alpha) sum_{k<K} alpha^k Q^k + alpha^K Q^K    (personalised PageRank; Q = D^-1 A or P)
+    a = argmax  sum_{v reported} log( softmax(SCALE f_v + log pi) T )_{y'_v}  -  lambda/2 |a|^2
+
+so class scores vary smoothly along edges, and the exact likelihood of each noisy report pulls at them.  Solved by a
+fixed number of Adam steps with exact gradients.  Several blocks (which reports are used) are solved side by side.
+Source: Yedidia, Freeman, Weiss, "Understanding belief propagation and its generalizations", 2003, equations 12 and 15.
+Shapes: evidence [n, c], messages [E, c], result [n, c]; likelihood [n, c], used [n, b], scores [n, b, c].
 """
 
 from __future__ import annotations
@@ -60,8 +67,8 @@ def propagate_beliefs(
         evidence: log-likelihood of each node's report under each class [n, c]; zeros where none.
         prior: pi [c]; homophily: h; temper: t; discount: gamma.
     """
-    coupling = coupling_of(prior, homophily)
-    weight = edge_weights(edges, temper, discount)
+    coupling = _coupling_of(prior, homophily)
+    weight = _edge_weights(edges, temper, discount)
     own = evidence + prior.log()
     messages = torch.zeros(len(edges.sender), len(prior), device=evidence.device)
     for _ in range(ROUNDS):
@@ -74,23 +81,15 @@ def propagate_beliefs(
     return own + edges.into.times(messages) - prior.log()
 
 
-def coupling_of(prior: Tensor, homophily: float) -> Tensor:
-    """Return H [c, c].
-
-    Args:
-        prior: pi [c]; homophily: h.
-    """
+def _coupling_of(prior: Tensor, homophily: float) -> Tensor:
+    """Return H [c, c] of class shares pi [c] and homophily h."""
     joint = (1 - homophily) * prior[:, None] * prior + torch.diag(homophily * prior)
     coupling: Tensor = joint / (prior[:, None] * prior)
     return coupling
 
 
-def edge_weights(edges: Edges, temper: float, discount: float) -> Tensor:
-    """Return t_uv of every edge [E, 1].
-
-    Args:
-        temper: t; discount: gamma.
-    """
+def _edge_weights(edges: Edges, temper: float, discount: float) -> Tensor:
+    """Return t_uv of every edge [E, 1], for t and gamma."""
     weight = (edges.degree[edges.receiver] * edges.degree[edges.sender]).pow(-discount)
     return (temper * weight / weight.mean())[:, None]
 
@@ -110,9 +109,9 @@ def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor,
         after: [n, c], with each one's own answer; as before for those who gave none.
         prior: pi [c]; homophily: h.
     """
-    coupling = coupling_of(prior, homophily)
+    coupling = _coupling_of(prior, homophily)
     change = (after @ coupling).clamp_min(1e-9).log() - (before @ coupling).clamp_min(1e-9).log()
-    return edges.into.times(change[edges.sender] * edge_weights(edges, TEMPER, DISCOUNT))
+    return edges.into.times(change[edges.sender] * _edge_weights(edges, TEMPER, DISCOUNT))
 
 
 SCALE = 10.0
@@ -125,8 +124,7 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
     """Return B x, or B^T x, by repeated products [n, c].
 
     Args:
-        q: the normalised adjacency [n, n]; x: [n, c]; alpha: the weight of one more hop.
-        depth: how many products; transposed: whether B^T is meant.
+        q: Q [n, n]; alpha: the weight of one more hop; depth: how many products; transposed: whether B^T is meant.
     """
     return (q.backward if transposed else q.forward).walk(x, depth, alpha)
 
@@ -137,10 +135,8 @@ def fit_process(
     """Return SCALE f at the optimum, before the prior is added [n, b, c].
 
     Args:
-        q: the normalised adjacency [n, n].
-        likelihood: [n, c] of each node's report under each class.
+        q: Q [n, n]; likelihood: [n, c] of each node's report under each class; penalty: lambda.
         used: [n, b] whose reports each block uses; log_prior: log pi [c]; alpha: the weight of one more hop.
-        penalty: lambda.
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
     a = torch.zeros(n, blocks * c, device=used.device)
@@ -158,7 +154,7 @@ def fit_process(
 def gradient(
     q: SparseMatrix, a: Tensor, likelihood: Tensor, used: Tensor, log_prior: Tensor, *, alpha: float, penalty: float
 ) -> Tensor:
-    """Return the gradient of what is minimised [n, b * c]: the negative of the second formula.
+    """Return the gradient of what `fit_process` minimises, at a [n, b * c]: the negative of the second formula.
 
     Args:
         q: the normalised adjacency [n, n]; a: [n, b * c], where it is asked for.

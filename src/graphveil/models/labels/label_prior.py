@@ -4,8 +4,9 @@
     N_kl = share of edges whose ends report k and l   J = T^-1 N T^-1                       unbiased joint shares
     J is modelled as (1 - h) m m^T + h diag(m), m its margins;   h = (tr J - |m|^2) / (1 - |m|^2)
 
-T = q 1 1^T + (p - q) I is the channel of randomized response.  Both are post-processing of reports and cost nothing.
-Shapes: labels [n] with -1 for none, edges source, target [E], pi [c].
+T = q 1 1^T + (p - q) I is the channel of randomized response: p (`keep`) is the probability that a label is reported as
+it is, q (`flip`) that of each other one.  Both estimates are post-processing of reports and cost nothing.
+Shapes: labels int64 [n] as reported, -1 for none, edges source, target [E], pi [c].
 """
 
 from __future__ import annotations
@@ -30,10 +31,7 @@ def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tens
     """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored, float32 [c].
 
     Args:
-        labels: int64 [n], as reported; -1 for none.
-        classes: c.
-        keep: the probability that a label is reported as it is.
-        flip: the probability of each other one.
+        labels: int64 [n], as reported; -1 for none; keep, flip: p and q.
     """
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
@@ -62,11 +60,7 @@ def homophily(
     """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
 
     Args:
-        source, target: int64 [E], the ends of each edge.
-        labels: int64 [n], as reported; -1 for none.
-        classes: c.
-        keep: the probability that a label is reported as it is.
-        flip: the probability of each other one; least: the lower end of the range, from 0.
+        source, target: int64 [E], the ends of each edge; least: the lower end of the range, from 0.
     """
     labelled = (labels[source] >= 0) & (labels[target] >= 0)
     if not bool(labelled.any()):
@@ -86,9 +80,7 @@ def channel(classes: int, keep: float, flip: float) -> Tensor:
     """Return T [c, c]: row k holds the probabilities of each report when the label is k.
 
     Args:
-        classes: c.
-        keep: the probability that a label is reported as it is.
-        flip: the probability of each other one.
+        classes: c; keep, flip: p and q.
     """
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
 
@@ -97,9 +89,7 @@ def log_channel(classes: int, keep: float, flip: float) -> Tensor:
     """Return log T [c, c].
 
     Args:
-        classes: c.
-        keep: the probability that a label is reported as it is; `MOST_KEPT` at most, also where labels are public.
-        flip: the probability of each other one.
+        keep, flip: p, `MOST_KEPT` at most, also where labels are public, and q.
     """
     # A certain label would outweigh all other evidence by an infinite amount, and NaN follows from two that disagree.
     keep = min(keep, MOST_KEPT)

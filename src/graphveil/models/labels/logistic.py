@@ -55,10 +55,8 @@ def fit_logistic(
     """Return the regression fitted to the noisy labels of some nodes.
 
     Args:
-        features: [n, d]; labels: int64 [n], as reported; nodes: int64 [m], those whose labels count.
-        log_channel: log T [c, c].
-        strength: C, the inverse of the penalty on weights.
-        start: where the search begins; None: at zero.
+        nodes: int64 [m], those whose labels count; log_channel: log T [c, c].
+        strength: C, the inverse of the penalty on weights; start: where the search begins; None: at zero.
     """
     return _fit(features[nodes], log_channel[:, labels[nodes]].T, strength, start)
 
@@ -96,10 +94,8 @@ def choose_logistic(
     """Return the regression fitted to the train nodes whose validation labels are likeliest, and its strength C.
 
     Args:
-        features: [n, d]; labels: int64 [n], as reported.
         train: int64 [m], the nodes it is fitted to; strengths are compared on `MOST_CHOOSING` of them.
-        val: int64 [k], the nodes that choose C; log_channel: log T [c, c].
-        strengths: values of C to try, weakest first.
+        val: int64 [k], the nodes that choose C; strengths: values of C to try, weakest first.
     """
     val_likelihoods = log_channel[:, labels[val]].T
     # A search over some of the nodes, its strength raised in proportion, ends in the same place up to chance, and the

@@ -1,13 +1,25 @@
-"""Several opinions about everyone's class made one, by how likely each makes released validation labels.
+"""Several opinions about everyone's class made one, by the likelihood of released labels that took no part in them.
 
     z = sum_k w_k z_k,       w = argmax  sum over val of log( softmax(z) T )_{y'}  -  PULL m |w - w0|^2
 
 A log-linear pool: an opinion that is too sure gets a small weight, one that repeats another shares its weight, one that
 says nothing gets none.  T is the channel of the labels, m the number of validation nodes, w0 a first guess that holds
 where m is small.  Whether a set of opinions is worth more than another is judged by labels that did not choose its
-weights.  Source: Genest and Zidek, "Combining probability distributions", Statistical Science 1, 1986, section 3;
-stacking: Wolpert, "Stacked generalization", Neural Networks 5, 1992.
-Shapes: opinions [k, m, c] log-scores of the validation nodes, heard [m, c] = log Pr[y' | class].
+weights.  `fit_weights` pools scores by noisy reports and has no first guess:
+
+    p(y | v) propto exp( sum_m w_m s_m(v) + b log pi )
+    L(w, b)  = sum_v log( p(. | v) T )_{y'_v}                         v sent a report that took no part in s(v)
+    start    = sum over experts e of Pr[e] w_e,     Pr[e] propto Pr_0[e] exp(HEED L(w_e, b_e))
+    w, b     = argmax L - |log w - log start|^2 / 2 SPREAD_U^2 - (b - b_start)^2 / 2 SPREAD_B^2
+
+The experts are each member alone and all of them evenly, at several sizes, and one that looks at class shares alone:
+the majority.  That one is believed unless reports say otherwise (Pr_0 = DOUBT), so a member that knows nothing cannot
+lead: it is no likelier than the majority, and weights move from where experts put them as far as reports make them.
+Sources: Genest and Zidek, "Combining probability distributions", Statistical Science 1, 1986, section 3; stacking:
+Wolpert, "Stacked generalization", Neural Networks 5, 1992; Grunwald, "The safe Bayesian", ALT 2012 (likelihood heeded
+in part, where no expert need be right).
+Shapes: opinions [k, m, c] log-scores of the validation nodes, likelihood [m, c] = log Pr[y' | class], first w0 [k];
+scores [r, c, m] of those who reported, likelihood [r, c] = Pr[y' | class], log pi [c].
 """
 
 from __future__ import annotations
@@ -89,7 +101,7 @@ def surely_better(candidate: Tensor, rival: Tensor) -> bool:
 
 
 def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
-    """Return the pool's log-probabilities [m, c].
+    """Return the log-probabilities [m, c] of the pool with weights w [k].
 
     Args:
         opinions: [k, m, c]; weights: w [k].
@@ -101,8 +113,7 @@ def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each label.
 
     Args:
-        scores: log-probabilities of the node's classes [m, c].
-        likelihood: log Pr[y' | class] [m, c].
+        scores: log-probabilities of the node's classes [m, c]; likelihood: [m, c].
     """
     return torch.logsumexp(scores + likelihood, dim=1)
 
@@ -132,8 +143,7 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
     """Return the weights of some members.
 
     Args:
-        scores: [r, c, m] of nodes whose own report took no part in them.
-        likelihood: [r, c] of that report; log_prior: log pi [c].
+        scores: [r, c, m] of nodes whose own report took no part in them; likelihood: [r, c] of that report.
     """
     from scipy.optimize import minimize  # slow to import, and nothing else needs it
 

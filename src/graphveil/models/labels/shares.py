@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def shares_of(scores: Tensor) -> Tensor:
-    """Return softmax(scores) [n, c]; for numbers that need no gradient. `scores`: [n, c]."""
+    """Return softmax(scores) [n, c]; for numbers that need no gradient."""
     weights = (scores - scores.amax(dim=1, keepdim=True)).exp_()
     return weights.div_(weights.sum(dim=1, keepdim=True))
 
 
 def log_shares_of(scores: Tensor) -> Tensor:
-    """Return log softmax(scores) [n, c]. `scores`: [n, c]."""
+    """Return log softmax(scores) [n, c]."""
     return scores - torch.logsumexp(scores, dim=1, keepdim=True)
 
 

@@ -71,7 +71,7 @@ class PairAttention(nn.Module):
         return weights
 
     def forward(self, x: Tensor, incoming: Incoming, soft: float) -> Tensor:
-        """Return the scores of every target, by the formulas as they stand (slow, and differentiable) [b, classes].
+        """Return the scores of every target [b, classes], by the formulas as they stand: slow, and differentiable.
 
         Args:
             x: rows [n, c]; incoming: the messages of b targets.
@@ -91,8 +91,7 @@ class PairAttention(nn.Module):
         the row, so that other targets' edges cannot change its bits.
 
         Args:
-            x: rows [n, c]; labels: int64 [b], the targets' classes; incoming: the messages of the targets.
-            soft: the length of the noise that the sums will get.
+            labels: int64 [b], the targets' classes; soft: the length of the noise that the sums will get.
         """
         with torch.no_grad():
             owner, wide = _owner(incoming), torch.cat([x, x.new_ones(len(x), 1)], dim=1)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Backbone(Protocol):
-    """What the training loop asks of a network: an `nn.Module` with these two halves. `weight1` is what the features
-    are multiplied with, the only parameter that meets them.
+    """What the training loop asks of a network: two halves, and the only parameter that meets the features,
+    `weight1`.
     """
 
     weight1: nn.Parameter
@@ -35,9 +35,7 @@ def build_backbone(
     """Return a two-layer backbone with freshly drawn weights. Raises InputError: for an unknown name.
 
     Args:
-        name: one of `BACKBONES`; dimension: d, columns of the features.
-        hidden: columns of the hidden layer, of each head for "gat".
-        classes: c.
+        name: one of `BACKBONES`; hidden: columns of the hidden layer, of each head for "gat".
         dropout: the rate before the second layer, 0 to 1.
     """
     from graphveil.models.networks.two_layers import GAT, GCN, MLP, GraphSAGE
@@ -52,7 +50,6 @@ def first_width(name: str, hidden: int) -> int:
     """Return the columns of a backbone's first weight.
 
     Args:
-        name: one of `BACKBONES`.
         hidden: columns of the hidden layer, of each head for "gat".
     """
     return {"sage": 2 * hidden, "gat": HEADS * hidden}.get(name, hidden)
@@ -83,9 +80,9 @@ def structure_for(
 
 
 def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
-    """Return a function that maps weights of the support's entries to what a backbone reads of the topology. The same
-    as `structure_for` with those weights, and differentiable in them; its `detach()` is a constant. Returns a function
-    of weights [E]. Raises InputError: for a backbone that reads no edges.
+    """Return a function from weights [E] of the support's entries to what a backbone reads of the topology: that of
+    `structure_for`, differentiable in them; its `detach()` is a constant. Raises InputError: for a backbone that reads
+    no edges.
 
     Args:
         name: one of `BACKBONES`; support: E entries.

@@ -23,12 +23,10 @@ _ROWS: Final = 1 << 16
 
 
 def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
-    """Return Z of some noisy sums: how much of each class, and in which proportion, standardised over the nodes.
-    Returns [n, 2 c] for each of them, side by side.
+    """Return Z [n, 2 c times sums]: how much of each class each sum holds, and in which proportion, standardised.
 
     Args:
-        sums: H [n, c] each, released.
-        scale: the noise of an entry; below 1 counts as 1.
+        sums: H [n, c] each, released; scale: the noise of an entry; below 1 counts as 1.
     """
     # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
     scale = max(scale, 1.0)
@@ -67,7 +65,7 @@ class Fusion(nn.Module):
         """Return the hidden layer before its activation [n, hidden].
 
         Args:
-            inputs: the features as an operator [n, d]; z: [n, k] what stands beside them, k from 0.
+            z: [n, k] what stands beside the features, k from 0.
         """
         # In place: the hidden layer of all nodes is the largest array here, and each further copy of it costs.
         joined = inputs.linear(self.weight1).add_(self.bias1)
@@ -90,8 +88,8 @@ class Fusion(nn.Module):
 
 
 class _ByParts(torch.autograd.Function):
-    """A function of rows that do not read each other, part by part, with one array of slopes for all of them. What a
-    part needs for its slope is made again when that is asked for, with the same dropout, and is not kept.
+    """A function of rows that do not read each other, part by part: what a part needs for its slope is made again when
+    that is asked for, with the same dropout, and is not kept.
     """
 
     @staticmethod

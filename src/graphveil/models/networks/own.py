@@ -36,11 +36,7 @@ class Links:
 
 
 class OwnBackbone(nn.Module):
-    """A copy of a user's module; the module itself is never trained.
-
-    Args:
-        module: rows [n, d] -> scores [n, c].
-    """
+    """A copy of a user's module, rows [n, d] -> scores [n, c]; the module itself is never trained."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -74,8 +70,7 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
     """Return features as a dense matrix [n, d], propagated, shifted and scaled. Raises InputError: they would be more.
 
     Args:
-        inputs: the features; dense ones are there already, however many.
-        most: numbers that sparse ones may become.
+        inputs: dense ones are there already, however many; most: numbers that sparse ones may become.
     """
     if not isinstance(inputs.matrix, Tensor) and inputs.num_nodes * inputs.dimension > most:
         raise InputError(
@@ -94,10 +89,7 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
     other scores.
 
     Args:
-        module: a user's own; it is copied and left as it is.
-        dimension: d, columns of the rows that it will read.
-        classes: c.
-        edges: whether there are edges that it may ask for.
+        dimension: d, columns of the rows that it will read; edges: whether there are any that it may ask for.
     """
     if asks_for(module) and not edges:
         raise InputError(
@@ -120,9 +112,7 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
 
 
 def require_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Refuse stored weights that are not those of a module. Raises InputError: naming the first tensor that is missing,
-    left over, of another shape or type, or not finite.
-    """
+    """Refuse stored weights that are not those of a module, with an InputError that names the first wrong tensor."""
     expected = {name: (tuple(value.shape), value.dtype) for name, value in module.state_dict().items()}
     stored = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
     for name in sorted({*stored, *expected}):

@@ -1,15 +1,20 @@
-"""The perceptrons of a curator's methods: an encoder, a classifier over cached hops, a progressive stage.
+"""The perceptrons of a curator's methods, and a reader of classes that is trained on other graphs.
 
     encoder     h = W2 s(X W1),                     z = Wz s(unit(h))                             (GAP)
     hops        z = Wz s(unit([X_0 V_0 | ... | X_K V_K]))                                         (GAP)
     stage i     h = unit([h_0 | ... | h_i]),  h_0 = s(X_0 V_0),  h_k = s(s(X_k V_k) U_k),  z = Wz h   (ProGAP)
+    votes       z = [ a | b ] W + w,        W = [ I | I ]^T and w = 0 before the first step
+    reader      h_vk = selu( a_vk A + b_v B + s ),      z_vk = a_vk w + selu( h_vk C + mean_j h_vj D + t ) u
 
 s is SELU after an optional batch normalisation, unit scales rows to length 1, biases left out. Batch normalisation
 mixes samples: it is for training that costs no privacy. So is dropout, of what the encoder's second layer and the heads
 of encoder and stage read: without it few people are learned by heart. All weights are in plain linear layers, each used
 once, so that the same networks train privately (`training.dp_sgd`). `features` is everything before the last layer
-`head`.
-Source: the published code of GAP (USENIX Security 2023) and ProGAP (WSDM 2024).
+`head`.  Votes join what features and what neighbours' noisy votes say of a class: begun where both count alike, which
+is public, its 2 c^2 + c weights need few private steps.  The reader shares its weights between all classes, which meet
+in a mean alone: it reads graphs with other features and another number of classes.
+Sources: the published code of GAP (USENIX Security 2023) and ProGAP (WSDM 2024); Zaheer et al., "Deep Sets", NeurIPS
+2017, arXiv 1703.06114, equation 4 (equivariant layers).  Shapes: own a [n, c, p], common b [n, q], scores z [n, c].
 """
 
 from __future__ import annotations
@@ -130,7 +135,7 @@ class Base(nn.Module):
 
 
 def times(layer: nn.Linear, x: Columns) -> Tensor:
-    """Return a linear layer's output for dense or sparse rows [n, k].
+    """Return a linear layer's output [n, k] for dense or sparse rows [n, d].
 
     Args:
         layer: d to k columns; x: [n, d].
@@ -210,12 +215,7 @@ class VoteHead(nn.Module):
 
 
 class ClassReader(nn.Module):
-    """Scores of every class from numbers about node and class, and about the node alone.
-
-    Args:
-        own: p, numbers about a node and a class; common: q, numbers about a node.
-        hidden: width of both layers; generator: of initial weights.
-    """
+    """Scores of every class from `own` p numbers about node and class, and `common` q about the node alone."""
 
     def __init__(self, own: int, common: int, hidden: int, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -233,8 +233,7 @@ class ClassReader(nn.Module):
         """Return scores [..., c], however many nodes and blocks come first.
 
         Args:
-            own: numbers [..., c, p] about a node and a class.
-            common: numbers [..., q] about a node.
+            own: [..., c, p] about a node and a class; common: [..., q] about a node.
         """
         h = functional.selu(own @ self.own + (common @ self.common + self.bias1).unsqueeze(-2))
         together = (h.mean(dim=-2) @ self.together + self.bias2).unsqueeze(-2)

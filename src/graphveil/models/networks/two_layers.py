@@ -55,8 +55,7 @@ def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None
     """Return the edges of the graph with self-loops.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1; num_nodes: n.
-        weights: [E], as in `aggregation.adjacency`.
+        edge_index: int64 [2, E], row 0 sends to row 1; weights: [E], as in `aggregation.adjacency`.
     """
     a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
@@ -172,9 +171,7 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     """Return the attention-weighted sums over neighbours [n, heads * c].
 
     Args:
-        x: [n, heads * c].
-        attention: [2, heads, c], of senders and receivers.
-        edges: who looks at whom.
+        x: [n, heads * c]; attention: [2, heads, c], of senders and receivers; edges: who looks at whom.
     """
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
