@@ -214,7 +214,7 @@ def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
     "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
-    "methods/advise/worlds.py:_similar": "who has a label, and features and labels that are declared public",
+    "methods/advise/rehearsal.py:_similar": "who has a label, and features and labels that are declared public",
     "methods/base/people/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/people/released.py:randomize_people": "the collection itself",
     "methods/base/people/released.py:_features": "the collection itself",
@@ -225,7 +225,7 @@ RAW_READERS = {
     "methods/base/network/objectives.py:true_score": "true labels, to measure accuracy in a simulation",
     "methods/curator/stages/training.py:read_people": "features and labels, which the curator knows",
     "methods/curator/stages/training.py:read_features": "features, which the curator knows",
-    "methods/runs/paid_tuning.py:score_of": "validation labels: public, or counted behind noise that is paid for",
+    "methods/runs/search.py:score_of": "validation labels: public, or counted behind noise that is paid for",
     "methods/runs/experiment.py:_result": "the number of dimensions of the labels",
     "methods/release/heterorr.py:HeteroRR._read": "the release itself",
     "methods/release/public_part.py:public_part_of": "labels, which are published as they are",

@@ -1,10 +1,8 @@
 """Which method to take for a graph and a trust, what to expect of it, and which epsilon reaches a goal.
 
-    panel       what was measured on public graphs
-    rules       which method for which trust, and why
+    rules       which method for which trust, and what was measured on public graphs
     facts       what is declared public about a graph
-    worlds      made graphs that are like it
-    rehearsal   what a method buys in them
+    rehearsal   made graphs that are like it, and what a method buys in them
     advice      the answer to one trust
     goal        the smallest epsilon that reaches a goal
 

@@ -11,12 +11,9 @@ from graphveil.files.serial import json_safe
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.advise.facts import PublicFacts, facts_of
 from graphveil.methods.advise.goal import Goal, Reached, smallest
-from graphveil.methods.advise.panel import Cell, most_alike
-from graphveil.methods.advise.rehearsal import Band, Rehearsal, rehearse
-from graphveil.methods.advise.rules import TRUSTS, Rule, rule_for
-from graphveil.methods.advise.worlds import World, pilot_world, worlds_of
-from graphveil.methods.registry import METHODS
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.advise.rehearsal import Band, Rehearsal, World, pilot_world, rehearse, worlds_of
+from graphveil.methods.advise.rules import TRUSTS, Cell, Rule, most_alike, rule_for
+from graphveil.methods.registry import METHODS, plan
 from graphveil.privacy.accounting.guessing import adversary, guesses_about
 from graphveil.runtime.progress import ProgressCallback
 
@@ -26,15 +23,13 @@ _FEDERATED, _FEDERATED_DELTA = "guesses", 1e-5
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of advice.
+    """What advice is wanted for.
 
     Attributes:
         declared: the parts that the owner declares private; None for a public data set.
-        epsilon: to rehearse at; None: the advised one.
-        degree: contacts of a person, where that is publicly known.
-        goal: what should be reached, or None.
+        epsilon: to rehearse at; None: the advised one. degree: contacts of a person, where that is publicly known.
+        goal: what should be reached, or None. rehearsed: whether to rehearse at all.
         pilot: a graph that the user declares public or paid, to rehearse on; None: made ones.
-        rehearsed: whether to rehearse at all.
     """
 
     declared: tuple[str, ...] | None
@@ -50,14 +45,12 @@ class Advice:
     """What to take for one trust.
 
     Attributes:
-        trust: who is trusted; rule: the rule that fits, or None where none does.
-        facts: what was looked at.
-        epsilon: advised, asked for, or found for a goal; None where nothing is spent.
+        trust: who is trusted; rule: the rule that fits, or None where none does. facts: what was looked at.
+        epsilon: advised, asked for, or the answer to a goal; None where nothing is spent.
         adversary: what somebody who sees the results may know, in words; None where nothing is spent.
         alike: what was measured on the graphs most like this one.
         rehearsal: what the method brought at that epsilon; None: not rehearsed. on: what it was rehearsed on.
-        reached: the answer to a goal, or None.
-        seconds: that all of it took.
+        reached: the answer to a goal, or None. seconds: that all of it took.
     """
 
     trust: str
@@ -73,7 +66,6 @@ class Advice:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the method that is advised."""
         return {} if self.rule is None else self.rule.choice(self.epsilon)
 
     @property
@@ -85,7 +77,6 @@ class Advice:
         return Band(min(lifts), max(lifts)) if lifts else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the advice as JSON types."""
         rule, band = self.rule, self.expected
         trials = () if self.rehearsal is None else self.rehearsal.trials
         answer = {
@@ -121,9 +112,7 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
     """Return what to take for one trust; private values of `graph` are not read.
 
     Args:
-        trust: out of `rules.TRUSTS`.
-        graph: whose public parts are read.
-        asked: what is declared and wanted.
+        trust: out of `rules.TRUSTS`. graph: whose public parts are read. request: what is declared and wanted.
         progress: hears of each rehearsal.
     """
     began = time.perf_counter()
@@ -154,7 +143,7 @@ def _rehearsed(
     epsilon: float,
     progress: ProgressCallback | None,
 ) -> tuple[Reached | None, Rehearsal, float]:
-    """What a goal takes, the rehearsal at the epsilon that is advised, and that epsilon."""
+    """Return the answer to a goal, the rehearsal at the epsilon that is advised, and that epsilon."""
     rehearsals: dict[float, Rehearsal] = {}
 
     def at(price: float) -> Rehearsal:
@@ -173,7 +162,7 @@ def _rehearsed(
 
 
 def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, request: Request) -> tuple[list[World], str, range]:
-    """What to rehearse on, what that is in words, and the splits and draws of noise."""
+    """Return what to rehearse on, what that is in words, and the splits and draws of noise."""
     if not request.rehearsed or rule.method not in METHODS:
         return [], "not rehearsed", range(0)
     if request.pilot is not None:
@@ -202,7 +191,7 @@ def all_trusts(graph: GraphParts, request: Request) -> tuple[Advice, ...]:
     """Return the advice for every trust, by the panel alone.
 
     Args:
-        graph, asked: as of `advise`.
+        graph, request: as of `advise`.
     """
     # Five rehearsals would take a minute, and most users trust one party only.
     quick = replace(request, rehearsed=False)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from graphveil.errors import InputError
-from graphveil.methods.advise.rehearsal import Band
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.methods.advise.facts import facts_of
+from graphveil.methods.advise.rehearsal import Band, pilot_world, rehearse, worlds_of
+from graphveil.methods.registry import find_method
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.progress import ProgressCallback
 
 #: The epsilons that are tried, each about twice the one before.
 GRID: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -24,19 +30,11 @@ class Goal:
 
     @property
     def sentence(self) -> str:
-        """The goal in words."""
         return f"{self.what} of at least {100 * self.least:.3g} {'points' if self.what == 'lift' else '%'}"
 
 
 def goal_of(text: str) -> Goal:
-    """Return the goal that is written ``accuracy=0.8`` or ``lift=0.02``.
-
-    Args:
-        text: as typed.
-
-    Raises:
-        InputError: it says something else.
-    """
+    """Return the goal that is written ``accuracy=0.8`` or ``lift=0.02``; refuses anything else."""
     what, _, least = (part.strip() for part in text.partition("="))
     if what not in GOALS:
         # Names first, of which the nearest is then suggested.
@@ -57,10 +55,9 @@ class Reached:
     """Which epsilon reaches a goal.
 
     Attributes:
-        goal: what was wanted.
         hopeful: the smallest epsilon of GRID at which the most favourable rehearsal reaches it, or None.
         sure: the smallest at which the least favourable does too: the one to take, or None.
-        tried: epsilon -> the band that was found there.
+        tried: epsilon -> the band that was rehearsed there.
     """
 
     goal: Goal
@@ -70,7 +67,6 @@ class Reached:
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
         if self.sure is not None:
             band = f"{self.hopeful:g} to {self.sure:g}" if self.hopeful != self.sure else f"{self.sure:g}"
             return f"{self.goal.sentence}: epsilon {band}; take {self.sure:g}, which reaches it in every rehearsal"
@@ -91,7 +87,6 @@ class Reached:
         return f"at {rounded_up(epsilon)} all rehearsals together gave {text}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON types."""
         tried = [{"epsilon": epsilon, **self.tried[epsilon].to_dict()} for epsilon in sorted(self.tried)]
         wanted = {"what": self.goal.what, "least": self.goal.least}
         return {"goal": wanted, "epsilon": {"low": self.hopeful, "high": self.sure}, "tried": tried}
@@ -101,9 +96,8 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
     """Return the smallest epsilon of a grid that reaches a goal, by bisection: more epsilon is taken to bring no less.
 
     Args:
-        goal: what is wanted.
+        goal: what is wanted. grid: ascending epsilons.
         band_at: epsilon -> what was rehearsed there; asked once for each.
-        grid: ascending epsilons.
     """
     tried: dict[float, Band] = {}
 
@@ -125,3 +119,88 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
     sure = first("low", hopeful)
     ends = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
     return Reached(goal, ends[0], ends[1], tried)
+
+
+_PARTS: Final = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "edges"}
+#: Where a search puts its epsilon: the first of these that a method takes.
+_BUDGETS: Final = ("epsilon_a", "epsilon")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a goal takes: the option that was searched, the answer, what it was rehearsed on, and seconds."""
+
+    budget: str
+    reached: Reached
+    on: str
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.reached.sentence}; rehearsed on {self.on} in {self.seconds:.0f} s"
+
+
+def wanted(
+    name: str,
+    settings: Mapping[str, Any],
+    graph: GraphParts,
+    goal: Goal,
+    *,
+    declared: tuple[str, ...] | None,
+    pilot: GraphParts | None = None,
+    degree: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> Wanted:
+    """Return the smallest epsilon that reaches a goal; private values of `graph` are not read.
+
+    Args:
+        name: of the method. settings: its own, without the epsilon that is searched, which is refused.
+        graph: whose public parts are read. goal: what is wanted.
+        declared, pilot, degree: as of `advice.Request`. progress: hears of each rehearsal.
+    """
+    began = time.perf_counter()
+    budget = budget_of(name, settings)
+    hidden = tuple(dict.fromkeys((*(declared or ()), *protected(name, {**settings, budget: 1.0}))))
+    worlds = list(worlds_of(graph, facts_of(graph, hidden, degree))) if pilot is None else [pilot_world(pilot)]
+    seeds = range(2 if pilot is None else 3)
+
+    def band_at(epsilon: float) -> Band:
+        chosen = {**settings, budget: epsilon}
+        # All controls count: which one a goal is measured against is not for a search to choose.
+        return rehearse(name, chosen, worlds, (), seeds=seeds, progress=progress).band(goal.what)
+
+    reached = smallest(goal, band_at)
+    on = "made graphs" if pilot is None else f"{worlds[0].name}, which you declare public or already paid"
+    return Wanted(budget, reached, on, time.perf_counter() - began)
+
+
+def budget_of(name: str, settings: Mapping[str, Any]) -> str:
+    """Return the option that a search puts its epsilon in; refuses a method without one, and an epsilon that is given.
+
+    Args:
+        name: of the method. settings: those that were given.
+    """
+    budget = next((key for key in _BUDGETS if key in find_method(name).options), None)
+    if budget is None:
+        raise InputError(f"{name} spends no epsilon", where="--want", allowed="a method with --epsilon or --epsilon-a")
+    if settings.get(budget) is not None:
+        raise InputError(f"{budget} is what is searched", where="--want", remedy=f"leave out {budget}, or the goal")
+    return budget
+
+
+def protected(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts that a method protects with these settings.
+
+    Args:
+        name: of the method. settings: its own; the rest take their defaults.
+    """
+    method = find_method(name)
+    settled = method.settle(settings)
+    if "unit" in method.options:
+        return ("features", "labels", "edges") if settled["unit"] == "node" else ("edges",)
+    if settled.get("epsilon") is not None:
+        # A total is of everything that a person sends.
+        return tuple(part for part in method.reads if part != "edges")
+    spent = {key: settled[key] for key in _PARTS if key in settled}
+    # None is not collected, so not read either; infinity declares the part public.
+    return tuple(_PARTS[key] for key, epsilon in spent.items() if epsilon is None or math.isfinite(epsilon))

@@ -1,4 +1,7 @@
-"""Which method for which trust: rules.toml, of which the first rule that fits a declaration is taken."""
+"""Which method for which trust, and what was measured on public graphs.
+
+rules.toml holds the rules, of which the first that fits a declaration is taken; panel.toml the figures.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from graphveil.privacy.accounting.printed import rounded_up
+
 
 @dataclass(frozen=True)
 class Rule:
     """A method for a trust.
 
     Attributes:
-        trust: out of `TRUSTS`.
         method: its name; None: nothing is worth collecting or publishing.
         protects: what is private under it, and is not read here.
         wants: parts of which the owner must have declared one private, for the rule to fit.
         needs: parts that must not be private.
         least_degree: contacts of a person from which on it fits, where their number is public or was said.
-        budget: the option that epsilon goes to, and its advised value; "": nothing is spent.
-        epsilon: that value.
-        settings: the others.
+        budget: the option that epsilon goes to; "": nothing is spent. epsilon: its advised value. settings: the others.
         over: the controls that lift is measured against; empty: all that the method has.
         panel: the heading of the panel with its figures, or None.
-        why, loses, open: why it, where it loses, and what it does not protect.
-        page: where to read on.
+        why, loses, open: why it, where it loses, and what it does not protect. page: where to read on.
         undirected: whether it is for graphs alone whose edges have no direction.
     """
 
@@ -69,7 +70,7 @@ def _read() -> tuple[dict[str, str], tuple[Rule, ...]]:
 
 
 def _value(cell: Any) -> Any:
-    """A value of the table as a rule keeps it; TOML has neither tuples nor None."""
+    """Return a value of the table as a rule has it; TOML has neither tuples nor None."""
     if isinstance(cell, dict):
         return {key: None if value == "none" else value for key, value in cell.items()}
     return tuple(cell) if isinstance(cell, list) else cell
@@ -84,9 +85,8 @@ def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None, 
     """Return the first rule of a trust that fits, or None.
 
     Args:
-        trust: out of `TRUSTS`.
+        trust: out of `TRUSTS`. degree: contacts of a person, where that is public or was said.
         private: what the owner declared; None for a public data set, of which the first rule's parts are private.
-        degree: contacts of a person, where that is public or was said.
         directed: whether edges have a direction.
     """
     # Order matters: the first rule that fits is the one whose figures are the best.
@@ -94,3 +94,73 @@ def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None, 
     if private is None:
         return of_trust[0]
     return next((rule for rule in of_trust if rule.fits(private, degree, directed)), None)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A graph of the panel: its family, people, mean number of contacts, and classes."""
+
+    family: str
+    nodes: int
+    degree: float
+    classes: int
+
+
+def _read_panel() -> tuple[dict[str, Kind], dict[str, dict[str, dict[str, float]]]]:
+    tables = tomllib.loads((Path(__file__).parent / "panel.toml").read_text(encoding="utf-8"))
+    return {name: Kind(*facts) for name, facts in tables["graphs"].items()}, tables["lifts"]
+
+
+_GRAPHS, _LIFTS = _read_panel()
+GRAPHS: Final[Mapping[str, Kind]] = MappingProxyType(_GRAPHS)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measured lift, in points, on a graph of the panel."""
+
+    graph: str
+    epsilon: float
+    lift: float
+
+    @property
+    def sentence(self) -> str:
+        kind = GRAPHS[self.graph]
+        return (
+            f"{self.lift:+.1f} points at epsilon {rounded_up(self.epsilon)} on {self.graph} ({kind.family}; "
+            f"{kind.nodes:,} people, {kind.degree:g} contacts, {kind.classes} classes)"
+        )
+
+
+def cells(table: str) -> tuple[Cell, ...]:
+    """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
+    return tuple(
+        Cell(graph, float(epsilon), lift) for graph, lifts in _LIFTS[table].items() for epsilon, lift in lifts.items()
+    )
+
+
+def most_alike(
+    table: str, epsilon: float, *, nodes: int, classes: int, degree: float | None, most: int = 3
+) -> tuple[Cell, ...]:
+    """Return what was measured on the graphs that are most like another, each at the nearest epsilon measured there.
+
+    Graphs are alike whose people, contacts and classes are about as many (distances of their logarithms).
+
+    Args:
+        table: as of `cells`. epsilon: that is asked for. nodes, classes: of the graph. most: how many graphs.
+        degree: contacts of a person, or None where that is not public: then it does not count.
+    """
+    nearest: dict[str, Cell] = {}
+    for cell in cells(table):
+        # Epsilons are compared as ratios: from 1 to 2 is as far as from 4 to 8.
+        best = nearest.get(cell.graph)
+        if best is None or abs(math.log(cell.epsilon / epsilon)) < abs(math.log(best.epsilon / epsilon)):
+            nearest[cell.graph] = cell
+
+    def distance(cell: Cell) -> float:
+        kind = GRAPHS[cell.graph]
+        # People count half: what a graph is like depends less on its size than on contacts and classes.
+        apart = abs(math.log(kind.nodes / nodes)) / 2 + abs(math.log(kind.classes / classes))
+        return apart + (0.0 if degree is None else abs(math.log(kind.degree / max(degree, 0.5))))
+
+    return tuple(sorted(nearest.values(), key=distance)[:most])

@@ -17,12 +17,11 @@ from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.models import first_width
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training import fastest_threads
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from torch import Tensor
 
 #: Memory of the interpreter with torch and PyG loaded, MB (measured).
 BASE_MEMORY_MB = 420.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.accounting.guessing import adversary
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor
 
 #: Trains something to compare with and returns, for every test node, 1 for right and 0 for wrong.
 Control = Callable[[], np.ndarray]

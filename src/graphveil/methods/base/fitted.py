@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from graphveil.errors import InputError
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.storage import Stored, require_numbers
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor
 
 
 class Fitted(Protocol):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.files.reading import MIB, parse_json, require_file
@@ -26,11 +26,7 @@ from graphveil.graphs.value.schema import schema_from as schema_from
 from graphveil.privacy import Ledger
 from graphveil.privacy.accounting.limits import what_was_collected
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 KEY = "graphveil"
 FORMAT = 1

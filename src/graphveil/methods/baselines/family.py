@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,11 @@ from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor
 
 
 class BaselineFamily:
-    """See `base.family.Family`.
-
-    What trains networks to compare with is imported where it is called: a plan trains none.
-    """
+    """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
 
     serves_releases = True
 

@@ -2,8 +2,8 @@
 
 A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop.
 Whoever builds one says by its name that nothing is to be protected, so no part that a graph declares private stops it:
-it is the ceiling of a run, the control of an attack, and the methods gcn, sage, gat and mlp. Its guarantee and
-`open_reading` say what it read; it stays with those who may see that.
+it is the ceiling of a run, the control of an attack, and the methods gcn, sage, gat and mlp. It stays with those who
+may see what it read.
 """
 
 from __future__ import annotations
@@ -43,9 +43,6 @@ class PlainNetwork(LPGNN):
     Args:
         backbone: a module of your own in place of `model`, as in LPGNN.
         settings: any field of `NetworkSettings`, its backbone `model` among them.
-
-    Raises:
-        InputError: for unknown settings, or settings outside their range.
     """
 
     kind = PLAIN_NETWORK
@@ -60,7 +57,6 @@ class PlainNetwork(LPGNN):
             models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         return {"backbone": self.backbone, **asdict(self.settings), **self._given}
 
     @property
@@ -111,11 +107,7 @@ def baseline(model: str, **settings: Any) -> PlainNetwork:
     """Return an unfitted network that protects nothing.
 
     Args:
-        model: its backbone, one of `models.names.BACKBONES`.
-        settings: any field of `NetworkSettings`.
-
-    Raises:
-        InputError: for an unknown backbone or setting.
+        model: its backbone, one of `models.names.BACKBONES`. settings: any field of `NetworkSettings`.
     """
     if model not in _NETWORKS:
         raise InputError(f"model = {model!r}", allowed=", ".join(_NETWORKS))
@@ -123,11 +115,7 @@ def baseline(model: str, **settings: Any) -> PlainNetwork:
 
 
 def unprotected(model: str) -> Guarantee:
-    """Return the guarantee of a plain network, which is none.
-
-    Args:
-        model: its backbone; a perceptron reads no edges.
-    """
+    """Return the guarantee of a plain network, which is none; a perceptron reads no edges."""
     unit = NODE_WITHOUT_EDGES if model == "mlp" else NODE
     return Guarantee(
         unit=unit,
@@ -144,8 +132,7 @@ def open_reading(schema: GraphSchema, model: str) -> str:
     """Return in a sentence what a plain network read, and who may see what came of it.
 
     Args:
-        schema: declares which parts are private.
-        model: its backbone.
+        schema: declares which parts are private. model: its backbone.
     """
     parts = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
     private = [part for part in parts if part in schema.private]

@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import scipy.sparse as sp
 
@@ -30,11 +30,8 @@ from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True)

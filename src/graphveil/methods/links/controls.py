@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,11 +50,7 @@ from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import SeededRandomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 #: `Solitude` or `LinkBeliefs`: what they have not in common is told by `trains_network`.
 LinkMethod: TypeAlias = Any

@@ -15,7 +15,7 @@ Sources: Lin, Li, Wang (Solitude), IEEE TIFS 17, 2022; Hidano, Murakami (DPRR), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.methods.base.network.features import labels_of
@@ -27,11 +27,7 @@ from graphveil.models.blocks.block_model import block_beliefs
 from graphveil.models.blocks.group_background import SoftLinks
 from graphveil.models.blocks.link_posterior import LinkPosterior, degree_prior, link_posterior
 from graphveil.models.labels.label_prior import class_shares, log_channel
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 #: Named pairs less likely than this are left out: together they would weigh nothing.
 LEAST_LIKELY = 1e-3

@@ -25,11 +25,9 @@ from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.privacy import Randomness
 from graphveil.privacy.statement.unit import RELATIONSHIP
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.methods.links.controls import LinkMethod
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy.sparse as sp
 
@@ -34,11 +34,8 @@ from graphveil.methods.base.people.released import LocalReports
 from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.list_sums import list_sums, named_by_sums, neighbour_means, noise_scale, shared_sums
 from graphveil.models.labels.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.training import Schedule, train
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 HIDDEN, DROPOUT, LEARNING_RATE, WEIGHT_DECAY, EPOCHS = 64, 0.5, 0.01, 5e-4, 100
 #: A network is not trained on all labels for fewer epochs, whichever one validation labels chose.

@@ -45,12 +45,10 @@ from graphveil.models.blocks.labelled_blocks import LabelledPeople, Likeness, bl
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.aggregation import Inputs
 
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"

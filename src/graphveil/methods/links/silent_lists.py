@@ -10,17 +10,14 @@ of which nothing was heard give 0, and all others as much more. Pairs with fewer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.models.blocks.block_model import NamedPairs
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 #: Pairs that are named one by one for want of a report: 24 bytes each, and again in messages.
 MOST_UNHEARD: Final = 20_000_000

@@ -25,8 +25,7 @@ from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
-from graphveil.methods.runs.memory import peak_memory_mb
-from graphveil.methods.runs.result import Cost, Result, Scores, Spent
+from graphveil.methods.runs.result import Cost, Result, Scores, Spent, peak_memory_mb
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
 from graphveil.privacy import Ledger, Randomness
@@ -147,7 +146,6 @@ def _load_training() -> None:
 
 
 def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
-    """Return what was tried and chosen, a line for each repeat."""
     if not tuned:
         return ()
     notes = [tuned[0].how]
@@ -158,10 +156,10 @@ def _tuning_notes(tuned: list[Tuned]) -> tuple[str, ...]:
 
 
 def split_of(graph: Graph, kind: str, seed: int) -> Split:
-    """Return who trains, validates and tests in the repeat of that seed; `kind` as in `run`.
+    """Return who trains, validates and tests in the repeat of that seed; refuses one that leaves no test node.
 
-    Raises:
-        InputError: for an unknown kind, a graph that declares no split, or no test nodes.
+    Args:
+        graph: whose nodes are split. kind, seed: as in `run`.
     """
     if kind == "declared":
         split = published_split(graph)
@@ -269,7 +267,6 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
 def _notes(
     family: AnyFamily, methods: Sequence[Estimator], graph: Graph, settled: Mapping[str, object], *, controlled: bool
 ) -> tuple[str, ...]:
-    """Return what to mind when reading the run, a sentence each."""
     first, repeats = methods[0], len(methods)
     alone = "one run: the interval covers the test nodes, not other splits or other noise"
     return (

@@ -1,7 +1,13 @@
 """Means with 95% intervals: over the test nodes of a run, over runs, and of both the wider one.
 
 One run says how many of its nodes were hit, not how another split or other noise would do; few runs may agree by
-chance. So each has an interval of its own, and the wider one is told, with its kind.
+chance.
+
+One run: Wilson's interval of a share (E. B. Wilson, "Probable inference, the law of succession, and statistical
+inference", JASA 1927); of a difference of two shares of the same nodes the adjusted interval of D. G. Bonett and
+R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions based on paired data",
+Journal of Educational and Behavioral Statistics 2012; of values that are no hits the normal approximation.
+Several runs: Student's t.
 """
 
 from __future__ import annotations
@@ -36,7 +42,6 @@ class Interval:
     kind: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON types."""
         facts = {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
         return facts | ({"kind": self.kind} if self.kind else {})
 
@@ -47,12 +52,6 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
     Args:
         per_run: for each run the value of every test node: 1 or 0 for right or wrong, or the difference of two such.
         difference: whether the values are differences of two scores of the same nodes.
-
-    One run: Wilson's interval of a share (E. B. Wilson, "Probable inference, the law of succession, and statistical
-    inference", JASA 1927); of a difference of two shares of the same nodes the adjusted interval of D. G. Bonett and
-    R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions based on paired data",
-    Journal of Educational and Behavioral Statistics 2012; of values that are no hits the normal approximation.
-    Several runs: see `over_runs`.
     """
     return over_runs([_over_nodes(values, difference=difference) for values in per_run], difference=difference)
 
@@ -82,7 +81,6 @@ def over_runs(intervals: Sequence[Interval], *, difference: bool = False) -> Int
 
 
 def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:
-    """Return the interval of one run."""
     mean, count = float(values.mean()), len(values)
     if difference and bool(np.isin(values, (-1, 0, 1)).all()):
         kind, (low, high) = "paired", _paired(int((values == 1).sum()), int((values == -1).sum()), count)

@@ -1,7 +1,7 @@
 """Which settings are tried next: listed combinations, or what a sampler of Optuna makes of the scores so far.
 
 Only where scores cost nothing: they are computed from released values, or on a public graph.  Where trials have a
-price, candidates are drawn as `paid_tuning` draws them, since the price is proved for that draw alone.
+price, candidates are drawn as `search` draws them, since the price is proved for that draw alone.
 """
 
 from __future__ import annotations
@@ -24,15 +24,7 @@ SAMPLERS = (GRID, RANDOM, TPE)
 
 @dataclass(frozen=True)
 class Range:
-    """All values between two ends, both included.
-
-    Attributes:
-        low, high: both whole or both not, which the values then are too.
-        log: values are drawn evenly by their logarithm.
-
-    Raises:
-        InputError: the ends are no range, or have no logarithm.
-    """
+    """All values between two ends, both included; whole where both ends are. `log`: drawn evenly by their logarithm."""
 
     low: float
     high: float
@@ -49,10 +41,10 @@ Values: TypeAlias = Sequence[Any] | Range
 
 
 class Proposals(Protocol):
-    """Settings one after the other; each is told its score before the next one is asked for.
+    """Settings one after the other; each is given its score before the next one is asked for.
 
     Attributes:
-        total: how many there will be; known: settings and score of those that an earlier process tried.
+        total: how many there will be; earlier: settings and score of those that an earlier process tried.
     """
 
     total: int
@@ -60,8 +52,7 @@ class Proposals(Protocol):
 
     def __iter__(self) -> Iterator[dict[str, Any]]: ...
 
-    def tell(self, score: float) -> None:
-        """Hear what the settings last proposed scored."""
+    def tell(self, score: float) -> None: ...
 
 
 def proposals(
@@ -70,10 +61,7 @@ def proposals(
     """Return what proposes settings.
 
     Args:
-        over: setting -> values to try.
-        trials: at most so many.
-        sampler: one of SAMPLERS.
-        seed: of what is drawn.
+        over: setting -> values to try. trials: at most so many. sampler: one of SAMPLERS. seed: of what is drawn.
         journal: a file that keeps scores, so that a search that was stopped goes on; None: nothing is kept.
         key: tells this search from others in that file.
     """
@@ -86,13 +74,7 @@ def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> 
     """Refuse a sampler that cannot propose these values, or may not.
 
     Args:
-        over: setting -> values to try.
-        sampler: as it was typed.
-        paid: whether each trial has a price.
-
-    Raises:
-        InputError: saying why, and what may.
-        MissingExtraError: Optuna is not installed.
+        over: setting -> values to try. sampler: as it was typed. paid: whether each trial has a price.
     """
     if sampler not in SAMPLERS:
         raise InputError(f"{sampler!r}", where="--sampler", allowed=", ".join(SAMPLERS))
@@ -183,7 +165,6 @@ class _Sampled:
             yield dict(self._trial.params)
 
     def tell(self, score: float) -> None:
-        """Hear what the settings last proposed scored."""
         self._study.tell(self._trial, score)
 
 

@@ -1,7 +1,9 @@
-"""What a run found, as values: scores, what was promised and paid, and what it took."""
+"""What a run reached, as values: scores, what was promised and paid, and what it took."""
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +23,6 @@ class Scores:
     """Accuracies, fractions of the test nodes.
 
     Attributes:
-        accuracy: of the method.
         controls: of each control; best_control: the highest; lift: accuracy minus it, paired by run.
         ceiling: of the same backbone on raw data, or None where it was not trained.
         rivals: of other methods at the same price; best_rival: the highest.
@@ -38,12 +39,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run promised and paid.
-
-    Attributes:
-        guarantee: what is protected; ledger: every spend.
-        epsilon_relationship: what one relationship costs, where links are collected privately.
-    """
+    """What a run promised and paid; `epsilon_relationship`: for one, where links are private."""
 
     guarantee: Guarantee
     ledger: Ledger
@@ -52,12 +48,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took.
-
-    Attributes:
-        seconds: wall time of everything; seconds_method: of one fit.
-        peak_memory_mb: of the whole process, MB.
-    """
+    """What a run took: wall time of everything, that of one fit, and memory of the whole process, MB."""
 
     seconds: float
     seconds_method: float
@@ -69,9 +60,8 @@ class Result:
     """A finished run.
 
     Attributes:
-        method, data: their names; built: the method that was really run, see `registry.advised`.
+        method: its name; built: the method that was really run, see `registry.advised`; data: the graph's name.
         settings: as the built method uses them.
-        scores, privacy, cost: what it reached, promised and took.
         history: one list of epoch rows per repeat.
         model: the first repeat's fitted method.
         notes: what to mind when reading the run, a sentence each.
@@ -87,3 +77,9 @@ class Result:
     history: tuple[tuple[dict[str, Any], ...], ...]
     model: Any
     notes: tuple[str, ...]
+
+
+def peak_memory_mb() -> float:
+    """Return the most memory this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)

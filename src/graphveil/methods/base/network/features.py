@@ -11,7 +11,7 @@ the first: Sajadmanesh and Gatica-Perez, CCS 2021, who compare LPGNN with them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,10 +20,7 @@ from graphveil.aggregation import from_scipy
 from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.network.network import FeatureMatrix, Labels, as_matrix
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:

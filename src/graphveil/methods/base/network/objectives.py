@@ -29,7 +29,6 @@ Shapes: logits z [n, c], labels [n] with -1 for none or [n, c] 0/1, masks [n].
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,10 +37,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph
 from graphveil.graphs.value.splits import known_labels
 from graphveil.models.labels.shares import class_softmax
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import InputError
 from graphveil.methods.base.storage import read_method, require_numbers, restoring, save_method
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.models.networks.perceptrons import ClassReader
 
 #: What takes the shipped reader, and where all of those lie.

@@ -20,14 +20,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 class Collection(Protocol):
@@ -45,8 +42,8 @@ class Reports(Collection, Protocol):
         """What devices have paid, None in a simulation."""
 
 
-Value = TypeVar("Made")
-Collected = TypeVar("Kept", bound=Collection)
+Value = TypeVar("Value")
+Collected = TypeVar("Collected", bound=Collection)
 
 
 @dataclass(eq=False)

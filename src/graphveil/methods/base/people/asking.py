@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy.sparse as sp
 
@@ -20,10 +20,7 @@ from graphveil.methods.base.people.people import BY_ID, Identified, Records, pay
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.storage import read_answers, restoring, save_answers
 from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, torch
 
 
 def pay_for(

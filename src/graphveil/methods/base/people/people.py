@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from graphveil.device.people.canonical_id import known_as
 from graphveil.errors import BudgetError, InputError
@@ -23,11 +23,7 @@ from graphveil.graphs import Graph, node_names
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.privacy.ledger import ONE_COPY
 from graphveil.privacy.statement.old_texts import assumption_of
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 Identity = Literal["same", "other"]
 #: Bytes of a person's name in files: a hash of the id, which is short and no secret.

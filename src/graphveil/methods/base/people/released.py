@@ -10,7 +10,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.engine import LOCAL, Engine
@@ -24,11 +24,7 @@ from graphveil.methods.base.people.account import Paid, digest_of
 from graphveil.methods.base.people.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 #: What serves a graph with private edges, by who may see them.
 INSTEAD: Final = (
