@@ -187,28 +187,15 @@ class Ledger:
 
 
 def _spend_to_dict(spend: Spend) -> dict[str, Any]:
-    return {
-        "name": spend.name,
-        "unit": spend.unit,
-        "mechanism": spend.mechanism,
-        "parameters": {
-            key: number_to_json(value) if isinstance(value, float) else value for key, value in spend.parameters.items()
-        },
-        "epsilon": number_to_json(spend.epsilon),
-        "delta": spend.delta,
+    parameters = {
+        key: number_to_json(value) if isinstance(value, float) else value for key, value in spend.parameters.items()
     }
+    return {**vars(spend), "parameters": parameters, "epsilon": number_to_json(spend.epsilon)}
 
 
 def _spend_from_dict(fields: Mapping[str, Any]) -> Spend:
     require_fields("ledger spend", fields, set(Spend.__dataclass_fields__))
-    return Spend(
-        name=fields["name"],
-        unit=fields["unit"],
-        mechanism=fields["mechanism"],
-        parameters=fields["parameters"],
-        epsilon=number_from_json("epsilon", fields["epsilon"]),
-        delta=fields["delta"],
-    )
+    return Spend(**{**fields, "epsilon": number_from_json("epsilon", fields["epsilon"])})
 
 
 def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:

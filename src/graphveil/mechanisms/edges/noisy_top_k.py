@@ -21,8 +21,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.edges.edge_sampling import bernoulli_places
 from graphveil.mechanisms.edges.neighbour_lists import Ids
-from graphveil.mechanisms.samplers.bits import PRECISION
-from graphveil.mechanisms.samplers.geometric import DIGITS, TwoSided, bernoulli, bernoulli_of, geometric_by_ratio
+from graphveil.mechanisms.samplers.geometric import DEEP, TwoSided, bernoulli, bernoulli_of, geometric_by_ratio
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 # So many cells more than wanted are to pass, in deviations of their number and on top.
@@ -47,8 +46,7 @@ class Cells:
 
     def chance(self, threshold: Threshold) -> Decimal:
         """The probability that a cell holding 0 passes `threshold`, not having passed the earlier one."""
-        with localcontext(PRECISION) as context:
-            context.prec = DIGITS
+        with localcontext(DEEP):
             before = self._mass(self.passed) if self.passed else Decimal(0)
             return (self._mass(threshold) - before) / (1 - before)
 
@@ -79,8 +77,7 @@ class Cells:
             return np.ones(len(values), np.bool_)
         result, part = values > threshold.level, threshold.part
         if self.passed and self.passed.level == threshold.level:
-            with localcontext(PRECISION) as context:
-                context.prec = DIGITS
+            with localcontext(DEEP):
                 part = (part - self.passed.part) / (1 - self.passed.part)
         tied = np.flatnonzero(values == threshold.level)
         result[tied] = bernoulli(*bernoulli_of(part), len(tied), randomness)
@@ -90,8 +87,7 @@ class Cells:
         """Levels of cells that pass `threshold`, whatever they did before."""
         if threshold.everything:
             return self.noise.draw(count, randomness)
-        with localcontext(PRECISION) as context:
-            context.prec = DIGITS
+        with localcontext(DEEP):
             over = self.noise.tail(threshold.level + 1) / self._mass(threshold)
         higher = np.flatnonzero(bernoulli(*bernoulli_of(over), count, randomness))
         result = np.full(count, threshold.level, np.int64)
@@ -229,8 +225,7 @@ def _zeros(cells: Cells, threshold: Threshold, seen: Ids, size: int, randomness:
     total = size - len(seen)
     if not total or threshold.everything:
         return _skip(seen, np.arange(total))
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         chance = cells.chance(threshold)
         gaps = geometric_by_ratio(1 - chance, total)
     parts = [places for *_, places in bernoulli_places(total, gaps, float(chance), randomness)]

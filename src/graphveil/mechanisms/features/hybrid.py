@@ -21,12 +21,12 @@ from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD
 from graphveil.mechanisms.samplers.laws import (
+    IndependentLaw,
     Places,
     TwoWeights,
     WindowLaw,
     best_coordinates,
     exp_share,
-    independent,
     share_of,
     two_weights,
     window_law,
@@ -42,7 +42,7 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class HybridLaw:
+class HybridLaw(IndependentLaw):
     """Levels 0 and 1 are the private signs, those from 2 on the levels of the window.
 
     Args:
@@ -79,25 +79,12 @@ class HybridLaw:
         return np.where(coin < np.uint64(self.chance), level, sign).astype(np.int64)
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position].
-
-        Args:
-            levels, positions: int64 of one shape.
-        """
         plus = self._thresholds(positions).astype(np.float64) / WORD
         sign = (1 - self.chance / WORD) * np.where(levels == 1, plus, 1 - plus)
         if self.window is None:
             return sign
         level = self.chance / WORD * self.window.probability(levels - 2, positions)
         return np.where(levels < 2, sign, level)
-
-    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels].
-
-        Args:
-            levels: int64 [n, k]. below, carry: positions before rounding, see `laws.Law.log_likelihood`.
-        """
-        return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
         """What the sign or the level is worth in its own mechanism: both are unbiased alone."""

@@ -21,7 +21,7 @@ import numpy as np
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.features.sampled import SamplingKind
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
-from graphveil.mechanisms.samplers.laws import Places, best_coordinates, exp_share, independent, share_of
+from graphveil.mechanisms.samplers.laws import IndependentLaw, Places, best_coordinates, exp_share, share_of
 from graphveil.privacy import Randomness
 
 # Where d is large the worst variance is least near epsilon/k = 2.48.
@@ -29,7 +29,7 @@ _BEST_SHARE: Final = 2.48
 
 
 @dataclass(frozen=True)
-class ThreeOutputsLaw:
+class ThreeOutputsLaw(IndependentLaw):
     """Words out of 2^64 for each level, in the middle of the range and at its ends.
 
     Args:
@@ -71,22 +71,9 @@ class ThreeOutputsLaw:
         return above
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position].
-
-        Args:
-            levels, positions: int64 of one shape.
-        """
         table = np.array([[weight / WORD for weight in row] for row in self.weights])
         chances: FloatArray = table[positions, levels]
         return chances
-
-    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels].
-
-        Args:
-            levels: int64 [n, k]. below, carry: positions before rounding, see `laws.Law.log_likelihood`.
-        """
-        return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
         """-C, 0 and C, with C the inverse of how much more often than the wrong one the right end is sent."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 from typing import Final
 
@@ -25,14 +25,14 @@ import numpy.typing as npt
 
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
-from graphveil.mechanisms.samplers.bits import PRECISION, WORD
+from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Randomness
 
 # So many bits that all rounding of all thresholds together stays far below the slack that epsilon leaves.
 _BITS: Final = 256
 _REST: Final = _BITS - 64
-#: Of decimal numbers that probabilities are computed with.
-DIGITS: Final = 120
+#: In which probabilities are computed.
+DEEP: Final = Context(prec=120)
 #: 2^256 times a probability, as its first 64 bits and the other 192: what `bernoulli` draws from.
 Bernoulli = tuple[int, int]
 # Once 2^digits failures in a row are rarer than this, the rest is cheaper trial by trial.
@@ -101,8 +101,7 @@ class TwoSidedGeometric:
 def _thresholds(rate: float, bits: int) -> tuple[tuple[int, int], ...]:
     """For each digit 2^256 times its probability, as the first 64 bits and the rest."""
     result = []
-    with localcontext(PRECISION) as context:
-        context.prec = 100
+    with localcontext(Context(prec=100)):
         for digit in range(bits):
             # Decimal takes the float as it is, so the law has exactly the rate that the guarantee was computed with.
             odds = (-Decimal(rate) * 2**digit).exp()
@@ -163,8 +162,7 @@ def geometric_by_success(low: int, limit: int) -> Geometric:
     Args:
         low: 2^64 times the probability of a success. limit: what larger draws are drawn as.
     """
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS  # the quotient has at most 64 digits: it is exact
+    with localcontext(DEEP):  # the quotient has at most 64 digits: it is exact
         return geometric_by_ratio(Decimal(WORD - low) / WORD, limit)
 
 
@@ -174,8 +172,7 @@ def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
     Args:
         ratio: r. limit: what larger draws are drawn as, at least 1.
     """
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         digits: list[Bernoulli] = []
         power = ratio
         while power > _RARE and 2 << len(digits) <= limit:
@@ -186,8 +183,7 @@ def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
 
 def bernoulli_of(probability: Decimal) -> Bernoulli:
     """2^256 times a probability in [0, 1), as the first 64 bits and the rest, rounded down."""
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         first, rest = divmod(int(2**_BITS * probability), 2**_REST)
     return first, rest
 
@@ -261,22 +257,19 @@ def two_sided(epsilon: float) -> TwoSided:
 
 @lru_cache(maxsize=16)
 def _geometric(rate: float) -> Geometric:
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         return geometric_by_ratio((-Decimal(rate)).exp(), _FURTHEST)
 
 
 @lru_cache(maxsize=1024)
 def _chance(rate: float, level: int) -> Decimal:
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         ratio = (-Decimal(rate)).exp()
         return (1 - ratio) / (1 + ratio) * (-Decimal(rate) * abs(level)).exp()
 
 
 @lru_cache(maxsize=1024)
 def _tail(rate: float, level: int) -> Decimal:
-    with localcontext(PRECISION) as context:
-        context.prec = DIGITS
+    with localcontext(DEEP):
         beyond = (-Decimal(rate) * max(level, 1 - level)).exp() / (1 + (-Decimal(rate)).exp())
         return beyond if level > 0 else 1 - beyond

@@ -17,6 +17,7 @@ are within 0.2% of the continuous ones up to a share of 8, and above they come d
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -140,22 +141,35 @@ class Law(Protocol):
         """The average square of the value at every position, [steps + 1]."""
 
 
-def independent(
-    probability: Callable[[Places, Places], FloatArray], levels: Places, below: Places, carry: FloatArray, steps: int
-) -> FloatArray:
-    """`Law.log_likelihood` of a law that treats the coordinates one by one.
+class IndependentLaw(ABC):
+    """A `Law` that treats the coordinates one by one."""
 
-    Args:
-        probability: Pr[level | position] of one coordinate. levels, below, carry: as there. steps: the last position.
-    """
-    # Rounding is part of the law: the probability of a level is the mixture over both positions it may have been
-    # rounded to.
-    mixed = (1 - carry) * probability(levels, below)
-    mixed += carry * probability(levels, np.minimum(below + 1, steps))
-    # A level that a position rules out has probability 0 and logarithm -inf, which is the right answer.
-    with np.errstate(divide="ignore"):
-        logs: FloatArray = np.log(mixed).sum(axis=1)
-    return logs
+    @property
+    @abstractmethod
+    def steps(self) -> int: ...
+
+    @abstractmethod
+    def probability(self, levels: Places, positions: Places) -> FloatArray:
+        """Pr[level | position] of one coordinate.
+
+        Args:
+            levels, positions: int64 of one shape.
+        """
+
+    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
+        """As `Law.log_likelihood`.
+
+        Args:
+            levels, below, carry: as there.
+        """
+        # Rounding is part of the law: the probability of a level is the mixture over both positions it may have been
+        # rounded to.
+        mixed = (1 - carry) * self.probability(levels, below)
+        mixed += carry * self.probability(levels, np.minimum(below + 1, self.steps))
+        # A level that a position rules out has probability 0 and logarithm -inf, which is the right answer.
+        with np.errstate(divide="ignore"):
+            logs: FloatArray = np.log(mixed).sum(axis=1)
+        return logs
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +208,7 @@ _MOST_STEPS: Final = 1 << 14
 
 
 @dataclass(frozen=True)
-class WindowLaw:
+class WindowLaw(IndependentLaw):
     """Levels position..position + width - 1 are near."""
 
     weights: TwoWeights
@@ -231,22 +245,9 @@ class WindowLaw:
         return np.where(left < 0, positions + outcome, outside)
 
     def probability(self, levels: Places, positions: Places) -> FloatArray:
-        """Pr[level | position].
-
-        Args:
-            levels, positions: int64 of one shape.
-        """
         near = (levels >= positions) & (levels < positions + self.weights.near)
         high, low = np.float64(self.weights.high / WORD), np.float64(self.weights.low / WORD)
         return np.where(near, high, low)
-
-    def log_likelihood(self, levels: Places, below: Places, carry: FloatArray) -> FloatArray:
-        """log Pr[row of levels].
-
-        Args:
-            levels: int64 [n, k]. below, carry: positions before rounding, see `laws.Law.log_likelihood`.
-        """
-        return independent(self.probability, levels, below, carry, self.steps)
 
     def values(self) -> FloatArray:
         """Equally spaced around 0, and so far apart that means are right."""

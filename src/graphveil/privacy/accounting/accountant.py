@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
+from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.statement.assumption import assume
 from graphveil.privacy.statement.guarantee import Guarantee
 from graphveil.privacy.statement.unit import ProtectedUnit, together
@@ -103,8 +104,7 @@ def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
     >>> share_out(2.0, (1, 3))
     (0.5, 1.5)
     """
-    if not (0 < epsilon < math.inf):
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    require_positive(epsilon=epsilon)
     if not weights or not all(0 < weight < math.inf for weight in weights):
         raise InputError(f"weights are {list(weights)}", allowed="finite numbers above 0, one for each part")
     total = math.fsum(weights)
@@ -145,8 +145,7 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
         event: any composition of dp-accounting events. delta: in (0, 1).
         accountant: "pld" (tight, pessimistic) or "rdp" (looser, fast).
     """
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_delta(delta)
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
 

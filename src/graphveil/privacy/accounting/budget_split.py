@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Final
 from graphveil.errors import GraphveilError, InputError, NoiseError
 from graphveil.privacy.accounting.accountant import RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.accounting.changed_samples import ChangedSamples
-from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma, gaussian_renyi_epsilon
+from graphveil.privacy.accounting.gaussian import (
+    analytic_gaussian_sigma,
+    gaussian_renyi_epsilon,
+    require_delta,
+    require_positive,
+)
 from graphveil.privacy.accounting.pipeline import (
     Descent,
     Hops,
@@ -55,8 +60,7 @@ def calibrate(
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1). accountant: who judges.
         tolerance: how far above the smallest possible noise the answer may lie, absolute.
     """
-    if not 0.0 < epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    require_positive(epsilon=epsilon)
     from scipy.optimize import brentq  # loads late: most plans search nothing
 
     # The accountant that judges is the one that searches: a second one could call the answer too dear, or waste noise.
@@ -158,10 +162,8 @@ def calibrate_pipeline(
         reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
         tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
     """
-    if not 0.0 < epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_positive(epsilon=epsilon)
+    require_delta(delta)
     # Zero delta left for the noise itself would mean pure privacy, which no Gaussian gives.
     if not 0.0 <= reserved < delta:
         raise InputError(f"{reserved!r} of delta is reserved", allowed="a number of at least 0 and below delta")

@@ -32,6 +32,8 @@ J.-P. Kahane, "Une inegalite du type de Slepian et Gordon sur les processus gaus
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -53,8 +55,35 @@ _NEWTON: Final = 3
 ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256)
 
 
+class SampledPart(ABC):
+    """A part of a pipeline that is gradient descent on Poisson samples: `steps` of them, at `rate`."""
+
+    steps: int
+    rate: float
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The largest L2 change of one clipped sum, in units of the clipping norm."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
+        # Sampling with probability 1 is no sampling: the step is a plain Gaussian and has its exact curve.
+        return self.rate == 1.0
+
+    @property
+    def noises(self) -> int:
+        """How many standard deviations the part has: one for all steps."""
+        return 1
+
+    def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """steps (sensitivity / sigma)^2, what the part would weigh without sampling."""
+        return self.steps * (self.sensitivity / sigmas[0]) ** 2
+
+
 @dataclass(frozen=True, kw_only=True)
-class ChangedSamples:
+class ChangedSamples(SampledPart):
     """Gradient descent on Poisson samples of which the unit changes some; every gradient is clipped.
     Raises InputError: a number is outside its range.
 
@@ -79,25 +108,11 @@ class ChangedSamples:
             raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
 
     @property
-    def exact(self) -> bool:
-        """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
-        return self.rate == 1.0
-
-    @property
-    def noises(self) -> int:
-        """How many standard deviations the part has: one for all steps."""
-        return 1
-
-    @property
     def sensitivity(self) -> float:
         """The largest L2 change of one clipped sum in units of the clipping norm: 2 for each changed sample."""
         # Two vectors of length at most 1 can be 2 apart, and the clipped gradient of each changed sample may turn
         # round.
         return 2.0 * self.samples
-
-    def squared_mu(self, sigmas: tuple[float, ...]) -> float:
-        """steps (sensitivity / sigma)^2, what the part would weigh without sampling."""
-        return self.steps * (self.sensitivity / sigmas[0]) ** 2
 
     @property
     def shares(self) -> FloatArray:

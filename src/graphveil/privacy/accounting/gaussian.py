@@ -30,7 +30,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
         sigma: standard deviation of the noise, in the units of the sensitivity; above 0. epsilon: finite, at least 0.
         sensitivity: the L2 norm by which one unit can move the query, above 0.
     """
-    _require_positive(sigma=sigma, sensitivity=sensitivity)
+    require_positive(sigma=sigma, sensitivity=sensitivity)
     if not 0.0 <= epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number of at least 0")
     # Only the ratio matters: noise and sensitivity in the same unit, whatever that is.
@@ -57,7 +57,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         sigma: standard deviation of the noise, in the units of the sensitivity; above 0. delta: in (0, 1).
         sensitivity: the L2 norm by which one unit can move the query, above 0.
     """
-    _require_delta(delta)
+    require_delta(delta)
 
     def private(epsilon: float) -> bool:
         # Asked for slightly less than delta, so that rounding in the curve ends on the private side.
@@ -83,8 +83,8 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
         sigma: standard deviation of the noise, in units of the sensitivity; above 0. delta: in (0, 1).
         orders: of the divergences that are tried, each at least 2.
     """
-    _require_positive(sigma=sigma)
-    _require_delta(delta)
+    require_positive(sigma=sigma)
+    require_delta(delta)
 
     def bound(order: int) -> float:
         divergence = order / (2 * sigma**2)
@@ -104,8 +104,8 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
         epsilon: finite and positive. delta: in (0, 1).
         sensitivity: the largest L2 distance between two inputs, positive; sigma is in its unit.
     """
-    _require_positive(epsilon=epsilon, sensitivity=sensitivity)
-    _require_delta(delta)
+    require_positive(epsilon=epsilon, sensitivity=sensitivity)
+    require_delta(delta)
 
     def private(multiplier: float) -> bool:
         # For sensitivity 1: the curve depends on sigma over sensitivity alone, so one search serves every unit.
@@ -144,12 +144,14 @@ def _mills(x: float) -> float:
     return float(special.erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
 
 
-def _require_positive(**values: float) -> None:
+def require_positive(**values: float) -> None:
+    """Refuse numbers, by name, that are not finite and above 0."""
     for name, value in values.items():
         if not 0.0 < value < math.inf:
             raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
 
 
-def _require_delta(delta: float) -> None:
+def require_delta(delta: float) -> None:
+    """Refuse a delta outside (0, 1)."""
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")

@@ -40,8 +40,8 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
-from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples
-from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
+from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples, SampledPart
+from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon, require_delta
 from graphveil.runtime.late import special
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Hops:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent:
+class Descent(SampledPart):
     """Gradient descent on Poisson samples, every sample's gradient clipped, noise added to every step's sum.
     Raises InputError: a number is outside its range.
 
@@ -205,21 +205,6 @@ class Descent:
         _require_positive(self.name, "sensitivity", self.sensitivity)
         if not 0.0 < self.rate <= 1.0:
             raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
-
-    @property
-    def exact(self) -> bool:
-        """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
-        # Sampling with probability 1 is no sampling: the step is a plain Gaussian and has its exact curve.
-        return self.rate == 1.0
-
-    @property
-    def noises(self) -> int:
-        """How many standard deviations the part has: one for all steps."""
-        return 1
-
-    def squared_mu(self, sigmas: Sequence[float]) -> float:
-        """steps (sensitivity / sigma)^2, what the part would weigh without sampling."""
-        return self.steps * (self.sensitivity / sigmas[0]) ** 2
 
     def event(self, sigma: float) -> DpEvent:
         """The part as a dp-accounting event."""
@@ -277,8 +262,7 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     """
     require_parts(parts)
     _require_noise(parts, noise)
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_delta(delta)
     if _changing(parts):
         return _changing_epsilon(parts, noise, delta, accountant)
     # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.

@@ -34,6 +34,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.accountant import RDP_ORDERS, epsilon_of
+from graphveil.privacy.accounting.gaussian import require_delta, require_positive
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.source.randomness import Randomness
 
@@ -154,10 +155,8 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
         epsilon: of the whole tuning, above 0 and finite. delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
     """
-    if not 0.0 < epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    require_positive(epsilon=epsilon)
+    require_delta(delta)
     # Both orders are searched at once on a grid; it is small, and the best pair depends on epsilon and delta.
     orders = np.array(RDP_ORDERS, dtype=float)
     outer, inner, many = orders[:, None], orders[None, :], 1 + tuning.shape

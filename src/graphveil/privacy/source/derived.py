@@ -25,12 +25,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from graphveil.errors import InputError
-from graphveil.privacy.source.randomness import Randomness, UInt64Array, draw_words, open_stream
+from graphveil.privacy.source.randomness import Randomness, Stream, open_stream
 
 Part = str | int | builtins.bytes
 
 
-class KeyedStream:
+class KeyedStream(Stream):
     """A `Randomness` that begins anew wherever the same key is given.
 
     Args:
@@ -46,14 +46,6 @@ class KeyedStream:
     def void(self) -> str | None:
         """None: nobody can remove this noise without the key; or why it is void."""
         return self._void
-
-    def uint64(self, count: int) -> UInt64Array:
-        """The next `count` uniform 64-bit integers; raises InputError for a negative count."""
-        return draw_words(self._stream, count)
-
-    def bytes(self, count: int) -> builtins.bytes:
-        """The next bytes of the stream, a multiple of 8 of which are used up."""
-        return self.uint64(-(-count // 8)).tobytes()[:count]
 
     def __repr__(self) -> str:
         return "KeyedStream()"

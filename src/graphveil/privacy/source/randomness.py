@@ -42,7 +42,23 @@ class Randomness(Protocol):
         """`count` uniform bytes."""
 
 
-class SecureRandomness:
+class Stream:
+    """The words of one key in order; `uint64` raises InputError for a negative count."""
+
+    _stream: CipherContext
+
+    def uint64(self, count: int) -> UInt64Array:
+        """The next `count` uniform 64-bit integers."""
+        return draw_words(self._stream, count)
+
+    def bytes(self, count: int) -> builtins.bytes:
+        """The next `count` uniform bytes."""
+        # Whole words are used up even where fewer bytes are handed out: no bit of the stream is ever given to two
+        # callers.
+        return self.uint64(-(-count // 8)).tobytes()[:count]
+
+
+class SecureRandomness(Stream):
     """The source of every release: a fresh key from the operating system, never shown, saved or shared.
     A forked child gets a new key before its first number (forking copies a generator with its state, and two processes
     with the same noise protect nobody). Several threads may draw from one instance.
@@ -63,18 +79,11 @@ class SecureRandomness:
         return None
 
     def uint64(self, count: int) -> UInt64Array:
-        """`count` uniform 64-bit integers; raises InputError for a negative count."""
         # The fork hook misses a fork made by foreign code, the process number a reused one: both are checked.
         if os.getpid() != self._process:
             self._rekey()
         with self._lock:
-            return draw_words(self._stream, count)
-
-    def bytes(self, count: int) -> builtins.bytes:
-        """`count` uniform bytes; raises InputError for a negative count."""
-        # Whole words are used up even where fewer bytes are handed out: no bit of the stream is ever given to two
-        # callers.
-        return self.uint64(-(-count // 8)).tobytes()[:count]
+            return super().uint64(count)
 
     def __repr__(self) -> str:
         return "SecureRandomness()"
@@ -92,7 +101,7 @@ class SecureRandomness:
         self._stream = open_stream(os.urandom(32))
 
 
-class SeededRandomness:
+class SeededRandomness(Stream):
     """The same stream for the same seed, for tests and benchmarks; whoever knows the seed can remove the noise.
 
     Args:
@@ -118,14 +127,6 @@ class SeededRandomness:
     def void(self) -> str | None:
         """Why every guarantee made with this source is void."""
         return f"noise was reproducible (seed {self._seed})"
-
-    def uint64(self, count: int) -> UInt64Array:
-        """The next `count` 64-bit integers of the stream; raises InputError for a negative count."""
-        return draw_words(self._stream, count)
-
-    def bytes(self, count: int) -> builtins.bytes:
-        """The next bytes of the stream, a multiple of 8 of which are used up."""
-        return self.uint64(-(-count // 8)).tobytes()[:count]
 
     def __repr__(self) -> str:
         return f"SeededRandomness({self._seed})"

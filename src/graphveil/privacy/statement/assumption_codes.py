@@ -12,6 +12,16 @@ def _says(code: str, sentence: str, *, means: str, breaks: str, backed_by: str) 
     return Entry(code=code, group="assumption", sentence=sentence, means=means, limits=breaks, backed_by=backed_by)
 
 
+def _open(what: str, done: str, named: str, *, backed_by: str) -> Entry:
+    return _says(
+        f"{what}-{done}-open",
+        f"{what} are declared public: they are {done} as they are and NOT protected",
+        means=f"The {named} have no noise.",
+        breaks="an epsilon of `inf` was given although they are private",
+        backed_by=backed_by,
+    )
+
+
 _REPORTS: Final = (
     _says(
         "feature-range-public",
@@ -120,27 +130,9 @@ _REPORTS: Final = (
         breaks="friendships, payments or contacts are themselves private. Collect neighbour lists then",
         backed_by="docs/explanation/guarantee.md#what-is-not-protected",
     ),
-    _says(
-        "features-sent-open",
-        "features are declared public: they are sent as they are and NOT protected",
-        means="The features have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/local/test_lpgnn.py",
-    ),
-    _says(
-        "labels-sent-open",
-        "labels are declared public: they are sent as they are and NOT protected",
-        means="The labels have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/local/test_lpgnn.py",
-    ),
-    _says(
-        "links-sent-open",
-        "links are declared public: they are sent as they are and NOT protected",
-        means="The neighbour lists have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/links/test_privacy.py",
-    ),
+    _open("features", "sent", "features", backed_by="tests/methods/local/test_lpgnn.py"),
+    _open("labels", "sent", "labels", backed_by="tests/methods/local/test_lpgnn.py"),
+    _open("links", "sent", "neighbour lists", backed_by="tests/methods/links/test_privacy.py"),
 )
 _WHO: Final = (
     _says(
@@ -271,27 +263,9 @@ _RELEASES: Final = (
         "need it",
         backed_by="tests/audit/test_trees.py",
     ),
-    _says(
-        "features-published-open",
-        "features are declared public: they are published as they are and NOT protected",
-        means="The features have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/release/test_heterorr.py",
-    ),
-    _says(
-        "labels-published-open",
-        "labels are declared public: they are published as they are and NOT protected",
-        means="The labels have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/release/test_privacy.py",
-    ),
-    _says(
-        "edges-published-open",
-        "edges are declared public: they are published as they are and NOT protected",
-        means="The edges have no noise.",
-        breaks="an epsilon of `inf` was given although they are private",
-        backed_by="tests/methods/release/test_heterorr.py",
-    ),
+    _open("features", "published", "features", backed_by="tests/methods/release/test_heterorr.py"),
+    _open("labels", "published", "labels", backed_by="tests/methods/release/test_privacy.py"),
+    _open("edges", "published", "edges", backed_by="tests/methods/release/test_heterorr.py"),
     _says(
         "users-counted-public",
         "the number of users, {users}, is public",

@@ -41,18 +41,6 @@ Whose = Literal["user", "node", "holder", "pair", "list", "nobody"]
 #: What of a person a unit may cover; "edge" is one connection, "edges" all of them, "entry" half of one.
 Aspect = Literal["features", "label", "edge", "edges", "entry"]
 
-_NODES: Final = frozenset({"node", "node and own list", "node without edges", "node declared public"})
-_CONNECTIONS: Final = frozenset(
-    {
-        "relationship",
-        "relationship of one person",
-        "directed link",
-        "private edge",
-        "undirected edge",
-        "directed edge",
-        "edge entry",
-    }
-)
 _OF_THAT_USER: Final = ("relationship", "directed link")
 
 
@@ -158,12 +146,12 @@ class ProtectedUnit:
     @property
     def is_node(self) -> bool:
         """Whether it is a node with what belongs to it: its features and label at least."""
-        return self.kind in _NODES
+        return self.whose == "node" and {"features", "label"} <= self.covers
 
     @property
     def is_connection(self) -> bool:
         """Whether it is an edge, or several of one person: nothing else of a person, and not all edges of one."""
-        return self.kind in _CONNECTIONS
+        return self.kind not in ("together", "other") and self.covers == {"edge"}
 
     @property
     def is_person(self) -> bool:
