@@ -19,11 +19,9 @@ from graphveil.cli.app import build
 from graphveil.cli.train.plan import searched
 from graphveil.methods.advise.advice import Advice
 from graphveil.methods.advise.facts import PublicFacts
-from graphveil.methods.advise.goal import Goal, Reached
-from graphveil.methods.advise.panel import Cell
+from graphveil.methods.advise.goal import Goal, Reached, Wanted
 from graphveil.methods.advise.rehearsal import Band, Rehearsal, Trial
-from graphveil.methods.advise.rules import TRUSTS, rule_for
-from graphveil.methods.advise.wanted import Wanted
+from graphveil.methods.advise.rules import TRUSTS, Cell, rule_for
 from graphveil.methods.runs.intervals import Interval
 from tests.cli.conftest import Terminal
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from graphveil.cli.base import console, screens, tables
 from graphveil.cli.compare import screens as comparison_screens
 from graphveil.graphs import social_graph
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import plan
 from graphveil.reports.compare.rows import row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.runtime.progress import Progress

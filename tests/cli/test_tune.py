@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.runs.paid_tuning import payable
-from graphveil.methods.runs.proxy_tuning import PROMISED
+from graphveil.methods.runs.search import payable
+from graphveil.methods.runs.tuning import PROMISED
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
 from tests.pages import generated

@@ -9,7 +9,7 @@ from typing import Final
 
 from graphveil.methods.registry import KINDS as FAMILIES
 from graphveil.methods.registry import METHODS
-from graphveil.methods.runs.paid_tuning import payable
+from graphveil.methods.runs.search import payable
 from tests.flows.commands import Command
 from tests.flows.kinds import Kind
 

@@ -23,10 +23,9 @@ from graphveil.mechanisms import PairDomain, catalogue
 from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
 from graphveil.mechanisms.permanent import permanent_guarantee
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.registry import METHODS, build_method
+from graphveil.methods.registry import METHODS, build_method, plan
 from graphveil.methods.release.privacy import EDGE_METHODS, ReleasePrivacy
 from graphveil.methods.release.scores import central_mean
-from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, RepeatAndSelect
 from graphveil.privacy.statement.registry import explained
 from graphveil.reports.base import trust

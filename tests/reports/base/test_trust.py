@@ -14,12 +14,11 @@ import pytest
 
 from graphveil.graphs import social_graph
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.runs.plan import plan
+from graphveil.methods.registry import METHODS, build_method, plan
 from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
-from graphveil.reports.compare.figure import figure
+from graphveil.reports.compare.folder import figure
 from graphveil.reports.compare.rows import Attacked, Row
 from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
