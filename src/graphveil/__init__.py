@@ -89,41 +89,7 @@ _HOMES = {
     "VFGNN": "federation",
 }
 
-__all__ = [
-    "DPMLP",
-    "GAP",
-    "LPGNN",
-    "VFGNN",
-    "AnswerPool",
-    "ClassCounts",
-    "ClassSums",
-    "GraphSchema",
-    "Guarantee",
-    "HeteroRR",
-    "LabelPool",
-    "LabelPropagation",
-    "Ledger",
-    "LinkBeliefs",
-    "Links",
-    "ListSums",
-    "NodeSums",
-    "ProGAP",
-    "Solitude",
-    "__version__",
-    "as_graph",
-    "federation",
-    "from_adjacency",
-    "from_networkx",
-    "from_pyg",
-    "from_tables",
-    "graphs",
-    "load_graph",
-    "load_method",
-    "mechanisms",
-    "methods",
-    "privacy",
-    "to_pyg",
-]
+__all__ = sorted([*_HOMES, "__version__"], key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 #: Systems that need a room which may import `methods`; that room cannot be imported by it.
 _LATER = {"VFGNN": "federation"}
@@ -134,8 +100,7 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def method(name: str) -> object:
-    """Return a system that lives in a room after ``methods``, which hands it on by name; AttributeError for another name.
-    """
+    """Return a system of a room after ``methods``, which hands it on by name; AttributeError for another name."""
     if name in _LATER:
         return getattr(import_module(f"graphveil.{_LATER[name]}"), name)
     raise AttributeError(f"module 'graphveil.methods' has no attribute {name!r}")

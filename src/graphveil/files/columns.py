@@ -27,14 +27,11 @@ class Number:
     low: float
     high: float
     word: ClassVar[str] = "number"
+    width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not (_finite(self.low) and _finite(self.high) and self.low < self.high):
             raise _refuse(self.word, (self.low, self.high), "[low, high], finite, the lower first")
-
-    @property
-    def width(self) -> int:
-        return 1
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,11 @@ class Integer:
     low: int
     high: int
     word: ClassVar[str] = "integer"
+    width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not (_whole(self.low) and _whole(self.high) and self.low < self.high):
             raise _refuse(self.word, (self.low, self.high), "[low, high], whole numbers, the lower first")
-
-    @property
-    def width(self) -> int:
-        return 1
 
 
 @dataclass(frozen=True)
@@ -59,10 +53,7 @@ class YesNo:
     """Yes or no, encoded as 1 or 0."""
 
     word: ClassVar[str] = "yes-no"
-
-    @property
-    def width(self) -> int:
-        return 1
+    width: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -99,13 +90,10 @@ class Ordinal:
 
     levels: tuple[str, ...]
     word: ClassVar[str] = "ordinal"
+    width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         _require_names(self.word, self.levels, 2)
-
-    @property
-    def width(self) -> int:
-        return 1
 
 
 @dataclass(frozen=True)

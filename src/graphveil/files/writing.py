@@ -27,8 +27,6 @@ except ImportError:  # not a POSIX system: nothing is locked there, and nothing 
     fcntl = None  # type: ignore[assignment]
 
 _PARTIAL: Final = re.compile(r"\.(?P<name>.+)\.partial-[0-9]+-[0-9a-f]{8}", re.DOTALL)
-#: What versions before the lock wrote; the number is the process.
-_UNLOCKED: Final = re.compile(r"\.(?P<name>.+)\.(?:partial-(?P<pid>[0-9]+)|(?P<pid2>[0-9]+)\.partial)", re.DOTALL)
 _LONGEST_NAME: Final = 200
 _BLOCK: Final = 1 << 20
 
@@ -217,8 +215,8 @@ def sweep(folder: Path, name: str | None = None) -> None:
         return
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
-            match = _PARTIAL.fullmatch(entry.name) or _UNLOCKED.fullmatch(entry.name)
-            if match and name in (None, match["name"]) and not _runs(match.groupdict()):
+            match = _PARTIAL.fullmatch(entry.name)
+            if match and name in (None, match["name"]):
                 _remove_unheld(Path(entry.path))
 
 
@@ -270,20 +268,6 @@ def _remove_unheld(partial: Path) -> None:
             os.close(lock)  # somebody writes it, or this disk has no locks
         else:
             _end(partial, lock)
-
-
-def _runs(owner: dict[str, str | None]) -> bool:
-    """Whether the process that an older version wrote into a name is still there; newer names have a lock."""
-    number = owner.get("pid") or owner.get("pid2")
-    if number is None:
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
 
 
 @contextmanager

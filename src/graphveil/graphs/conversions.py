@@ -275,18 +275,7 @@ def _schema(
 ) -> GraphSchema:
     if schema is not None:
         return schema.noted(*(note for note in notes if note not in schema.notes))
-    return GraphSchema(
-        facts.name or name,
-        dimension,
-        facts.low,
-        facts.high,
-        facts.classes,
-        facts.directed,
-        facts.private,
-        source=_BY_CALLER,
-        notes=notes,
-        missing=facts.missing,
-    )
+    return facts.schema(name, dimension, source=_BY_CALLER, notes=notes)
 
 
 def _noted(parts: GraphParts, schema: GraphSchema | None, notes: tuple[str, ...]) -> Graph:

@@ -27,7 +27,7 @@ from graphveil.graphs.named.root import data_root
 from graphveil.graphs.named.social import social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.stored import is_stored, read_stored
-from graphveil.graphs.tables.tables import find_table, open_table, read_table
+from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
@@ -209,11 +209,11 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
         remedy=f"add some, or a features file beside {folder}",
         in_file=True,
     )
-    nodes = read_table(_table_path(folder, "nodes"))
-    listed = find_table(folder, "features", required=False)
+    nodes = read_table(require_table(folder, "nodes"))
+    listed = find_table(folder, "features")
     people = read_people(nodes, None if listed is None else read_table(listed), declared, origin)
     # Nothing holds on to the table of edges: they are put in order in the room that it took.
-    edges = list_edges(open_table(_table_path(folder, "edges")), people, declared, engine)
+    edges = list_edges(open_table(require_table(folder, "edges")), people, declared, engine)
     parts = join_people(people, edges, declared, origin, release)
     nodes.refuse_short_lines()
     return parts
@@ -245,13 +245,6 @@ def _spelt(data: str | os.PathLike[str]) -> str:
 
 def _is_stored(name: str) -> bool:
     return name in _STORED or bool(_FACEBOOK.fullmatch(name))
-
-
-def _table_path(folder: Path, stem: str) -> Path:
-    path = find_table(folder, stem)
-    if path is None:  # find_table has refused already
-        raise DataError(f"no {stem} found", where=str(folder))
-    return path
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,6 @@ class Tested:
     def sentence(self) -> str:
         chance = "not to be tested on one split" if self.p is None else f"p = {self.p:.2g}"
         return f"{self.data} {self.setting}: {self.method} {self.points:+.1f} points over {self.rival}, {chance}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "data": self.data,
-            "setting": self.setting,
-            "method": self.method,
-            "rival": self.rival,
-            "points": self.points,
-            "p": self.p,
-        }
 
 
 def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
@@ -150,7 +140,7 @@ def answer(exhibit: Exhibit, outcome: Outcome, folder: Path) -> dict[str, Any]:
         **exhibit.to_dict(),
         "splits": splits,
         "rows": rows,
-        "tests": [test.to_dict() for test in _tests(exhibit, outcome)],
+        "tests": [asdict(test) for test in _tests(exhibit, outcome)],
         "absent": dict(outcome.absent),
         "folder": str(folder),
     }

@@ -65,7 +65,7 @@ def subject_of(data: str, root: Path | None = None, people: Path | None = None) 
     of_its_own = not is_name(data) and (folder / FILE).is_file()
     declared = read_declaration(folder / FILE) if of_its_own else None
     # A collection begins before there is any data, so a declaration must be enough.
-    if declared is not None and find_table(folder, "nodes", required=False) is None:
+    if declared is not None and find_table(folder, "nodes") is None:
         parts, schema = None, _schema(declared, folder)
     else:
         parts = load_parts(data, root)

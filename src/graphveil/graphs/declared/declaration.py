@@ -14,7 +14,14 @@ from graphveil.files.columns import Column
 from graphveil.files.reading import read_toml
 from graphveil.graphs.declared.column_declaration import parse_columns
 from graphveil.graphs.declared.missing import ALL, KEY, Missing, parse_missing
-from graphveil.graphs.value.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
+from graphveil.graphs.value.schema import (
+    DIMENSIONS,
+    PRIVATE_PARTS,
+    RANGES,
+    GraphSchema,
+    usable_dimension,
+    usable_range,
+)
 
 FILE = "graph.toml"
 
@@ -68,6 +75,26 @@ class Declaration:
     @property
     def clips(self) -> bool:
         return self.out_of_range == "clip"
+
+    def schema(self, name: str, dimension: int, *, source: str, notes: tuple[str, ...]) -> GraphSchema:
+        """Return the schema of a graph of this declaration.
+
+        Args:
+            name: of the graph, unless it is declared; dimension, source, notes: as of `GraphSchema`.
+        """
+        return GraphSchema(
+            self.name or name,
+            dimension,
+            self.low,
+            self.high,
+            self.classes,
+            self.directed,
+            self.private,
+            source=source,
+            notes=notes,
+            columns=self.columns,
+            missing=self.missing,
+        )
 
 
 _REQUIRED = ("private", "range", "classes", "directed")

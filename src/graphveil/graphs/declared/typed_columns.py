@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of, width_of
 from graphveil.graphs.declared.column_declaration import YES_NO
 from graphveil.graphs.declared.missing import column_remedy, filled_notes
-from graphveil.graphs.tables.tables import Table, whole_texts
+from graphveil.graphs.tables.tables import Table, some, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
 
 if TYPE_CHECKING:
@@ -62,8 +62,12 @@ def encode_columns(
             cells, absent = _filled(nodes, column, stand, remedy)
             encoded[:, block] = _block(column.kind, nodes, column.name, cells)
         filled += [] if stand is None else [(column.name, absent, stand)]
-    clipped = (f"clipped {moved:,} feature values to the declared range",) if moved else ()
-    return encoded, (*filled_notes(filled), *clipped)
+    return encoded, (*filled_notes(filled), *clipped_note(moved))
+
+
+def clipped_note(count: int) -> tuple[str, ...]:
+    """Return a note of so many clipped values, if there are any."""
+    return (f"clipped {count:,} feature values to the declared range",) if count else ()
 
 
 def _filled(nodes: Table, column: Column, stand: float | str | None, remedy: str) -> tuple[polars.Series, int]:
@@ -142,21 +146,32 @@ def _(kind: Ordinal, nodes: Table, name: str, cells: polars.Series) -> Block:
 def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
     import polars
 
-    lists = cells.fill_null("").str.split(SEPARATOR)
-    listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
-    listed = listed.with_columns(polars.col("word").str.strip_chars()).filter(polars.col("word") != "")
-    codes = listed["word"].cast(polars.Enum(kind.vocabulary), strict=False)
-    rows, unknown = listed["row"].to_numpy(), codes.is_null().to_numpy()
-    wrong = np.zeros(len(lists), bool)
-    wrong[rows[unknown]] = True
-    nodes.refuse(
-        polars.Series(wrong), "{column} is {value}, not all of it in the vocabulary", name, _some(kind.vocabulary)
-    )
-    block = np.zeros((len(lists), len(kind.vocabulary)), np.float32)
-    # Set and not added: a tag that stands twice in a cell is held once.
-    block[rows, codes.to_physical().to_numpy().astype(int)] = 1
+    words = cells.fill_null("").str.split(SEPARATOR).list.eval(polars.element().str.strip_chars())
+    block = multi_hot(nodes, name, words, kind.vocabulary, "not all of it in the vocabulary")
     too_many = polars.Series(block.sum(axis=1) > kind.most)
     nodes.refuse(too_many, "{column} is {value}, more than was declared", name, f"at most {kind.most}")
+    return block
+
+
+def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, ...], what: str) -> Block:
+    """Return lists of words as float32 0/1 [n, len(words)]; an empty word is none.
+
+    Args:
+        nodes, name: the column, for the refusal of a list that is `what`.
+        lists: [n]; words: that may stand in them.
+    """
+    import polars
+
+    listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
+    listed = listed.filter(polars.col("word") != "")
+    codes = listed["word"].cast(polars.Enum(words), strict=False)
+    rows = listed["row"].to_numpy()
+    wrong = np.zeros(len(lists), bool)
+    wrong[rows[codes.is_null().to_numpy()]] = True
+    nodes.refuse(polars.Series(wrong), f"{{column}} is {{value}}, {what}", name, some(words))
+    block = np.zeros((len(lists), len(words)), np.float32)
+    # Set and not added: a word that stands twice in a cell counts once.
+    block[rows, codes.to_physical().to_numpy().astype(int)] = 1
     return block
 
 
@@ -180,10 +195,6 @@ def _one_hot(codes: np.ndarray, width: int) -> Block:
     # -1 is no place, so the block of an empty cell stays zeros.
     hot: Block = (codes[:, None] == np.arange(width)).astype(np.float32)
     return hot
-
-
-def _some(values: tuple[str, ...]) -> str:
-    return ", ".join(values[:8]) + (", ..." if len(values) > 8 else "")
 
 
 def decode_columns(x: np.ndarray | csr_matrix, columns: tuple[Column, ...]) -> list[polars.Series]:

@@ -145,9 +145,10 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
 
     The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`.
 
+    It holds the sparse matrix `A` and the table `local_info`; the classes are class years.
     `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those class
     years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the papers
-    on graphs without homophily do.
+    on graphs without homophily do (code 1 or 2, else unknown; Lim et al., NeurIPS 2021).
 
     Args:
         university: as above, in lower case; root: the data root.
@@ -157,15 +158,28 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
         DataError: the file is damaged.
         InputError: the last year is not after the first.
     """
-    years, gender = None, university.endswith("-gender")
-    if gender:
+    name, years, by_gender = f"facebook100-{university}", None, university.endswith("-gender")
+    if by_gender:
         university = university.removesuffix("-gender")
     elif part := re.fullmatch(r"(.+)-(\d{4})-(\d{4})", university):
         university, years = part[1], range(int(part[2]), int(part[3]) + 1)
         if len(years) < 2:
             raise InputError(f"class years {part[2]} to {part[3]}", allowed="at least two, the first one first")
-    path = _file_of(university, root)
-    return read_gender(path, university) if gender else read_facebook100(path, years, university)
+    adjacency, fields = _read_fields(_file_of(university, root))
+    year, gender = fields[:, _YEAR], fields[:, _GENDER]
+    if by_gender:
+        y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
+        note = f"{int((y < 0).sum()):,} nodes state no gender: label unknown"
+        return _graph(name, adjacency, fields, GENDER_BUCKETS, y, ("gender 1", "gender 2"), _SOURCE_OF_GENDER, note)
+    if years is None:
+        y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
+        note = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
+        return _graph(name, adjacency, fields, BUCKETS, y, tuple(map(str, YEARS)), _SOURCE, note)
+    keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
+    inside = adjacency.tocsr()[keep][:, keep].tocoo()
+    buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
+    note, y = f"{len(year) - len(keep):,} nodes of other class years are left out", year[keep] - years[0]
+    return _graph(name, inside, fields[keep], buckets, y, tuple(map(str, years)), _SOURCE_OF_YEARS, note)
 
 
 def _file_of(university: str, root: Path) -> Path:
@@ -183,46 +197,20 @@ def _file_of(university: str, root: Path) -> Path:
     return paths[university]
 
 
-def read_facebook100(path: Path, years: range | None = None, university: str | None = None) -> GraphParts:
-    """Return the graph of one mat file with the sparse matrix `A` and the table `local_info`; the classes are class
-    years.
-
-    Args:
-        path: of the file.
-        years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
-        university: its name in the schema; default: the file's.
-    """
-    adjacency, fields = _read_fields(path)
-    name = f"facebook100-{university or path.stem.lower()}"
-    if years is not None:
-        return _class_years(name, adjacency, fields, years)
+def _graph(
+    name: str,
+    adjacency: coo_matrix,
+    fields: np.ndarray,
+    buckets: Mapping[int, int],
+    y: np.ndarray,
+    classes: tuple[str, ...],
+    source: str,
+    note: str,
+) -> GraphParts:
     edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
-    year = fields[:, _YEAR]
-    y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
-    unknown = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
-    classes = tuple(str(label) for label in YEARS)
-    notes, columns = (unknown, *notes), columns_of(BUCKETS)
-    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=_SOURCE, notes=notes, columns=columns)
-    return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
-
-
-def read_gender(path: Path, university: str) -> GraphParts:
-    """Return the graph of one mat file, to be asked for gender: code 1 or 2, else unknown (Lim et al., 2021)."""
-    adjacency, fields = _read_fields(path)
-    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
-    gender = fields[:, _GENDER]
-    y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
-    schema = GraphSchema(
-        f"facebook100-{university}-gender",
-        sum(GENDER_BUCKETS.values()),
-        0.0,
-        1.0,
-        ("gender 1", "gender 2"),
-        source=_SOURCE_OF_GENDER,
-        notes=(f"{int((y < 0).sum()):,} nodes state no gender: label unknown", *notes),
-        columns=columns_of(GENDER_BUCKETS),
-    )
-    return check_parts(GraphParts(compact_rows(_one_hot(fields, GENDER_BUCKETS)), edge_index, y, schema))
+    notes, columns = (note, *notes), columns_of(buckets)
+    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=source, notes=notes, columns=columns)
+    return check_parts(GraphParts(compact_rows(_one_hot(fields, buckets)), edge_index, y, schema))
 
 
 def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
@@ -243,27 +231,7 @@ def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
     return adjacency, fields
 
 
-def _class_years(name: str, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
-    year = fields[:, _YEAR]
-    keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
-    inside = adjacency.tocsr()[keep][:, keep].tocoo()
-    edge_index, notes = merge_edges(inside.row, inside.col, len(keep), directed=False)
-    buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
-    schema = GraphSchema(
-        f"{name}-{years[0]}-{years[-1]}",
-        sum(buckets.values()),
-        0.0,
-        1.0,
-        tuple(str(label) for label in years),
-        source=_SOURCE_OF_YEARS,
-        notes=(f"{len(year) - len(keep):,} nodes of other class years are left out", *notes),
-        columns=columns_of(buckets),
-    )
-    y = year[keep] - years[0]
-    return check_parts(GraphParts(compact_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema))
-
-
-def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matrix:
+def _one_hot(fields: np.ndarray, sizes: Mapping[int, int]) -> csr_matrix:
     from scipy.sparse import csr_matrix
 
     rows, columns, start = [], [], 0

@@ -58,7 +58,7 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
 def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[str, Any]:
     """Return what the owner of a folder declares; of the tables, only the names of their columns are read."""
     name = declared.name or folder.resolve().name
-    paths = [find_table(folder, stem, required=False) for stem in _COLUMNS]
+    paths = [find_table(folder, stem) for stem in _COLUMNS]
     present = [path for path in paths if path is not None]
     files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in present]
     tables = [_declared_table(path, declared) for path in present]

@@ -15,7 +15,8 @@ import numpy as np
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.declared.missing import ALL, filled_notes, stand_for
-from graphveil.graphs.tables.tables import Table, check_columns, read_table
+from graphveil.graphs.declared.typed_columns import clipped_note
+from graphveil.graphs.tables.tables import Table, check_columns, read_table, some
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.value.parts import MASKS, Features, Mask, SparseRows
 from graphveil.runtime.late import quiet
@@ -86,7 +87,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)
     check_range(features, declared.low, declared.high, "x")
-    return features, (*filled, *((f"clipped {clipped:,} feature values to the declared range",) if clipped else ()))
+    return features, (*filled, *clipped_note(clipped))
 
 
 def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
@@ -144,8 +145,8 @@ def _codes(names: list[object], classes: Sequence[str]) -> np.ndarray:
         if name is None or name == "" or name != name:
             continue
         if str(name) not in places:
-            allowed = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-            raise DataError(f"label of node {node} is {str(name)!r}, not a declared class", where="y", allowed=allowed)
+            message = f"label of node {node} is {str(name)!r}, not a declared class"
+            raise DataError(message, where="y", allowed=some(classes))
         codes[node] = places[str(name)]
     return codes
 

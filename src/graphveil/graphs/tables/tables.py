@@ -51,6 +51,11 @@ def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
 IN_MEMORY: Final = 1 << 26
 
 
+def some(names: Sequence[str]) -> str:
+    """Return the first of many names, for a message."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
 def _excerpt(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
@@ -196,9 +201,8 @@ class Table:
             if codes.null_count() == cells.null_count():
                 return codes
         unknown = codes.is_null() & cells.is_not_null()
-        allowed = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
         remedy = written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
-        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, allowed, remedy)
+        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some(declared), remedy)
         return codes
 
     def numbers(self, name: str) -> polars.Series:
@@ -237,24 +241,31 @@ class Table:
 _NO_WORD: Final = "leave the cell empty where a value is missing"
 
 
-def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None:
-    """Return the file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
+def find_table(folder: Path, stem: str) -> Path | None:
+    """Return the file `stem.csv` or `stem.parquet` in a folder, or None; DataError where both are there.
 
     Args:
-        folder: where; stem: its name without the ending; required: refuse a folder without it.
-
-    Raises:
-        DataError: both are there, or none although one is required.
+        folder, stem: where, and the name without its ending.
     """
     there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
     # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
     if len(there) > 1:
         raise DataError(f"found both {stem}.csv and {stem}.parquet", where=str(folder), remedy="remove one")
-    if not there and required:
-        raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))
     if there:
         require_file(there[0])
     return there[0] if there else None
+
+
+def require_table(folder: Path, stem: str) -> Path:
+    """As `find_table`; DataError where there is none.
+
+    Args:
+        folder, stem: as there.
+    """
+    path = find_table(folder, stem)
+    if path is None:
+        raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))
+    return path
 
 
 def read_table(path: Path) -> Table:

@@ -14,14 +14,13 @@ from graphveil.errors import DataError
 from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_numbers, plain_ids
 from graphveil.graphs.declared.missing import filled_notes, range_remedy, stand_for
-from graphveil.graphs.declared.typed_columns import encode_columns, in_range
+from graphveil.graphs.declared.typed_columns import clipped_note, encode_columns, in_range, multi_hot
 from graphveil.graphs.public_edges import public_columns, public_rows, read_truth
 from graphveil.graphs.tables.tables import Table, whole_texts
 from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels, twins_of
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense, compact_rows
 from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
-from graphveil.graphs.value.schema import GraphSchema
 
 if TYPE_CHECKING:
     from graphveil.graphs.value.release import Release
@@ -118,19 +117,8 @@ def join_people(
     public = None
     if edges.public is not None:
         public = public_columns(edges.public, (edges.source, edges.target), edge_index, directed=declared.directed)
-    schema = GraphSchema(
-        declared.name or origin.name,
-        people.dimension,
-        declared.low,
-        declared.high,
-        declared.classes,
-        declared.directed,
-        declared.private,
-        source=origin.source,
-        notes=(*people.notes, *notes),
-        columns=declared.columns,
-        missing=declared.missing,
-    )
+    notes = (*people.notes, *notes)
+    schema = declared.schema(origin.name, people.dimension, source=origin.source, notes=notes)
     check_features(people.x, schema)
     check_labels(people.y, len(people.ids), schema.classes)
     ids = people.ids.texts.to_numpy()
@@ -206,8 +194,7 @@ def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Featu
         if stand is not None:
             filled.append((name, absent, stand))
     notes = filled_notes(filled)
-    if clipped:
-        notes += (f"clipped {clipped:,} feature values to the declared range",)
+    notes += clipped_note(clipped)
     if declared.ranges:
         notes += ("scaled each feature column from its declared range to 0..1",)
     return compact_dense(values), len(names), notes
@@ -272,8 +259,7 @@ def _entries(
         values, clipped = in_range(table, "value", numbers, bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
     matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
-    notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
-    return compact_rows(matrix), declared.dimension, (*filled, *notes)
+    return compact_rows(matrix), declared.dimension, (*filled, *clipped_note(clipped))
 
 
 def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -295,30 +281,14 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
 
     column = declared.label or "label"
     if declared.label_separator is not None:
-        return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
+        cells = nodes.text(column).fill_null("").str.split(declared.label_separator)
+        return multi_hot(nodes, column, cells, declared.classes, "not all of it declared classes"), ()
     if declared.label is None and column not in nodes.names:
         return np.full(nodes.rows, -1), ("no label column: every label unknown",)
     codes = nodes.declared_codes(column, declared.classes, "not a declared class")
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()
-
-
-def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> np.ndarray:
-    """Several labels a node, names with a separator between them: float32 0/1 [n, c]; nothing: none of them."""
-    import polars
-
-    text = nodes.text(column).fill_null("")
-    listed = polars.DataFrame({"row": np.arange(len(text)), "name": text.str.split(separator)}).explode("name")
-    listed = listed.filter(polars.col("name") != "")
-    codes = listed["name"].cast(polars.Enum(classes), strict=False)
-    wrong = np.zeros(len(text), dtype=bool)
-    wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
-    allowed = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
-    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, allowed)
-    y = np.zeros((len(text), len(classes)), dtype=np.float32)
-    y[listed["row"].to_numpy(), codes.to_physical().to_numpy().astype(int)] = 1
-    return y
 
 
 def _masks(nodes: Table, declared: Declaration) -> dict[Mask, np.ndarray]:
