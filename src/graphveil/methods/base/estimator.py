@@ -6,7 +6,6 @@
     collect         pay, then read raw data through mechanisms      the one place of the method that does
     train           post-processing of what was collected; most may do so again and again at no privacy cost
     probabilities   [n, c] about the people of the collection, or about other ones; takes what `says_who` names
-    keep, recall    what is kept of people beside a saved model, for its owner alone; most keep nothing
 
 People are asked once, whoever asks.  A clone therefore shares the account of its original: a second collection from the
 same people is refused, or charged where room was declared; and neither a clone nor a fitted estimator takes other
@@ -130,8 +129,6 @@ class Estimator:
         def stored(self) -> Stored: ...
         @classmethod
         def restore(cls, stored: Stored) -> Self: ...  # KeyError, TypeError or ValueError for anything else
-        def keep(self, model: Path) -> None: ...
-        def recall(self, model: Path) -> None: ...
 
     # ---- fitting and predicting ----
 
@@ -195,7 +192,10 @@ class Estimator:
                 this graph, or is given another engine than `LOCAL` and does not predict by blocks.
         """
         if not self.fitted:
-            self._refuse_unfitted()
+            try:
+                self.schema  # noqa: B018
+            except InputError as error:
+                raise not_fitted(error) from None
         # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
         identity = {name: value for name, value in who.items() if value is not None}
         for name in identity:
@@ -265,6 +265,12 @@ class Estimator:
         self.account.ledger = ledger
 
     # ---- files ----
+
+    def keep(self, model: Path) -> None:
+        """Write what is kept of people beside a saved model, for its owner alone: nothing, unless a method does."""
+
+    def recall(self, model: Path) -> None:
+        """Read what `keep` wrote; nothing where the model alone was handed on."""
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted method to one safetensors file: no reports, no raw data; return the file.
@@ -371,13 +377,6 @@ class Estimator:
     def n_features_in_(self) -> int:
         """The number of features of a node."""
         return self._after_fitting("n_features_in_").schema.dimension
-
-    def _refuse_unfitted(self) -> None:
-        """Raise the refusal before fitting, in a form that scikit-learn's callers know as well."""
-        try:
-            self.schema  # noqa: B018
-        except InputError as error:
-            raise not_fitted(error) from None
 
     def _after_fitting(self, name: str) -> Self:
         if not self.fitted:

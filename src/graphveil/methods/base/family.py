@@ -50,6 +50,7 @@ class Family(Protocol[E_contra, Collected]):
 
     def warning(self, estimator: E_contra, graph: Graph) -> str | None:
         """Return what a mechanism warns of before it runs, or None; nothing private is read."""
+        return None
 
     def controls(
         self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
@@ -63,6 +64,7 @@ class Family(Protocol[E_contra, Collected]):
         self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         """Return other methods at the same price."""
+        return {}
 
     def notes(
         self, estimator: E_contra, graph: Graph, settled: Mapping[str, object], *, controlled: bool
@@ -71,6 +73,7 @@ class Family(Protocol[E_contra, Collected]):
 
     def repeats_note(self, estimator: E_contra, repeats: int) -> str:
         """Return what several runs are: a simulation, or splits of one release."""
+        return collection_repeats(repeats)
 
     def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Collected:
         """Collect or publish once, for several trainings."""

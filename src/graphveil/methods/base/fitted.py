@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from graphveil.errors import InputError
@@ -41,16 +40,6 @@ class FittedEstimator(Estimator, Generic[F]):
     @property
     def schema(self) -> GraphSchema:
         return self.result.schema
-
-
-class ForgetsPeople:
-    """What files a method has that keeps nothing of people beside its model: nobody is asked again."""
-
-    def keep(self, model: Path) -> None:
-        """Write nothing."""
-
-    def recall(self, model: Path) -> None:
-        """Read nothing."""
 
 
 def stored_probabilities(stored: Stored, classes: int) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
-from graphveil.methods.base.family import Control, Plan
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
@@ -19,7 +19,7 @@ from graphveil.privacy import Randomness
 from graphveil.runtime.late import Tensor
 
 
-class BaselineFamily:
+class BaselineFamily(Family[PlainNetwork, LocalReports]):
     """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
 
     serves_releases = True
@@ -41,9 +41,6 @@ class BaselineFamily:
         published = getattr(graph, "release", None) is not None
         return planned if published else replace(planned, guarantee=unprotected(settings.model))
 
-    def warning(self, estimator: PlainNetwork, graph: Graph) -> str | None:
-        return None
-
     def controls(
         self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
@@ -56,11 +53,6 @@ class BaselineFamily:
         from graphveil.methods.local.controls import ceiling_of
 
         return ceiling_of(estimator.settings, graph, split)
-
-    def rivals(
-        self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
-        return {}
 
     def notes(
         self, estimator: PlainNetwork, graph: Graph, settled: Mapping[str, object], *, controlled: bool

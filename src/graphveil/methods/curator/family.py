@@ -22,7 +22,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.family import Control, Plan, collection_repeats
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Method
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.curator.class_sums import ClassSums, train_experts
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CuratorFamily:
+class CuratorFamily(Family[Any, Any]):
     """See `base.family.Family`."""
 
     serves_releases = False
@@ -78,9 +78,6 @@ class CuratorFamily:
             advice=figures.advice,
             figures=figures,
         )
-
-    def warning(self, estimator: CuratorEstimator, graph: Graph) -> str | None:
-        return None
 
     def controls(
         self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
@@ -133,9 +130,6 @@ class CuratorFamily:
         self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         return start_notes(settled.get("start"), estimator.kind, graph.schema.name)
-
-    def repeats_note(self, estimator: CuratorEstimator, repeats: int) -> str:
-        return collection_repeats(repeats)
 
     def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
         return estimator.collect(graph, split=split, randomness=randomness)

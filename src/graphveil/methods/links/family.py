@@ -20,7 +20,7 @@ from graphveil.methods.base.cost import (
     report_bytes,
     spreading_cost,
 )
-from graphveil.methods.base.family import Control, Plan, collection_repeats
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.privacy import Randomness
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BELIEF_SECONDS = 3e-9
 
 
-class LinkFamily:
+class LinkFamily(Family[Any, LinkReports]):
     """See `base.family.Family`; what trains networks to compare with is imported late: a plan trains none."""
 
     serves_releases = False
@@ -112,9 +112,6 @@ class LinkFamily:
         used += () if hops is None else (hops.words,)
         beside = (comparison_of(estimator),) if controlled and lists is not None else ()
         return (*used, *(() if lists is None else lists.advice), *beside)
-
-    def repeats_note(self, estimator: LinkMethod, repeats: int) -> str:
-        return collection_repeats(repeats)
 
     def collect(self, estimator: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LinkReports:
         reports: LinkReports = estimator.randomize(graph, split=split, randomness=randomness)

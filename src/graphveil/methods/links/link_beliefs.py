@@ -22,7 +22,7 @@ from typing import Any, Self, TypedDict, Unpack
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.checks import require_one_label
-from graphveil.methods.base.fitted import ForgetsPeople, stored_probabilities
+from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
@@ -56,7 +56,7 @@ class FittedBeliefs:
     variant: str
 
 
-class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
+class LinkBeliefs(ListsEstimator[FittedBeliefs]):
     """Noisy neighbour lists, read without a graph: `fit` is `randomize` (the devices), then `fit_reports` (server).
 
     Args:

@@ -28,7 +28,6 @@ from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.blocks import not_by_blocks
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.fitted import ForgetsPeople
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import topology_of
@@ -79,7 +78,7 @@ class PublishedGraph:
     split: Split
 
 
-class HeteroRR(ForgetsPeople, Estimator):
+class HeteroRR(Estimator):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:

@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.family import AnyFamily
+from graphveil.methods.base.family import AnyFamily, Control
 from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
@@ -120,12 +120,13 @@ def run(
         # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
         rows.setdefault(name, []).append(hits(method.predict_proba(), cut, people))
         if controls:
-            tried = _run_controls(family, method, cut, people, randomness, progress, ceiling=comparisons)
-            for control, hits_of in tried:
-                rows.setdefault(control, []).append(hits_of)
-            tried = _run_rivals(family, method, cut, people, randomness, progress) if comparisons else []
-            for rival, hits_of in tried:
-                beside.setdefault(rival, []).append(hits_of)
+            planned = dict(family.controls(method, cut, people, randomness=randomness))
+            if comparisons and getattr(cut, "release", None) is None:  # else only a release of the truth is at hand
+                planned[CEILING] = partial(family.ceiling, method, cut, people, randomness=randomness)
+            _compare(planned, "control", rows, method, progress)
+            if comparisons:
+                rivals = family.rivals(method, cut, people, randomness=randomness)
+                _compare(rivals, "rival", beside, method, progress)
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
@@ -178,43 +179,19 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
     return split
 
 
-def _run_controls(
-    family: AnyFamily,
+def _compare(
+    planned: Mapping[str, Control],
+    what: str,
+    rows: dict[str, list[np.ndarray]],
     method: Estimator,
-    graph: Graph,
-    split: Split,
-    randomness: Randomness,
     progress: ProgressCallback | None,
-    *,
-    ceiling: bool,
-) -> list[tuple[str, np.ndarray]]:
-    results = []
-    planned = dict(family.controls(method, graph, split, randomness=randomness))
-    if ceiling and getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
-        planned[CEILING] = partial(family.ceiling, method, graph, split, randomness=randomness)
-    for done, (control, train) in enumerate(planned.items()):
+) -> None:
+    """Train what a method is compared with, and add the hits of each to `rows`."""
+    for done, (name, train) in enumerate(planned.items()):
         if progress is not None:
-            stage = control if control == CEILING else f"control {control}"
+            stage = name if name == CEILING else f"{what} {name}"
             progress(Progress(done, len(planned), stage, _epsilon(method.ledger)))
-        results.append((control, train()))
-    return results
-
-
-def _run_rivals(
-    family: AnyFamily,
-    method: Estimator,
-    graph: Graph,
-    split: Split,
-    randomness: Randomness,
-    progress: ProgressCallback | None,
-) -> list[tuple[str, np.ndarray]]:
-    planned = family.rivals(method, graph, split, randomness=randomness)
-    results = []
-    for done, (rival, train) in enumerate(planned.items()):
-        if progress is not None:
-            progress(Progress(done, len(planned), f"rival {rival}", _epsilon(method.ledger)))
-        results.append((rival, train()))
-    return results
+        rows.setdefault(name, []).append(train())
 
 
 def _result(
@@ -226,9 +203,10 @@ def _result(
     methods: Sequence[Estimator],
     cost: Cost,
 ) -> Result:
-    first, controlled = methods[0], bool(scores.controls)
+    first, repeats = methods[0], len(methods)
     first.lift = scores.lift
     family: AnyFamily = choice.method.load_family()
+    alone = "one run: the interval covers the test nodes, not other splits or other noise"
     return Result(
         method=name,
         built=choice.method.name,
@@ -241,7 +219,10 @@ def _result(
         model=first,
         notes=(
             *((SEVERAL,) if graph.y.dim() == 2 else ()),
-            *_notes(family, methods, graph, settled, controlled=controlled),
+            *family.notes(first, graph, settled, controlled=bool(scores.controls)),
+            *graph.schema.missing_words,
+            family.repeats_note(first, repeats) if repeats > 1 else alone,
+            ONE_GRAPH,
         ),
     )
 
@@ -262,19 +243,6 @@ def _scores(name: str, rows: dict[str, list[np.ndarray]], beside: dict[str, list
 def _best(scores: Mapping[str, Interval]) -> str | None:
     # The best of several is chosen by the very figures that it is shown with: lift over it errs on the low side.
     return max(scores, key=lambda label: scores[label].mean) if scores else None
-
-
-def _notes(
-    family: AnyFamily, methods: Sequence[Estimator], graph: Graph, settled: Mapping[str, object], *, controlled: bool
-) -> tuple[str, ...]:
-    first, repeats = methods[0], len(methods)
-    alone = "one run: the interval covers the test nodes, not other splits or other noise"
-    return (
-        *family.notes(first, graph, settled, controlled=controlled),
-        *graph.schema.missing_words,
-        family.repeats_note(first, repeats) if repeats > 1 else alone,
-        ONE_GRAPH,
-    )
 
 
 def _teller(

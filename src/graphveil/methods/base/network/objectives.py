@@ -200,15 +200,6 @@ def f1_shares(predicted: Tensor, labels: Tensor) -> np.ndarray:
     return shares
 
 
-def f1_by_label(predicted: Tensor, labels: Tensor) -> np.ndarray:
-    """Return the F1 of every label [c]; 0 for a label that is neither found nor there."""
-    there = labels > 0
-    hit = (predicted & there).sum(dim=0).double()
-    both = (predicted.sum(dim=0) + there.sum(dim=0)).double()
-    each: np.ndarray = torch.where(both > 0, 2 * hit / both.clamp_min(1), 0.0).numpy()
-    return each
-
-
 @dataclass(frozen=True)
 class SmoothLabels:
     """Public labels, smoothed."""

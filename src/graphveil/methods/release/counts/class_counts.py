@@ -22,7 +22,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.mechanisms.edges.noisy_counts import count_noise
-from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople, stored_probabilities
+from graphveil.methods.base.fitted import FittedEstimator, stored_probabilities
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.settings import require_device
@@ -54,7 +54,7 @@ class FittedCounts:
     variant: str
 
 
-class ClassCounts(FittedEstimator[FittedCounts], ForgetsPeople):
+class ClassCounts(FittedEstimator[FittedCounts]):
     """Noisy counts of private neighbours by class: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:

@@ -19,7 +19,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import assumed_propagation, network_cost
-from graphveil.methods.base.family import Control, Plan
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.controls import hits
@@ -42,7 +42,7 @@ TRAININGS = 4
 HARDLY_ANY_NOISE = 30.0
 
 
-class CountsFamily:
+class CountsFamily(Family[ClassCounts, Any]):
     """See `base.family.Family`."""
 
     serves_releases = True
@@ -70,9 +70,6 @@ class CountsFamily:
             advice=figures.advice,
             figures=figures,
         )
-
-    def warning(self, estimator: ClassCounts, graph: Graph) -> str | None:
-        return None
 
     def controls(
         self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
