@@ -249,7 +249,7 @@ def restored() -> Iterator[None]:
 def test_threads_are_chosen_by_time(seconds: dict[int, float], best: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine of four cores where each thread count takes the given time."""
     monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: range(4), raising=False)
-    monkeypatch.setattr(threads, "_time", lambda _: seconds[torch.get_num_threads()])
+    monkeypatch.setattr(threads.timeit, "repeat", lambda *_, **__: [seconds[torch.get_num_threads()]])
     assert fastest_threads(lambda: None) == best == torch.get_num_threads()
 
 

@@ -54,8 +54,7 @@ class ContractiveChain:
     """What is public of a chain. Raises InputError: a number is outside its range.
 
     Args:
-        hops: K; contraction: c, in (0, 1).
-        share: a, the part of neighbours beside the mean of all, in (0, 1].
+        hops: K; contraction: c, in (0, 1); share: a, the part of neighbours beside the mean of all, in (0, 1].
         residual: b, of the first rows, in 0..100; floor: F, in 1..10,000.
     """
 
@@ -87,8 +86,8 @@ class ContractiveChain:
         return (1 - last) * (1 + c) / ((1 + last) * (1 - c))
 
     def sigma(self, multiplier: float) -> float:
-        """Return the noise of a step with which the whole chain costs what one release of noise `multiplier` costs.
-        `multiplier`: standard deviation over sensitivity of that one release; 0 gives 0.
+        """Return the noise of a step with which the whole chain costs what one release of noise `multiplier` times its
+        sensitivity costs; 0 gives 0.
         """
         target = multiplier * math.sqrt(self.growth)
         rounding = 2 * math.sqrt(MOST_NUMBERS) / _STEPS
@@ -97,9 +96,7 @@ class ContractiveChain:
         return self.sensitivity * target / (1 - target * rounding)
 
     def operator(self, rows: ReceiverRows) -> sp.csr_matrix:
-        """Return P, float64 [n, n]; it holds the edges and must not leave. `rows`: the edges, each in both directions,
-        without self-loops.
-        """
+        """Return P, float64 [n, n], of edges in both directions; it holds them and must not leave."""
         degrees = np.diff(rows.starts.numpy()).astype(np.float64)
         root = sp.diags(np.maximum(degrees, self.floor) ** -0.5)
         return sp.csr_matrix(
@@ -110,8 +107,7 @@ class ContractiveChain:
         """Return f(x), float64 [n, c].
 
         Args:
-            matrix: P.
-            x: [n, c]; start: x_0, [n, c].
+            matrix: P; x: [n, c]; start: x_0, [n, c].
         """
         short = clipped(x)
         around = torch.from_numpy(matrix @ short.numpy())
@@ -119,13 +115,12 @@ class ContractiveChain:
         return self.contraction * spread + self.residual * start
 
     def released(self, rows: ReceiverRows, start: Tensor, sigma: float, randomness: Randomness) -> Tensor:
-        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise. Raises InputError: the state has more
-        than MOST_NUMBERS numbers.
+        """Return x_K, float32 [n, c]: reads all edges, K times, behind noise. Raises InputError: more than MOST_NUMBERS
+        numbers.
 
         Args:
-            rows: the edges, each in both directions, without self-loops.
+            rows: the edges, each in both directions, without self-loops; sigma: noise of each step; 0 adds none.
             start: x_0, [n, c]; no edge is in it. Rows longer than 1 are shortened, NaN and infinite entries become 0.
-            sigma: of the noise of each step; 0 adds none.
         """
         if start.numel() > MOST_NUMBERS:
             raise InputError(f"{start.numel()} numbers", where="caribou", allowed=f"at most {MOST_NUMBERS}")
@@ -140,8 +135,7 @@ class ContractiveChain:
         """Return the state after one step, float64 [n, c]: whole steps of the grid, with noise.
 
         Args:
-            exact: f of the state before; it must not leave.
-            sigma: of the noise; 0 adds none.
+            exact: f of the state before; it must not leave; sigma: of the noise; 0 adds none.
             hop: 1..K; the states before K must not leave either.
         """
         if sigma == 0.0:

@@ -46,10 +46,8 @@ class CountedSum:
     an argument is outside its range.
 
     Args:
-        unit: what is hidden; not "node".
+        unit: what is hidden; not "node"; hops: K; relationships: k, of one person, hidden together; for "k-edges".
         epsilon: of all sums together, for one unit; inf adds no noise and hides nothing.
-        hops: K.
-        relationships: k, of one person, hidden together; for "k-edges".
         bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
 
     >>> import torch
@@ -105,7 +103,6 @@ class CountedSum:
         node.
 
         Args:
-            rows: the edges, without weights.
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
             engine: where blocks of receivers are worked on; the result does not depend on it.
         """
@@ -122,7 +119,7 @@ class CountedSum:
         """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
 
         Args:
-            noisy: what was released [n, c]; rows: the edges; x: float [n, c], the rows that were summed.
+            noisy: what was released [n, c]; x: float [n, c], the rows that were summed.
         """
         sent = (noisy.double() * 2.0**self.bits).round().long()
         return self.noise.log_likelihood(sent.reshape(-1), self._exact(rows, x).reshape(-1)).view_as(sent)

@@ -47,9 +47,7 @@ class _Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiverRows:
-    """Who sends to whom: receiver u sums over senders `senders[starts[u]:starts[u + 1]]`, each of them once. Build one
-    with :meth:`of`.
-    """
+    """Who sends to whom: receiver u sums over senders `senders[starts[u]:starts[u + 1]]`, each of them once."""
 
     starts: Tensor  # int32 [n + 1], int64 from 2^31 entries on
     senders: Tensor  # int32 [E]
@@ -75,8 +73,7 @@ class ReceiverRows:
 
         Args:
             edges: also a graph with bounded degrees, which the "node" unit needs.
-            weights: [E], one per edge, rounded down to multiples of 2^-weight_bits; above w_max they count as w_max,
-                negative and NaN ones as 0.
+            weights: [E], rounded down to steps of 2^-weight_bits; those above w_max are w_max, negative or NaN ones 0.
             w_max: the declared largest weight, positive and at least one step.
         """
         bound = edges if isinstance(edges, BoundedEdges) else None
@@ -118,8 +115,7 @@ class ReceiverRows:
         message can exceed 2^24 steps.
 
         Args:
-            rows: what every node sends.
-            receivers: consecutive ones, whose sums are asked for; all by default.
+            rows: what every node sends; receivers: consecutive ones, whose sums are asked for; all by default.
         """
         values = rows.values
         if len(values) != self.num_nodes:

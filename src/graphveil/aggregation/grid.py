@@ -65,12 +65,11 @@ def quantise(
     narrow: bool = False,
     beside: npt.NDArray[Any] | None = None,
 ) -> GridRows:
-    """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero. Each row is
-    treated by itself. A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError: x is
-    no float matrix, or cap or bits are outside their range.
+    """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
+    A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError: x is no float matrix,
+    or cap or bits are outside their range.
 
     Args:
-        x: float [n, c].
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
@@ -119,7 +118,6 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     released or public: the lengths are right up to rounding only.
 
     Args:
-        x: float [n, c].
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
     if _worth_a_loop(x):
@@ -174,8 +172,8 @@ def _lengths(rows: Tensor) -> Tensor:
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
-    """Return the sums [n] of the squares of rows [n, c], with the same bits on every processor and in any company.
-    `rows`: float64 [n, c].
+    """Return the sums [n] of the squares of float64 rows [n, c], the same bits on every processor and in any
+    company.
     """
     squares = rows.square()
     # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.

@@ -36,9 +36,7 @@ def upgnet_features(
     """Return X' [n, d].
 
     Args:
-        centred: X* less the middle of its range, which has length 1 [n, d].
-        a: who is linked to whom.
-        hops: K; 0 leaves Z.
+        centred: X* [n, d] less the middle of its range, of length 1; a: who is linked to whom; hops: K; 0 leaves Z.
         reported: mask [n] of whose row is a report, over whom the averages of Z go; None: everybody's.
     """
     step = torch.from_numpy(regularised(centred, a, None if reported is None else reported.numpy()))
@@ -74,9 +72,7 @@ def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.
 
 
 def require_dense(nodes: int, dimension: int) -> None:
-    """Refuse features that would take too much memory as a dense matrix. Raises InputError: more than `MOST_VALUES`
-    numbers.
-    """
+    """Refuse features that would have more than `MOST_VALUES` numbers as a dense matrix."""
     if nodes * dimension > MOST_VALUES:
         raise InputError(
             f"{nodes:,} nodes with {dimension:,} features",

@@ -115,10 +115,8 @@ def build_inputs(
     """Return the operator for P^hops (centred + offset), in the cheaper of its two forms.
 
     Args:
-        centred: C [n, d], sparse or dense.
-        p: P [n, n]; may be None for hops = 0.
+        centred: C [n, d], sparse or dense; p: P [n, n]; may be None for hops = 0; offset: added to all of C.
         width: columns of the first weight (they decide which form is cheaper).
-        offset: the constant added to every coordinate of C before propagation.
         reported: mask [n] of whose row is a report, all others are zeros; None: everybody's is.
         engine: where blocks of people are propagated; no bit of the operator depends on it.
     """
@@ -153,8 +151,7 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
     """Count multiply-adds of one pass: C W then K hops, against one dense n x d product.
 
     Args:
-        matrix: C [n, d]; p: the hops' matrix [n, n]; hops: K.
-        width: columns of W.
+        matrix: C [n, d]; p: the hops' matrix [n, n]; hops: K; width: columns of W.
     """
     n, d = matrix.shape
     if n * d > DENSE_VALUES:
@@ -171,7 +168,6 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
 
     Args:
         inputs: the operator M [n, d]; probes: how many g.
-        engine: where blocks of rows are worked on; no bit of the operator depends on it.
     """
     n, d = inputs.num_nodes, inputs.dimension
     device = inputs.row_sums.device

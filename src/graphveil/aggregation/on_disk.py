@@ -24,14 +24,12 @@ _PART: Final = 1 << 20
 
 
 def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, folder: Path) -> SparseMatrix:
-    """Write P = D^{-1/2} A D^{-1/2} of an undirected graph into a folder and return it as it lies there. Beside a part
-    of the edges, one number a node takes memory. The values are those of `normalised`, to the last bit. Returns [n, n],
-    see `stored_propagation`. Raises InputError: edges in another order or in one direction, of nodes that do not exist,
-    or a folder that is there.
+    """Write P = D^{-1/2} A D^{-1/2} of an undirected graph into a folder and return it as it lies there, [n, n] with
+    the values of `normalised`, to the last bit. Beside a part of the edges, one number a node takes memory. Raises
+    InputError: edges in another order or in one direction, of nodes that do not exist, or a folder that is there.
 
     Args:
         edges: int64 [2, E], both directions of each, ascending, without loops: as `graphs.normalise_edges` puts them.
-        num_nodes: n; folder: a new one.
     """
     source, target = edges.open() if isinstance(edges, Mapped) else edges
     require_ascending(source, target, num_nodes, directed=False)
@@ -52,9 +50,7 @@ def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, fol
 
 
 def stored_propagation(folder: Path) -> SparseMatrix:
-    """Return P as it lies in a folder; nothing of it is read before it is used. `folder`: that `store_propagation`
-    wrote. Raises InputError: it did not.
-    """
+    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used."""
     starts, columns, values = (
         as_tensor(Mapped(folder / f"{name}.npy").open()) for name in ("starts", "columns", "values")
     )

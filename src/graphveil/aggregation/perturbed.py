@@ -13,9 +13,11 @@ last digits: S + round(N) = round(S + N), so the exact curve of the Gaussian mec
                     declared; then its own row is seen by itself only)
 
 The k of one person move k other rows by one message each, and that person's own row by up to k messages at once:
-k + k^2, reached where they all say the same.  Naive group privacy would charge k sqrt(2).
+k + k^2, reached where they all say the same.  Naive group privacy would charge k sqrt(2).  Weights computed from
+features make a node's own row depend on its features: that row is then seen by itself only, too.
 
-Weights computed from features make a node's own row depend on its features: that row is then seen by itself only, too.
+Where tensors lie on a device of their own, sums and noise stay there and have the bits that blocks have on the CPU:
+sums are exact integers, whose order is free, and each block of receivers draws from its own key.
 
 Source: Sajadmanesh, Shamsabadi, Bellet, Gatica-Perez, "GAP: Differentially Private Graph Neural Networks with
 Aggregation Perturbation", USENIX Security 2023, arXiv 2203.00949, section 4.2; there an undirected edge is charged as
@@ -62,9 +64,7 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
     Raises InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
 
     Args:
-        unit: one of `UNITS`.
-        degree: the bound on a node's receivers, for "node" alone.
-        relationships: k, for "k-edges" alone.
+        degree: the bound on a node's receivers, for "node" alone; relationships: k, for "k-edges" alone.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}", allowed=", ".join(UNITS))
@@ -93,14 +93,10 @@ def sensitivity_of(
     InputError: a weight that is not above 0, or what `entries_of` refuses.
 
     Args:
-        unit: one of `UNITS`; w_max: the declared largest weight.
-        degree: the bound on a node's receivers, for "node" alone.
-        relationships: k, for "k-edges" alone.
+        w_max: the declared largest weight; degree, relationships: as for `entries_of`.
 
     >>> sensitivity_of("directed-edge"), round(sensitivity_of("edge"), 4)
     (1.0, 1.4142)
-    >>> round(sensitivity_of("k-edges", relationships=1), 4), round(sensitivity_of("k-edges", relationships=5), 4)
-    (1.4142, 5.4772)
     """
     if not 0.0 < w_max < math.inf:
         raise InputError(f"w_max is {w_max!r}", allowed="a finite number above 0")
@@ -120,10 +116,8 @@ class PerturbedSum:
     Args:
         unit: what is hidden; "node" needs `degree`, and edges whose degrees are bounded by it.
         sigmas: the noise's standard deviation at each hop, in units of the rows' cap; 0 adds none and hides nothing.
-        w_max: the declared largest weight.
         bits: a row of length cap is 2^bits steps long; None: 8 to 10, as the largest sigma allows (fewer above 512).
-        degree: D, how many others one node sends to.
-        relationships: k, of one person, hidden together; for "k-edges".
+        degree: D, how many others one node sends to; relationships: k, of one person, hidden together; for "k-edges".
 
     >>> import torch
     >>> from graphveil.aggregation import PerturbedSum, ReceiverRows
@@ -186,7 +180,7 @@ class PerturbedSum:
         tails weigh more than delta (at an epsilon of 40 or so). Raises InputError: delta is outside (0, 1).
 
         Args:
-            delta: in (0, 1); columns: entries of a row.
+            columns: entries of a row.
         """
         # A millionth of delta is set aside for the noise's cut tails.
         exact = gaussian_epsilon(1.0 / self.mu, delta * (1 - 1e-6)) if self.mu < math.inf else math.inf
@@ -194,11 +188,10 @@ class PerturbedSum:
         return epsilon if spent <= delta else math.inf
 
     def price(self, epsilon: float, delta: float, columns: int) -> tuple[float, float]:
-        """What the hops, or a pipeline that holds them, cost where exact normal noise would cost (epsilon, delta).
-        Returns the epsilon and delta to charge.
+        """The epsilon and delta to charge for the hops, or a pipeline that holds them, that cost so much with exact
+        normal noise.
 
         Args:
-            epsilon, delta: the cost under exact normal noise.
             columns: entries of a row.
         """
         # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
@@ -222,16 +215,13 @@ class PerturbedSum:
         engine: Engine = LOCAL,
         out: np.ndarray | None = None,
     ) -> Tensor:
-        """Return the noisy sums of one hop, in units in which the rows' cap is 1. Returns float32 [n, c], on the device
-        of `x`. Raises InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise
-        is too small or too large for the grid; or `out` does not fit.
+        """Return the noisy sums of one hop, in units in which the rows' cap is 1, float32 [n, c] on the device of `x`.
+        Raises InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
+        small or too large for the grid; or `out` does not fit.
 
         Args:
-            rows: the edges.
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
-                Where it lies on another device than the CPU, all is done there, with the same bits.
-            hop: 1..K.
-            engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
+            hop: 1..K; engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
         """
         if not 1 <= hop <= self.hops:
@@ -256,9 +246,7 @@ class PerturbedSum:
         return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
 
     def require_noise(self, *, weighted: bool) -> None:
-        """Refuse noise that is too small or too large for the grid, before anything is read or paid. `weighted`:
-        whether messages have weights. Raises NoiseError: it is.
-        """
+        """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
         weight_bits = WEIGHT_BITS if weighted else 0
         bits = self.row_bits(weight_bits) + weight_bits
         for sigma in self.sigmas:
@@ -347,7 +335,6 @@ def propagate_privately(
 
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
-        engine: where blocks of receivers are worked on; the result does not depend on it.
         out: K + 1 arrays float32 [n, c] that X_0..X_K are written into. On disk, as x and the arrays of `rows` may be,
             no more than blocks and what noise is looked up in take memory.
     """
@@ -374,9 +361,7 @@ def noisy_sums(
     """Return sums with their noise in whole steps, float32 [n, c] on the device of the grid.
 
     Args:
-        rows: the edges; moved to the device, if they lie elsewhere.
-        grid: what every node sends, float32 [n, c].
-        noise: of every entry; None for none.
+        grid: what every node sends, float32 [n, c]; noise: of every entry; None for none.
         blocks: of receivers; keys: one for each block, in their order.
     """
     device, columns = grid.values.device, grid.values.shape[1]

@@ -4,6 +4,8 @@
 
 No self-loops unless asked for: a node's own noisy value must not dominate its own average (KProp; Sajadmanesh and
 Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021, arXiv 2006.05535, section 3.2).
+Entries are made of a list of pairs by one sort, without torch or SciPy: a pair is one number, its row before its
+column; a list that is sorted already is read and not sorted again.
 Shapes: edge_index [2, E] (row 0 sends to row 1; undirected graphs list both directions), h [n, c].
 """
 
@@ -31,8 +33,8 @@ Normalisation = Literal["gcn", "mean"]
 
 def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> sp.csr_matrix:
     """Return A [n, n] sparse with A[target, source] = 1, or the edge's weight; self-loops are left out. Raises
-    InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per edge,
-    and for an edge listed twice with weights.
+    InputError: an edge names a node outside 0..n-1, weights are negative, not finite or not one per edge, or a weighted
+    edge is listed twice.
 
     Args:
         weights: w [E] >= 0, one per edge; an edge of weight 0 is no edge.  Without them duplicates count once.
@@ -132,8 +134,7 @@ def normalised(
     divides by the roots of the in-degree of the receiver and the out-degree of the sender.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1; num_nodes: n; normalisation: "gcn" or "mean".
-        self_loops: whether every node sends to itself, with weight 1.
+        edge_index: int64 [2, E], row 0 sends to row 1; self_loops: whether every node sends to itself, with weight 1.
         weights: [E] (see `adjacency`); degrees are then sums of weights.
 
     >>> import torch
@@ -155,17 +156,9 @@ def propagate(
     """Return P^hops h [n, c]. Raises InputError: shapes or types that do not fit, or an `out` that is h itself.
 
     Args:
-        p: [n, n].
-        h: [n, c]; on disk, or with `out`, float32.
-        hops: K, from 0.
-        engine: where blocks of receivers are worked on; no bit of the result depends on it.
+        h: [n, c]; on disk, or with `out`, float32; engine: where blocks are worked on; no bit depends on it.
         out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
             no more than blocks take memory; what stands between two hops is kept beside it.
-
-    >>> import torch
-    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
-    [2.0, 2.0, 2.0]
     """
     if out is None:
         return p.on(engine).power(rows_of(h), hops)
@@ -265,11 +258,6 @@ class Entries:
 
         Args:
             rows, columns: [E] in 0..size-1, in any order; size: n; weights: [E].
-
-        >>> import numpy as np
-        >>> entries = Entries.of(np.array([2, 0, 2]), np.array([1, 0, 0]), 3)
-        >>> entries.starts.tolist(), entries.columns.tolist()
-        ([0, 1, 1, 3], [0, 0, 1])
         """
         if size >= _MOST:
             raise InputError(f"a sparse matrix of {size} rows", allowed="below 2^31")

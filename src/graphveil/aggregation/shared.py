@@ -46,11 +46,10 @@ def overlap(out: npt.NDArray[Any], x: Dense) -> bool:
 
 
 def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.NDArray[Any]:
-    """Return the array that results are written into, a new one where there is none. Raises InputError: it has another
-    shape or type.
+    """Return the array that results are written into, a new one where there is none.
 
     Args:
-        out: an array of the caller's; None: there is none; rows, columns: of the result.
+        out: an array of the caller's, of this shape and float32, else an InputError; rows, columns: of the result.
     """
     if out is None:
         return np.empty((rows, columns), np.float32)
@@ -75,12 +74,11 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
 
 
 def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:
-    """Return x [n, c] itself, or if that pays, with columns of zeros after its own, so that they are `quick_width`. A
-    row that begins with a line of the cache lies in as few of them as it can, and is added up in one pass. For one
-    product of a small array the copy takes longer than it saves.
+    """Return x [n, c] itself as float32, or if that pays, with columns of zeros after its own, so that they are
+    `quick_width`. A row that begins with a line of the cache lies in as few of them as it can, and is added up in one
+    pass. For one product of a small array the copy takes longer than it saves.
 
     Args:
-        x: [n, c], numbers of any kind; they become float32.
         often: whether many products follow.
     """
     columns = x.shape[1]
@@ -93,8 +91,7 @@ def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float
 
 
 def quick_width(columns: int) -> int:
-    """Return the number of columns from `columns` on with which a product on CPU is quickest: 4, 8 or a multiple of 16.
-    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can. `columns`: of the
-    matrix that is multiplied.
+    """Return the columns from `columns` on with which a product on CPU is quickest, 4, 8 or a multiple of 16: such rows
+    are added up in one pass, and lie in as few lines of the cache as they can.
     """
     return next((width for width in (4, 8) if columns <= width), -(-columns // 16) * 16)

@@ -144,8 +144,7 @@ class Rows:
         """Write the product with a dense matrix block by block, and return it.
 
         Args:
-            x: [columns, c]; may be on disk.
-            out: [rows, c], set; may be on disk.
+            x: [columns, c]; may be on disk; out: [rows, c], set; may be on disk.
         """
         blocks = Blocks.of(*out.shape)
         shared = (*self._arrays, *self.engine.put(x))
@@ -174,9 +173,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class SparseMatrix:
-    """A constant sparse matrix [rows, columns] and its transpose, float32. Build one with :func:`from_scipy`; `matrix @
-    x` is differentiable in `x`.
-    """
+    """A constant sparse matrix [rows, columns] and its transpose, float32; `matrix @ x` is differentiable in `x`."""
 
     forward: Rows
     backward: Rows
@@ -206,9 +203,7 @@ class SparseMatrix:
         return from_scipy(matrix[chosen.cpu().numpy()]).to(self.forward.values.device)
 
     def power(self, x: Tensor, hops: int) -> Tensor:
-        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c]. Raises InputError: when the shapes do not
-        fit.
-        """
+        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c]; InputError for other shapes."""
         if x.requires_grad and hops and x.shape[0] == self.shape[0] == self.shape[1]:
             return self._differentiable(x, hops)
         if hops:
@@ -250,12 +245,10 @@ def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
-    """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory. Raises InputError: for
-    2^31 or more rows or columns.
+    """Return a scipy sparse matrix, of fewer than 2^31 rows and columns, as one that shares what it can of its memory.
 
     Args:
-        matrix: any sparse format.
-        symmetric: promises A = A^T, which is then stored once.
+        matrix: any sparse format; symmetric: promises A = A^T, which is then stored once.
     """
     csr = matrix.tocsr()
     # 32-bit indices halve what a product reads, which is what bounds its speed.

@@ -106,18 +106,15 @@ class Support:
         if self.entries == 0:
             return left.new_zeros(0)
         if self.pattern is None:
-            return self._dots_by_pieces(left, right)
+            # Each entry's rows are gathered, some entries at a time, for want of memory.
+            size = max(1, _GATHERED // max(1, left.shape[1]))
+            ends = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
+            return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in ends])
         fill = -left.shape[1] % _LANES
         if fill:
             left, right = torch.nn.functional.pad(left, (0, fill)), torch.nn.functional.pad(right, (0, fill))
         pattern = self.pattern if left.dtype == self.pattern.dtype else self.pattern.to(left.dtype)
         return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
-
-    def _dots_by_pieces(self, left: Tensor, right: Tensor) -> Tensor:
-        """The dot products where each entry's rows are gathered: some entries at a time, for want of memory."""
-        size = max(1, _GATHERED // max(1, left.shape[1]))
-        ends = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
-        return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in ends])
 
     def to(self, device: torch.device | str) -> Support:
         """Return the same support on another device."""

@@ -54,9 +54,8 @@ class WeightedMatrix:
 def normalised_weights(
     support: Support, weights: Tensor, normalisation: Normalisation = "gcn", *, self_loops: bool = False
 ) -> WeightedMatrix:
-    """Return the normalised matrix of weights [E] >= 0, differentiable in them, degrees included. The same as
-    `aggregation.normalised` for the same weights. A row without weight stays zero, and so does its slope: no mean of
-    nothing has a derivative.
+    """Return the matrix of `aggregation.normalised` for weights [E] >= 0, differentiable in them, degrees included. A
+    row without weight stays zero, and so does its slope: no mean of nothing has a derivative.
 
     Args:
         self_loops: every node sends itself its own value with weight 1.

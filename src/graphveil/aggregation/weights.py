@@ -43,8 +43,7 @@ def edge_weights(
     that is negative or not finite, or attention that nobody trained.
 
     Args:
-        x: what the ends are compared by; must be public where edges are what is protected.
-        edges: row 0 sends to row 1.
+        x: what the ends are compared by; must be public where edges are what is protected; edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
         attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
     """
@@ -64,15 +63,14 @@ def edge_weights(
 
 
 def in_blocks(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """Return an elementwise function of values, each result to the last bit a function of its value alone. Returns the
-    same shape.
+    """Return an elementwise function of values, each result to the last bit a function of its value alone.
 
     Kernels treat the last few numbers of a piece of work otherwise than the rest, and may differ in the last bit there:
     when an edge comes or goes the others move up, and one that ends up there could fall on another step of its grid.
     Blocks of one size, too small to be shared between threads and a multiple of every vector length, have no such end.
 
     Args:
-        function: elementwise; values: any shape.
+        values: any shape.
     """
     flat = values.reshape(-1)
     padded = torch.cat([flat, flat.new_zeros(-len(flat) % _BLOCK)])

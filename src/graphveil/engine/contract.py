@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
@@ -38,11 +39,13 @@ class Engine(Protocol):
 
     def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
         """Return the results added up; `add` has to be exact, as no order is promised."""
-        ...
+        return reduce(add, results)
 
     def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Write each block's result [rows of the block, ...] into its rows of `out` and return it."""
-        ...
+        for block, result in zip(blocks, results, strict=True):
+            out[block.rows] = result
+        return out
 
 
 #: Values of a block: a megabyte in float32, which stays in a core's cache from the sums until their noise is added.

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import numpy.typing as npt
-
-from graphveil.engine.contract import Block, Blocks, Shared
+from graphveil.engine.contract import Blocks, Engine, Shared
 from graphveil.engine.mapped import opened
 from graphveil.errors import InputError
 
@@ -22,7 +19,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class LocalEngine:
+class LocalEngine(Engine):
     """An `Engine` of threads, at least one, each for a block; arrays are shared as they are.
 
     >>> import numpy as np
@@ -69,14 +66,6 @@ class LocalEngine:
                 # An interrupted reader waits for the blocks under way, and for no others.
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
-        """As :meth:`Engine.reduce`."""
-        return reduce(add, results)
-
-    def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """As :meth:`Engine.gather`."""
-        return gathered(results, blocks, out)
-
 
 #: One block after the other, in the caller's own thread.
 LOCAL: Final = LocalEngine()
@@ -86,10 +75,3 @@ def arguments(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) 
     """What a task is called with, block by block."""
     parts: Iterable[tuple[Any, ...]] = repeat(()) if own is None else ((part,) for part in own)
     return ((block, *part, *shared) for block, part in zip(blocks, parts, strict=False))
-
-
-def gathered(results: Iterable[npt.NDArray[Any]], blocks: Iterable[Block], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Write results into their rows of `out`, block by block, and return it."""
-    for block, result in zip(blocks, results, strict=True):
-        out[block.rows] = result
-    return out

@@ -11,14 +11,11 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
 from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
-import numpy.typing as npt
-
-from graphveil.engine.contract import Blocks, Shared
-from graphveil.engine.local import arguments, gathered
+from graphveil.engine.contract import Blocks, Engine, Shared
+from graphveil.engine.local import arguments
 from graphveil.engine.mapped import Mapped, opened
 from graphveil.errors import InputError, MissingExtraError
 
@@ -28,7 +25,7 @@ Result = TypeVar("Result")
 _AHEAD: Final = 2
 
 
-class RayEngine:
+class RayEngine(Engine):
     """An `Engine` of Ray tasks. Raises MissingExtraError: Ray is not installed. Raises InputError: no cluster answers
     there with our token, or Ray was loaded before without asking for one.
 
@@ -72,14 +69,6 @@ class RayEngine:
             waiting.append(self._run.remote(stored, *call))
         while waiting:
             yield self._ray.get(waiting.popleft())
-
-    def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
-        """As :meth:`Engine.reduce`."""
-        return reduce(add, results)
-
-    def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """As :meth:`Engine.gather`."""
-        return gathered(results, blocks, out)
 
     def close(self) -> None:
         """Leave the cluster that was joined, and stop it where it was started here."""

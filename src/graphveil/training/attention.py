@@ -17,6 +17,7 @@ Formal guarantees, for rows, labels, targets and schedule that are public:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from graphveil import models
@@ -37,14 +38,62 @@ _TARGETS: Final = 256
 _HEAD_STEPS: Final = 200
 
 
-class AttentionDescent:
-    """The private training of one attention network, step by step; the mean of the later weights is kept in the end.
-    Raises InputError: rows, targets and labels do not match.
+class TargetDescent:
+    """The private training of parameters on targets, step by step; the mean of the later ones is kept in the end.
+
+    Args:
+        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
+        samples: how many targets one protected unit changes; protect: False adds no noise and protects nothing.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        targets: Tensor,
+        labels: Tensor,
+        schedule: PrivateSchedule,
+        *,
+        samples: int,
+        protect: bool,
+    ) -> None:
+        self._targets, self._labels, self._schedule, self._protect = targets, labels, schedule, protect
+        self._updates = NoisyUpdates(parameters, schedule, samples=samples)
+        self._mean = LaterMean(parameters, self._updates)
+
+    @property
+    def steps_taken(self) -> int:
+        """How many noisy gradients were released, counted before they are made."""
+        return self._updates.released
+
+    def step(self, randomness: Randomness) -> None:
+        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
+        self._updates.count()
+        total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
+        self._updates.take(total, randomness, protect=self._protect)
+        self.settle()
+        self._mean.follow()
+
+    def clipped_sum(self, chosen: Tensor) -> Tensor:
+        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [P]."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Bring the parameters into form after a step, which reads no edge."""
+
+    def run(self, *, randomness: Randomness, progress: ProgressCallback | None) -> None:
+        """Take all steps of the schedule."""
+        for step in range(1, self._schedule.steps + 1):
+            self.step(randomness)
+            if progress is not None:
+                progress(Progress(step, self._schedule.steps))
+
+
+class AttentionDescent(TargetDescent):
+    """The private training of one attention network. Raises InputError: rows, targets and labels do not match.
 
     Args:
         network: trained in place; x: public rows [n, c] of length at most 1; rows: read in steps, behind noise.
-        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
-        soft: the length of the noise that the final sums will get; protect: False adds no noise and protects nothing.
+        soft: the length of the noise that the final sums will get.
     """
 
     def __init__(
@@ -64,27 +113,11 @@ class AttentionDescent:
                 f"{len(x)} rows of {rows.num_nodes} nodes, {len(labels)} labels of {len(targets)} targets",
                 allowed="one row a node and one known label a target",
             )
-        self._network, self._x, self._rows = network, x.detach().float().contiguous(), rows
-        self._targets, self._labels = targets, labels
-        self._schedule, self._soft, self._protect = schedule, soft, protect
         # An undirected edge changes the gradient of the target at either end.
-        self._updates = NoisyUpdates(network.parameters(), schedule, samples=2)
-        self._mean = LaterMean(network.parameters(), self._updates)
-
-    @property
-    def steps_taken(self) -> int:
-        """How many noisy gradients were released, counted before they are made."""
-        return self._updates.released
-
-    def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
-        self._updates.count()
-        total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
-        self._updates.take(total, randomness, protect=self._protect)
-        self._mean.follow()
+        super().__init__([*network.parameters()], targets, labels, schedule, samples=2, protect=protect)
+        self._network, self._x, self._rows, self._soft = network, x.detach().float().contiguous(), rows, soft
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [P]."""
         grid = self._schedule.grid
         total = torch.zeros(sum(p.numel() for p in self._network.parameters()), dtype=torch.float64)
         for places in torch.split(chosen, _TARGETS):
@@ -130,10 +163,7 @@ def train_attention(
     # The head has been fitted already, on public rows: noisy steps then go into the attention and not into what is
     # free.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
-    for step in range(1, schedule.steps + 1):
-        descent.step(randomness)
-        if progress is not None:
-            progress(Progress(step, schedule.steps))
+    descent.run(randomness=randomness, progress=progress)
     descent.finish()
     return descent.steps_taken
 

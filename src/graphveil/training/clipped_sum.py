@@ -216,13 +216,6 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     ]
 
 
-def gradient_norms(layers: Sequence[Captured]) -> FloatArray:
-    """The norm of every sample's gradient over all layers, float64 [b], before any clipping or rounding."""
-    squares = [_norms(layer.deltas) ** 2 * (_norms(layer.inputs) ** 2 + float(layer.bias)) for layer in layers]
-    norms: FloatArray = np.sqrt(np.sum(squares, axis=0))
-    return norms
-
-
 def input_lengths(rows: Tensor, bias: bool) -> Lengths:
     """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long.
 
@@ -269,12 +262,6 @@ def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> lis
     # Several pieces may pass 2^24 together: float64 holds their sum.
     total = [torch.stack(parts).double().sum(0) if len(sums) > 1 else parts[0] for parts in zip(*sums, strict=True)]
     return total if layer.bias else total[:1]
-
-
-def _norms(rows: Tensor) -> FloatArray:
-    """L2 norms of rows, float64 [b]."""
-    norms: FloatArray = torch.linalg.vector_norm(rows, dim=1).numpy().astype(np.float64)
-    return norms
 
 
 def _dither(shape: tuple[int, int], randomness: Randomness) -> npt.NDArray[np.uint16]:

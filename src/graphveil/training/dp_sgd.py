@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -76,7 +77,7 @@ class PrivateDescent:
         self._places = ROWS if here else min(count, max(_PLACES, math.ceil(_ROOM * schedule.rate * count)))
         self._inputs = inputs if isinstance(inputs, Streamed) else inputs.to(self._device)
         self._model, self._targets = model, targets.to(self._device)
-        self._schedule, self._loss = schedule, loss or _cross_entropy
+        self._schedule, self._loss = schedule, loss or partial(torch.nn.functional.cross_entropy, reduction="none")
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
         self._updates = NoisyUpdates(self._parameters, schedule)
         self._lengths: dict[bool, Lengths] = {}
@@ -244,10 +245,6 @@ def train_privately(
         if progress is not None:
             progress(Progress(step, schedule.steps))
     return descent.steps_taken
-
-
-def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    return torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
 @dataclass(frozen=True)

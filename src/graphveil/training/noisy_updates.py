@@ -160,7 +160,12 @@ class NoisyUpdates:
     def __init__(self, parameters: Iterable[Tensor], schedule: PrivateSchedule, *, samples: int = 1) -> None:
         self.schedule, self.samples = schedule, samples
         self._parameters = list(parameters)
-        self._noise, self._optimiser = StepNoise(schedule.noise), _optimiser_of(self._parameters, schedule)
+        self._noise, rate = StepNoise(schedule.noise), schedule.learning_rate
+        self._optimiser: torch.optim.Optimizer = (
+            torch.optim.Adam(self._parameters, lr=rate, fused=True)
+            if schedule.optimiser == "adam"
+            else torch.optim.SGD(self._parameters, lr=rate, momentum=schedule.momentum)
+        )
         self._released = 0
 
     @property
@@ -235,9 +240,3 @@ class LaterMean:
     def values(self) -> list[Tensor]:
         """The means; the parameters as they are where no later half has begun."""
         return self._means if self._averaged else self._parameters
-
-
-def _optimiser_of(parameters: list[Tensor], schedule: PrivateSchedule) -> torch.optim.Optimizer:
-    if schedule.optimiser == "adam":
-        return torch.optim.Adam(parameters, lr=schedule.learning_rate, fused=True)
-    return torch.optim.SGD(parameters, lr=schedule.learning_rate, momentum=schedule.momentum)

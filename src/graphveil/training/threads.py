@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,7 +22,7 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
     while count <= cores:
         torch.set_num_threads(count)
         work()
-        seconds = min(_time(work) for _ in range(repeats))
+        seconds = min(timeit.repeat(work, number=1, repeat=repeats))
         # By a tenth: what another job takes meanwhile must not decide the count from run to run.
         if seconds < 0.9 * best_seconds:
             best, best_seconds = count, seconds
@@ -40,9 +40,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _time(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

@@ -22,26 +22,20 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation import ReceiverRows, unit_rows
 from graphveil.errors import InputError
-from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
-from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.training.attention import incoming
+from graphveil.training.attention import TargetDescent, incoming
 from graphveil.training.clipped_sum import GradientGrid
-from graphveil.training.dp_sgd import poisson_batch
-from graphveil.training.noisy_updates import LaterMean, NoisyUpdates, PrivateSchedule
+from graphveil.training.noisy_updates import PrivateSchedule
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class TopologyDescent:
-    """The private training of rows W, step by step; the mean of the later ones is kept in the end. Raises InputError:
-    rows, targets and labels do not match.
+class TopologyDescent(TargetDescent):
+    """The private training of rows W. Raises InputError: rows, targets and labels do not match.
 
     Args:
         start: the first rows [n, k], public; head: H [c, k], public and fixed; rows: no weights; read behind noise.
-        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
-        samples: how many targets one protected unit changes; protect: False adds no noise and protects nothing.
     """
 
     def __init__(
@@ -63,26 +57,13 @@ class TopologyDescent:
                 allowed="one row a node, one known label a target, edges without weights",
             )
         self.current, self._head, self._rows = unit_rows(start).clone(), head, rows
-        self._targets, self._labels, self._protect = targets, labels, protect
-        self._schedule, self._updates = schedule, NoisyUpdates([self.current], schedule, samples=samples)
-        self._mean = LaterMean([self.current], self._updates)
+        super().__init__([self.current], targets, labels, schedule, samples=samples, protect=protect)
 
-    @property
-    def steps_taken(self) -> int:
-        """How many noisy gradients were released, counted before they are made."""
-        return self._updates.released
-
-    def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
-        self._updates.count()
-        total = self.clipped_sum(poisson_batch(len(self._targets), self._schedule.rate, randomness))
-        self._updates.take(total, randomness, protect=self._protect)
+    def settle(self) -> None:
         # Of noisy rows alone, as is their mean: both are post-processing.
         self.current.copy_(unit_rows(self.current))
-        self._mean.follow()
 
     def clipped_sum(self, chosen: Tensor) -> Tensor:
-        """Return the sum of the clipped gradients of the targets at some places in whole steps, float64 [n k]."""
         total = torch.zeros(self.current.shape, dtype=torch.float64)
         if not len(chosen):
             return total.view(-1)
@@ -120,17 +101,6 @@ def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tenso
     # Judged by the integers that are added, and so that NaN fails: a broken target adds nothing.
     valid = steps.square().sum(dim=1, keepdim=True) * copies <= float(grid.cap) ** 2
     return torch.where(valid, steps, 0.0)
-
-
-def train_topology(
-    descent: TopologyDescent, steps: int, *, randomness: Randomness, progress: ProgressCallback | None = None
-) -> Tensor:
-    """Take all steps and return the rows [n, k]."""
-    for step in range(1, steps + 1):
-        descent.step(randomness)
-        if progress is not None:
-            progress(Progress(step, steps))
-    return descent.finish()
 
 
 def fixed_head(classes: int, columns: int) -> Tensor:

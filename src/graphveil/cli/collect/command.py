@@ -71,7 +71,7 @@ class Players:
         Args:
             people, epochs, changed, late: as in `Cast`.
         """
-        from graphveil.collection.simulation.clients import commands_of
+        from graphveil.collection.simulation.phones import commands_of
         from graphveil.collection.simulation.played import Cast
 
         programs = commands_of(self.clients, self.js)

@@ -18,7 +18,6 @@ from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
-from graphveil.reports.federation.card import unit_line
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
 _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
@@ -211,6 +210,8 @@ def size(count: float) -> str:
 
 def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The unit of epsilon, and the weaker unit with its warning."""
+    from graphveil.reports.federation.card import unit_line  # loads the federation, which no help text needs
+
     return listed("Unit", map(unit_line, answer["units"]))
 
 

@@ -80,7 +80,8 @@ class SoftLinks:
             left, right = _inverse(received).sqrt(), _inverse(sent).sqrt()
         loops = sp.identity(len(self.group), format="csr") * float(self_loops)
         single = sp.diags_array(left.numpy()) @ (self.single + loops) @ sp.diags_array(right.numpy())
-        matrix = from_scipy(single.tocsr(), symmetric=normalisation == "gcn" and self._symmetric)
+        mirrored = torch.equal(self.background, self.background.T) and (self.single != self.single.T).nnz == 0
+        matrix = from_scipy(single.tocsr(), symmetric=normalisation == "gcn" and mirrored)
         return GroupedMatrix(matrix, self.background.float(), self.group, left[:, None].float(), right[:, None].float())
 
     def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
@@ -95,10 +96,6 @@ class SoftLinks:
         if name == "sage":
             return self.normalised("mean").to(device)
         return self.normalised("gcn", self_loops=True).to(device) if name == "gcn" else None
-
-    @property
-    def _symmetric(self) -> bool:
-        return torch.equal(self.background, self.background.T) and (self.single != self.single.T).nnz == 0
 
 
 def soft_links(

@@ -128,7 +128,8 @@ def _factors(
     source, target, drawn = (part.to(device) for part in (alike.source, alike.target, alike.drawn))
     inside = labelled[source] & labelled[target]
     source, target, drawn = source[inside], target[inside], drawn[inside]
-    each = _pairs_among(int(labelled.sum()), pairs) / max(len(drawn), 1)
+    people = int(labelled.sum())
+    each = people * (people - 1) / (1 if pairs.directed else 2) / max(len(drawn), 1)
     left, right = shares.double() * out.of_each[:, None], shares.double() * into.of_each[:, None]
     prior = ((left[source] @ density) * right[target]).sum(dim=1)
     total = _binned(torch.ones_like(prior), drawn, alike.bins) * each
@@ -140,10 +141,6 @@ def _factors(
     away = observed / expected - 1
     noise = (total / pairs.information + observed.clamp_min(1.0)) / expected.square()
     return (1 + away * away.square() / (away.square() + noise)).clamp(*MOST_LIKENESS)
-
-
-def _pairs_among(people: int, pairs: NamedPairs) -> float:
-    return people * (people - 1) / (1 if pairs.directed else 2)
 
 
 def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:

@@ -31,7 +31,7 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
 from graphveil.runtime.late import torch
-from graphveil.training.topology import TopologyDescent, fixed_head, train_topology
+from graphveil.training.topology import TopologyDescent, fixed_head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -48,7 +48,6 @@ class DpdgcRecipe(Recipe):
     kind: str = "dpdgc"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return the classifier."""
         widths = [schema.dimension, settings.hidden]
         return [
             models.Stage(
@@ -68,9 +67,8 @@ class DpdgcRecipe(Recipe):
 
 
 class DPDGC(StagedEstimator):
-    """DPDGC, see `StagedEstimator`; `publish` learns the rows and gives their noisy sums.
-
-    Unit "edge" or "directed-edge".
+    """DPDGC, see `StagedEstimator`; `publish` learns the rows and gives their noisy sums. Unit "edge" or
+    "directed-edge".
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -129,7 +127,7 @@ class DPDGC(StagedEstimator):
                 start, head, rows, people.train, people.labels[people.train], schedule, samples=samples, protect=protect
             )
             # Rows of a private training may be summed once: the sum is the other part of what was paid for.
-            learned = train_topology(descent, schedule.steps, randomness=read.randomness, progress=read.progress)
-            return sums.perturb(rows, learned, stage.hop, read.randomness, engine=read.engine)
+            descent.run(randomness=read.randomness, progress=read.progress)
+            return sums.perturb(rows, descent.finish(), stage.hop, read.randomness, engine=read.engine)
 
         return add
