@@ -26,8 +26,7 @@ from scipy.sparse import csr_matrix
 
 from graphveil.graphs import load_graph
 from graphveil.hierarchy import choose_blocks, collapse_by_support, log_likelihood, pair_tree
-from graphveil.hierarchy.community_tree import adjacency_of, louvain, nested_communities, tree_of_communities
-from graphveil.hierarchy.worthwhile import numbered
+from graphveil.hierarchy.community_tree import adjacency_of, louvain, nested_communities, numbered, tree_of_communities
 from timing import processor, ratio
 
 SHARE, SMALLEST = 0.2, 4

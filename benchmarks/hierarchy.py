@@ -45,7 +45,7 @@ from graphveil.hierarchy import (
     release_counts,
     sample_edges,
 )
-from graphveil.hierarchy.worthwhile import ranked_tree
+from graphveil.hierarchy.community_tree import ranked_tree
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import SecureRandomness
 from timing import best, processor, ratio

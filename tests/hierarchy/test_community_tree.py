@@ -17,9 +17,9 @@ from graphveil.hierarchy.community_tree import (
     nearest_groups,
     nested_communities,
     random_projection,
+    ranked_tree,
     similar_order,
 )
-from graphveil.hierarchy.worthwhile import ranked_tree
 from tests.hierarchy.trees import all_pairs, below, depth_of_first, planted
 
 

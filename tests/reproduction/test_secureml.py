@@ -18,7 +18,7 @@ from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import secureml
 from graphveil.reproduction.clear import Part, Plan
-from graphveil.reproduction.on_shares import run_on_shares
+from graphveil.reproduction.federated import run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
 
 UNIT = 2.0**-FRACTION_BITS

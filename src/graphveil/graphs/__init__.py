@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from graphveil.graphs.load import load_graph as load_graph
     from graphveil.graphs.load import load_parts as load_parts
     from graphveil.graphs.load import load_plain as load_plain
-    from graphveil.graphs.named.digits import digits_graph as digits_graph
     from graphveil.graphs.named.root import data_root as data_root
+    from graphveil.graphs.named.social import digits_graph as digits_graph
     from graphveil.graphs.named.social import social_graph as social_graph
     from graphveil.graphs.public_edges import draw_private as draw_private
     from graphveil.graphs.releases.release import write_release as write_release
@@ -45,44 +45,25 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.value import node_names as node_names
     from graphveil.graphs.value.value import validate as validate
 
-_HOMES = {
-    "NAMES": "load",
-    "BoundedEdges": "degree_bound",
-    "Graph": "value.parts",
-    "GraphSchema": "value.schema",
-    "Release": "value.release",
-    "Split": "value.splits",
-    "Structure": "value.parts",
-    "as_graph": "load",
-    "data_root": "named.root",
-    "describe": "value.description",
-    "digits_graph": "named.digits",
-    "draw_private": "public_edges",
-    "from_adjacency": "conversions",
-    "from_networkx": "conversions",
-    "from_pyg": "conversions",
-    "from_tables": "conversions",
-    "keep_lists": "degree_bound",
-    "known_labels": "value.splits",
-    "load_graph": "load",
-    "load_parts": "load",
-    "load_plain": "load",
-    "make_graph": "value.value",
-    "node_names": "value.value",
-    "normalise_edges": "value.edges",
-    "published_split": "value.splits",
-    "random_split": "value.splits",
-    "require_degree": "degree_bound",
-    "shares_of": "value.splits",
-    "social_graph": "named.social",
-    "store_parts": "tables.stored",
-    "to_pyg": "conversions",
-    "validate": "value.value",
-    "write_folder": "tables.write",
-    "write_release": "releases.release",
+_NAMES = {
+    "conversions": ("from_adjacency", "from_networkx", "from_pyg", "from_tables", "to_pyg"),
+    "degree_bound": ("BoundedEdges", "keep_lists", "require_degree"),
+    "load": ("NAMES", "as_graph", "load_graph", "load_parts", "load_plain"),
+    "named.root": ("data_root",),
+    "named.social": ("digits_graph", "social_graph"),
+    "public_edges": ("draw_private",),
+    "releases.release": ("write_release",),
+    "tables.stored": ("store_parts",),
+    "tables.write": ("write_folder",),
+    "value.description": ("describe",),
+    "value.edges": ("normalise_edges",),
+    "value.parts": ("Graph", "Structure"),
+    "value.release": ("Release",),
+    "value.schema": ("GraphSchema",),
+    "value.splits": ("Split", "known_labels", "published_split", "random_split", "shares_of"),
+    "value.value": ("make_graph", "node_names", "validate"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
-
-
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

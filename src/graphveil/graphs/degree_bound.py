@@ -69,8 +69,7 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     """
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)
-    # By the hash of the two names alone: a rank that looked at other edges would pass one node's change on to others'
-    # lists.
+    # A rank that looked at other edges would pass one node's change on to others' lists.
     order = _by_list(source, _hash(source, target, salt), num_nodes)
     source, target = source[order], target[order]
     first = np.searchsorted(source, source)

@@ -17,14 +17,13 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.declared.declaration import FILE, read_declaration
 from graphveil.graphs.named.arrays import ARRAY_SETS, load_arrays
-from graphveil.graphs.named.digits import digits_parts
 from graphveil.graphs.named.facebook100 import load_facebook100
 from graphveil.graphs.named.large import load_arxiv, load_ppi, load_reddit, load_saint
 from graphveil.graphs.named.mir_flickr import load_mir_flickr
 from graphveil.graphs.named.musae import load_musae
 from graphveil.graphs.named.planetoid import load_planetoid
 from graphveil.graphs.named.root import data_root
-from graphveil.graphs.named.social import social_parts
+from graphveil.graphs.named.social import digits_parts, social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.stored import is_stored, read_stored
 from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table

@@ -35,35 +35,25 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.noisy_blocks import release_counts as release_counts
     from graphveil.hierarchy.sampling import sample_edges as sample_edges
 
-_HOMES = {
-    "ASYMPTOTIC": "markov",
-    "Blocks": "noisy_blocks",
-    "Dendrogram": "dendrogram",
-    "Layout": "dendrogram",
-    "MarkovFit": "markov",
-    "NoisyBlocks": "noisy_blocks",
-    "PairTree": "counts",
-    "balanced_dendrogram": "dendrogram",
-    "choose_blocks": "noisy_blocks",
-    "clamped_density": "noisy_blocks",
-    "collapse_by_scale": "noisy_blocks",
-    "collapse_by_support": "noisy_blocks",
-    "count_edges": "counts",
-    "dendrogram_of": "dendrogram",
-    "fit_markov": "markov",
-    "informed_density": "noisy_blocks",
-    "likelihood_sensitivity": "likelihood",
-    "log_likelihood": "likelihood",
-    "lowest_common_ancestors": "counts",
-    "pair_tree": "counts",
-    "predictive_log_likelihood": "likelihood",
-    "private_weight": "markov",
-    "public_tree": "community_tree",
-    "release_counts": "noisy_blocks",
-    "sample_edges": "sampling",
-    "split_rhat": "markov",
-    "sums_below": "counts",
+_NAMES = {
+    "community_tree": ("public_tree",),
+    "counts": ("PairTree", "count_edges", "lowest_common_ancestors", "pair_tree", "sums_below"),
+    "dendrogram": ("Dendrogram", "Layout", "balanced_dendrogram", "dendrogram_of"),
+    "likelihood": ("likelihood_sensitivity", "log_likelihood", "predictive_log_likelihood"),
+    "markov": ("ASYMPTOTIC", "MarkovFit", "fit_markov", "private_weight", "split_rhat"),
+    "noisy_blocks": (
+        "Blocks",
+        "NoisyBlocks",
+        "choose_blocks",
+        "clamped_density",
+        "collapse_by_scale",
+        "collapse_by_support",
+        "informed_density",
+        "release_counts",
+    ),
+    "sampling": ("sample_edges",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

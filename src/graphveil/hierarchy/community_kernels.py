@@ -32,8 +32,7 @@ def move_nodes(
         community: whole numbers [n], set to the number of one node of each node's community.
     """
     nodes = len(order)
-    # In the order of the visits, each node's row lies behind the one before: fetching rows from all over memory would
-    # take longer than all that is done with them.
+    # Rows in the order of the visits: fetching them from all over memory would take longer than the work.
     starts, targets, values = _by_turns(indptr, indices, data, order)
     weight, total = weight[order], total[order]
     # What a community holds, and the weight of a node's edges towards it, side by side: one line of the cache for both.
@@ -257,8 +256,7 @@ def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, childre
             edges[a, c] += edges[b, c]
             edges[c, a] = edges[a, c]
         for c in range(count):
-            # Only rows whose best was one of the two that changed are searched again; all others need one comparison
-            # with the new one.
+            # Only rows whose best was one of the two that changed are searched again.
             if not gone[c] and (c == a or best[c] == a or best[c] == b):
                 best[c] = _densest(c, size, edges, gone)
             elif not gone[c] and _before(c, a, c, best[c], size, edges):

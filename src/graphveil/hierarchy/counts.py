@@ -67,8 +67,7 @@ def pair_tree(
     # Public edges elsewhere are no protected pairs anyway: taking them off again would make some counts negative.
     public_pairs = public_pairs[:, inside[public_pairs[0]] & inside[public_pairs[1]]]
     layout = tree.layout
-    # Declared members and not the ends of private edges: a node without any would otherwise never get a synthetic one,
-    # and that tells.
+    # Declared members: a node without a private edge would never get a synthetic one, and that tells.
     ranks = np.concatenate([[0], np.cumsum(inside[layout.order])])
     start, middle, stop = (ranks[ends] for ends in (layout.start, layout.middle, layout.stop))
     crossing = ((middle - start) * (stop - middle))[tree.leaves :]

@@ -127,8 +127,7 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     """
     from graphveil.hierarchy.kernels import children_first_numbers
 
-    # Anybody's arrays may come in here, from a file too: they are checked before compiled loops, which check nothing,
-    # follow them.
+    # Anybody's arrays may come in here: checked before compiled loops, which check nothing.
     lefts, rights = _ids("left", left), _ids("right", right)
     nodes = 2 * len(lefts) + 1
     children = np.concatenate([lefts, rights])
@@ -148,11 +147,6 @@ def balanced_dendrogram(leaves: npt.ArrayLike) -> Dendrogram:
     """Join a row of leaves in pairs of neighbours, the pairs in pairs, and so on: a tree of depth log2 n, rounded up.
 
     `leaves` [n] are the numbers 0..n-1 in the order in which they are to stand; InputError: not every number once.
-
-    Example:
-        >>> tree = balanced_dendrogram([0, 1, 2, 3])
-        >>> tree.left.tolist(), tree.right.tolist()
-        ([0, 2, 4], [1, 3, 5])
     """
     order = _ids("leaves", leaves)
     if len(order) < 1 or not np.array_equal(np.sort(order), np.arange(len(order))):

@@ -25,8 +25,7 @@ def leaf_intervals(left: IntArray, right: IntArray, start: IntArray, middle: Int
     """
     leaves = len(left) + 1
     stop[:leaves] = 1
-    # Children are numbered below their parents, so a rising loop has both sizes ready, and a falling one the parent's
-    # place.
+    # A rising loop has both children's sizes ready, and a falling one the parent's place.
     for row in range(leaves - 1):
         stop[leaves + row] = stop[left[row]] + stop[right[row]]
     start[2 * leaves - 2] = 0
@@ -103,8 +102,7 @@ def highest_owners(
         else:
             best = max(reached[low, 1], reached[high, 0])
             if last - first > 1:
-                # Exact for whole numbers: a logarithm in floating point may round up. Two ranges of 2^k blocks cover
-                # all between the two; that they overlap does not matter to a maximum.
+                # Exact, where a logarithm may round up. Two ranges of 2^k blocks cover all between, and may overlap.
                 level = math.frexp(float(last - first - 1))[1] - 1
                 best = max(best, table[level, first + 1], table[level, last - (1 << level)])
         highest[pair] = best

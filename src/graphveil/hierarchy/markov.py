@@ -110,8 +110,7 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     from graphveil.hierarchy import mcmc_steps as at
 
     edges = _neighbours(start.leaves, public.edges, private.edges)
-    # Counts and work are kept in 32 bits, which halves what a step reads; beyond this they would wrap round without a
-    # word.
+    # Counts and work are kept in 32 bits, which halves what a step reads; beyond, they would wrap round.
     if 2 * start.nodes + len(edges.ends) > _LARGEST:
         raise InputError(f"{start.leaves} nodes and {len(edges.ends) // 2} edges", allowed="2^31 - 1 in all")
     node = np.zeros((start.nodes, at.COLUMNS), np.int32)
@@ -234,13 +233,11 @@ def fit_markov(
     # The declared nodes, not those with an edge: how many have one is private.
     weight = private_weight(epsilon, int(np.count_nonzero(inside)))
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
-    # Public pairs are counted among nodes with a public edge: all others would only dilute the densities, and they are
-    # known.
+    # Among nodes with a public edge, who are known: all others would only dilute the densities.
     public_layer = Layer(public_pairs, _touched(public_pairs, nodes))
     notify = progress if progress is not None else _ignored
     first = _first_tree(start, nodes, randomness)
-    # One chain alone may see private edges: the better of two such chains is a choice by private likelihood, and costs
-    # again.
+    # One chain alone may see private edges: the better of two is a choice by them, and costs again.
     chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
     # A fixed number of steps: stopping when the trace settles would let private edges decide how long it takes.
     _advance(chain, 0, steps, randomness, lambda done: notify(_stage("tree", done, steps)))
@@ -342,8 +339,7 @@ def split_rhat(traces: npt.ArrayLike) -> float:
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():
         raise InputError(f"traces of shape {list(values.shape)}", allowed="chains of at least 4 finite numbers")
-    # Halves of chains and not whole ones: a chain that drifts slowly agrees with the others and not with its own
-    # beginning.
+    # A chain that drifts slowly agrees with others, and not with its own beginning.
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]])
     within = float(halves.var(1, ddof=1).mean())

@@ -110,8 +110,7 @@ def relabel(tree: Tree, top: int, place: int, step: int) -> None:
             first[item] = place
             last[item] = place
             if item >= leaves:
-                # The complement marks a node whose subtree is done and whose closing place is due; node numbers are
-                # never negative.
+                # The complement, never a node's number, marks one whose subtree is done: its closing place is due.
                 stack[pending] = ~item
                 stack[pending + 1] = node[item, RIGHT]
                 stack[pending + 2] = node[item, LEFT]
@@ -138,8 +137,7 @@ def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, oth
     first, last = tree.first, tree.last
     # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.
     small = least_work(tree, keep, leave, other)
-    # Left and right are sides of the row and not of the tree: which way a bracket has to grow depends on where `other`
-    # stands.
+    # Sides of the row and not of the tree: which way a bracket grows depends on where `other` stands.
     after = first[other] > last[inner]
     if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two
         closing = first[keep] < first[leave]
@@ -364,11 +362,9 @@ def walk(tree: Tree, edges: Edges, uniforms: npt.NDArray[np.uint64], weight: flo
         move = int(np.int64(uniforms[at] % moves))
         inner, swap = leaves + (move >> 1), move & 1
         public, private = gains(tree, edges, inner, swap)
-        # One acceptance for both layers: turns of public and private steps have no common limit with a proof, and
-        # measured cost more than epsilon.
+        # One acceptance for both layers: turns of public and private steps have no common limit with a proof.
         gain = public + weight * private
-        # 53 bits and a half keep the uniform number strictly between 0 and 1, so its logarithm is finite.
-        # Logarithms on both sides: a ratio of likelihoods leaves the range of floats within a few hundred nats.
+        # 53 bits and a half: strictly between 0 and 1. Logarithms, since ratios leave the range of floats.
         if gain >= 0.0 or math.log((np.float64(uniforms[at + 1] >> np.uint64(11)) + 0.5) * _UNIT) < gain:
             rearrange(tree, inner, swap)
             accepted += 1

@@ -99,8 +99,7 @@ def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:
         raise InputError(f"collapse has shape {list(collapse.shape)}", allowed="true or false for each inner node")
     top = topmost_collapsed(tree.left, tree.right, collapse)
     own = top == np.arange(len(top))
-    # A collapsed subtree shares one noisy count. Drawn anew for each node below, as the pseudo-code reads, it would
-    # reveal an edge once a level.
+    # One noisy count for a collapsed subtree: drawn for each node below, it would reveal an edge once a level.
     pairs = np.where(collapse, sorted_pairs.pairs_below, sorted_pairs.pairs)
     # A block without protected pairs would publish noise about nothing.
     rows = np.flatnonzero(own & (pairs > 0))[::-1]
@@ -136,8 +135,7 @@ def collapse_by_scale(
     size = (stop - start)[tree.leaves :]
     left = (sorted_pairs.middle - start)[tree.leaves :]
     across, below = left * (size - left), size * (size - 1) // 2
-    # Read off epsilon and public sizes alone: a rule that looked at private counts would be a query that nobody paid
-    # for.
+    # Read off epsilon and public sizes alone: by private counts it would be a query that nobody paid for.
     collapse: BoolArray = (across * (epsilon * between) <= 1) & (below * (epsilon * within) <= 1)
     return collapse
 
@@ -222,8 +220,7 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     """
     require_positive(variance=variance)
     places, pairs = blocks.places, blocks.pairs
-    # Half an edge a block on top: a block without a public edge still expects some, or its noisy count would never be
-    # believed.
+    # Half an edge a block on top: else the noisy count of one without a public edge is never believed.
     weight = places - pairs + 0.5 * len(blocks) * pairs / max(1, int(pairs.sum()))
 
     def density(noisy: FloatArray, pairs: IntArray) -> FloatArray:

@@ -27,8 +27,7 @@ def compiled(loop: Loop) -> Loop:
     The cache lies beside the source or else in the user's cache folder; without either, each process compiles anew.
     """
     try:
-        # No fastmath: it reorders sums, and a released tree would differ from machine to machine. The interpreter's
-        # lock is released, since blocks run in threads.
+        # No fastmath: it reorders sums, by machine. Without the interpreter's lock, since blocks run in threads.
         return cast(Loop, njit(cache=True, nogil=True)(loop))
     except RuntimeError:
         return cast(Loop, njit(nogil=True)(loop))

@@ -21,8 +21,7 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> object:
-        # The import system waits for a thread that is still loading the library. The module is stored, because every
-        # use asks for it.
+        # Stored, because every use asks; the import system waits for a thread that is still loading it.
         library = self.__dict__.get("library")
         if library is None:
             library = self.__dict__["library"] = import_module(self._name)

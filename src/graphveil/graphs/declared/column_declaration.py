@@ -1,13 +1,20 @@
-"""The key `columns` of a declaration: the name of each column and what it may hold."""
+"""The keys `columns` and `missing` of a declaration: what a column may hold, and what stands for a missing value.
+
+What stands for it is declared, never computed from the data: a mean or a most frequent value would be a statistic of
+private data, and nobody would have paid for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from graphveil.errors import DataError, InputError
 from graphveil.files.columns import WORDS, Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
+from graphveil.files.serial import toml_lines
+from graphveil.graphs.value.schema import OWN_CATEGORY
 
 Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (
@@ -72,8 +79,7 @@ def declared_kind(kind: Kind, missing: float | str | None = None) -> object:
     """Return what a declaration says of a column, which `parse_columns` reads back.
 
     Args:
-        kind: what the column may hold.
-        missing: what stands for a missing value, where that is declared.
+        kind: what the column may hold; missing: what stands for a missing value, where that is declared.
     """
     table: dict[str, object]
     if isinstance(kind, Number | Integer):
@@ -98,3 +104,157 @@ def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | st
         columns: in order; missing: column -> what stands for a missing value.
     """
     return {column.name: declared_kind(column.kind, missing.get(column.name)) for column in columns}
+
+
+Stand: TypeAlias = float | str
+Missing: TypeAlias = tuple[tuple[str, Stand], ...]
+
+KEY: Final = "missing"
+_LONGEST_LINE: Final = 160
+
+
+def parse_missing(
+    content: Mapping[str, object], columns: tuple[Column, ...], where: str
+) -> tuple[Missing, tuple[Column, ...]]:
+    """Return what stands for missing values, and the columns with what that makes of them.
+
+    Args:
+        content: a declaration: its key `missing`, and that of each of its columns.
+        columns: the declared ones; a missing value that is an answer of its own is one more of theirs.
+        where: the declaration's name in messages.
+
+    Raises:
+        DataError: a column that is not declared, or a value that the column cannot hold.
+    """
+    pairs = _listed(content, where)
+    if not columns:
+        return tuple((name, _number(name, value, where)) for name, value in pairs.items()), ()
+    kinds = {column.name: column.kind for column in columns}
+    for name in pairs:
+        if name not in kinds:
+            allowed = f"a table of declared columns: {', '.join(list(kinds)[:8])}"
+            raise DataError(
+                f"missing names {'all columns' if name == ALL else repr(name)}", where=where, allowed=allowed
+            )
+    stands = {name: _stand(name, kinds[name], value, where) for name, value in pairs.items()}
+    changed = tuple(replace(column, kind=_with_own(column.kind, stands.get(column.name))) for column in columns)
+    return tuple(stands.items()), changed
+
+
+ALL: Final = "*"
+
+
+def _listed(content: Mapping[str, object], where: str) -> dict[str, object]:
+    """Column or pattern -> what is declared to stand for its missing values."""
+    top, columns = content.get(KEY), content.get("columns")
+    pairs = {str(name): value for name, value in top.items()} if isinstance(top, Mapping) else {}
+    if top is not None and not pairs:
+        pairs = {ALL: top}
+    for name, kind in columns.items() if isinstance(columns, Mapping) else ():
+        if isinstance(kind, Mapping) and KEY in kind:
+            if str(name) in pairs:
+                raise DataError(f"missing of the column {name!r} is declared twice", where=where, allowed="once")
+            pairs[str(name)] = kind[KEY]
+    return pairs
+
+
+def _number(name: str, value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+        subject = "missing" if name == ALL else f"missing of {name!r}"
+        raise DataError(
+            f"{subject} is {value!r}",
+            where=where,
+            allowed="a number inside the declared range, or a table of such numbers",
+        )
+    return float(value)
+
+
+def _stand(name: str, kind: Kind, value: object, where: str) -> Stand:
+    """What stands for a missing value of a column, checked against what the column may hold."""
+    if isinstance(kind, Tags):
+        raise DataError(
+            f"missing of the column {name!r} is {value!r}",
+            where=where,
+            allowed="no such key: an empty cell has no tags",
+        )
+    if isinstance(kind, Number | Integer):
+        number = isinstance(value, int | float) and not isinstance(value, bool) and kind.low <= value <= kind.high
+        if number and not (isinstance(kind, Integer) and value != int(value)):  # type: ignore[call-overload]
+            return float(value)  # type: ignore[arg-type]
+        whole = "a whole number" if isinstance(kind, Integer) else "a number"
+        allowed = f"{whole} from {kind.low:g} to {kind.high:g}"
+    else:
+        word = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        if word in _words(kind):
+            return word
+        allowed = ", ".join(map(repr, _words(kind)[:8]))
+    raise DataError(f"missing of the column {name!r} is {value!r}", where=where, allowed=allowed)
+
+
+def _words(kind: Kind) -> tuple[str, ...]:
+    if isinstance(kind, Ordinal):
+        return kind.levels
+    own = (OWN_CATEGORY,)
+    if isinstance(kind, Category):
+        # With `empty` a missing value is an answer already.
+        return own if kind.empty else own + kind.values
+    return own + YES_NO
+
+
+def _with_own(kind: Kind, stand: Stand | None) -> Kind:
+    if stand != OWN_CATEGORY:
+        return kind
+    return replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)
+
+
+def stand_for(name: str, missing: Missing) -> Stand | None:
+    """Return what stands for a missing value of a column: of the first pattern that matches; else None."""
+    return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
+
+
+def filled_notes(filled: Sequence[tuple[str, int, Stand]]) -> tuple[str, ...]:
+    """Return a note for each column of which values were missing: column, how many, and what stands for them."""
+    entries = ((name, many, stand if isinstance(stand, str) else f"{stand:g}") for name, many, stand in filled if many)
+    return tuple(f"{many:,} missing values of {name}: {stand}, as declared" for name, many, stand in entries)
+
+
+def column_remedy(column: Column, *, in_file: bool) -> str:
+    """Return what to do about a missing value of a declared column.
+
+    Args:
+        column: with what it may hold; in_file: whether it is declared in a file, else in Python.
+    """
+    stand = _example(column.kind)
+    if not in_file:
+        return f"declare {_STANDS}missing={{{column.name!r}: {stand!r}}}"
+    line = toml_lines({column.name: declared_kind(column.kind, stand)})[0]
+    if len(line) > _LONGEST_LINE:
+        line = f"{toml_lines({column.name: 0})[0][:-1]}{{ ..., {toml_lines({KEY: stand})[0]} }}"
+    return f"declare in graph.toml {_STANDS}{line}"
+
+
+def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bool) -> str:
+    """Return what to do about a missing number.
+
+    Args:
+        name: of the feature; low, high: its range; alone: whether it has a range of its own.
+        in_file: whether it is declared in a file, else in Python.
+    """
+    middle = (low + high) / 2
+    stand = {name: middle} if alone else middle
+    if not in_file:
+        return f"declare {_STANDS}{KEY}={stand!r}"
+    return f"declare in graph.toml {_STANDS}{toml_lines({KEY: stand})[0]}"
+
+
+_STANDS: Final = "what stands for it, from what is public and not from the data, for example "
+
+
+def _example(kind: Kind) -> Stand:
+    if isinstance(kind, Number):
+        return (kind.low + kind.high) / 2
+    if isinstance(kind, Integer):
+        return (kind.low + kind.high) // 2
+    if isinstance(kind, Ordinal):
+        return kind.levels[len(kind.levels) // 2]
+    return OWN_CATEGORY

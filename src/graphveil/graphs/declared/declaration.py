@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
 from graphveil.errors import DataError
 from graphveil.files.columns import Column
 from graphveil.files.reading import read_toml
-from graphveil.graphs.declared.column_declaration import parse_columns
-from graphveil.graphs.declared.missing import ALL, KEY, Missing, parse_missing
+from graphveil.graphs.declared.column_declaration import ALL, Missing, parse_columns, parse_missing
 from graphveil.graphs.value.schema import (
     DIMENSIONS,
     PRIVATE_PARTS,
@@ -98,24 +97,8 @@ class Declaration:
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
-KEYS = (
-    *_REQUIRED,
-    "out_of_range",
-    "name",
-    "id",
-    "label",
-    "label_separator",
-    "split",
-    "features",
-    "columns",
-    KEY,
-    "source",
-    "target",
-    "dimension",
-    "public_edges",
-    "private_nodes",
-    "release",
-)
+#: After its first six, which four keys decide, each field is a key.
+KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration)[6:]))
 
 
 def read_declaration(path: Path) -> Declaration:

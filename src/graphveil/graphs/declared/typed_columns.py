@@ -11,8 +11,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of, width_of
-from graphveil.graphs.declared.column_declaration import YES_NO
-from graphveil.graphs.declared.missing import column_remedy, filled_notes
+from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, filled_notes
 from graphveil.graphs.tables.tables import Table, some, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
 
@@ -39,9 +38,8 @@ def encode_columns(
     """Return the encoded columns, float32 [n, width], and notes on what was changed.
 
     Args:
-        nodes: the table, one row a node.
-        columns: its feature columns and what they may hold.
-        missing: column -> what stands for a missing value, as `graphs.declared.missing` reads it.
+        nodes: the table, one row a node; columns: its feature columns and what they may hold.
+        missing: column -> what stands for a missing value.
         clip: whether numbers outside their range are moved to the nearer end; else they are refused.
         in_file: whether columns are declared in a file, else in Python.
 
@@ -99,8 +97,7 @@ def in_range(
 
     low, high = bounds
     values = numbers.to_numpy()
-    # Features are kept as float32, so the bounds are compared as float32 too: a value written as the bound
-    # itself is inside.
+    # As float32, which features are kept as: a value written as the bound itself is inside.
     with np.errstate(over="ignore"):
         stored = values.astype(np.float32)
     outside = polars.Series((stored < np.float32(low)) | (stored > np.float32(high)))

@@ -102,8 +102,7 @@ def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as file:
-        # The header is parsed twice on purpose: here to judge it, below by NumPy, which would allocate whatever it
-        # says.
+        # Parsed twice on purpose: here to judge it, below by NumPy, which would allocate whatever it says.
         _check_header(file, member.file_size)
     with archive.open(member) as file:
         array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)

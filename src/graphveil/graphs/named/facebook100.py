@@ -117,8 +117,7 @@ def _numbers(element: Element, order: str) -> np.ndarray:
 YEARS = tuple(range(2004, 2010))
 """The classes: the six class years that GAP (Sajadmanesh et al., USENIX Security 2023) uses."""
 
-# Columns of `local_info` and the number of buckets each one's code is put into (code modulo buckets). Which
-# codes occur is private, so the vocabulary may not be read off the data; code 0 means the field is empty.
+# Column of `local_info` -> buckets for its codes: which codes occur is private; code 0 means an empty field.
 _STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
 BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
 GENDER_BUCKETS = {_STATUS: 8, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _YEAR: 64, _SCHOOL: 1024}

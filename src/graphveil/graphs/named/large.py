@@ -205,7 +205,7 @@ def _graph(
     name: str,
     values: np.ndarray,
     y: np.ndarray,
-    ends: Sequence[np.ndarray],
+    ends: Sequence[np.ndarray] | np.ndarray,
     masks: dict[Mask, np.ndarray],
     folder: Path,
     *,

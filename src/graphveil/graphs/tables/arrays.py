@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs.declared.missing import ALL, filled_notes, stand_for
+from graphveil.graphs.declared.column_declaration import ALL, filled_notes, stand_for
 from graphveil.graphs.declared.typed_columns import clipped_note
 from graphveil.graphs.tables.tables import Table, check_columns, read_table, some
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows

@@ -11,9 +11,9 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError
+from graphveil.graphs.declared.column_declaration import filled_notes, range_remedy, stand_for
 from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_numbers, plain_ids
-from graphveil.graphs.declared.missing import filled_notes, range_remedy, stand_for
 from graphveil.graphs.declared.typed_columns import clipped_note, encode_columns, in_range, multi_hot
 from graphveil.graphs.public_edges import public_columns, public_rows, read_truth
 from graphveil.graphs.tables.tables import Table, whole_texts

@@ -23,8 +23,8 @@ RELEASED = "computed from a release: anybody may know it"
 def describe(graph: Graph | GraphParts) -> dict[str, object]:
     """Return counts, degrees, density, homophily, declared facts and memory of a graph, as JSON-safe values.
 
-    Linear in nodes, edges and stored feature entries. The statistics are exact and read private data: "warning" says
-    so.
+    Linear in nodes, edges and stored feature entries. The statistics are exact and read private data, as "warning"
+    says.
 
     Args:
         graph: a graph, or the parts of one that were read without torch.
@@ -34,13 +34,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         isolated_nodes, components (weak), density (share of all possible edges), homophily {edge, adjusted} (None
         without labels or with several a node), features {dimension, layout, density, range}, classes {name: nodes},
         unknown_labels, private, range_source, split, memory_mb {part: MB}, known {public_edges, private_edges,
-        private_nodes} (None where nothing is said of them), release {method, guarantee} (None for a graph that nobody
-        published), notes, warning.
-
-    Example:
-        >>> from graphveil.graphs import describe, load_graph
-        >>> describe(load_graph("digits"))["nodes"]
-        1797
+        private_nodes} and release {method, guarantee} (None where nothing is said of them), notes, warning.
     """
     parts = graph if isinstance(graph, GraphParts) else _parts(graph)
     schema, n, directed = parts.schema, parts.num_nodes, parts.schema.directed

@@ -24,14 +24,8 @@ def normalise_edges(
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Return `merge_edges` as a tensor.
 
-    Example:
-        >>> import numpy as np
-        >>> from graphveil.graphs import normalise_edges
-        >>> edge_index, notes = normalise_edges(np.array([0, 1, 1]), np.array([1, 0, 1]), 2, directed=False)
-        >>> edge_index.tolist()
-        [[0, 1], [1, 0]]
-        >>> notes[0]
-        'removed 1 self-loops'
+    Args:
+        source, target, nodes, directed: as the module says.
     """
     import torch
 

@@ -143,15 +143,6 @@ class GraphSchema:
                 InputError.
             numbers: what stands in place of the features: they are no longer what the columns declare.
             name, private, notes: in place of this schema's.
-
-        Example:
-            >>> from graphveil.files.columns import Category, Column, YesNo
-            >>> columns = (Column("team", Category(("red", "blue"))), Column("vip", YesNo()))
-            >>> schema = GraphSchema("club", 3, 0.0, 1.0, ("no", "yes"), columns=columns)
-            >>> [column.name for column in schema.derived(selected=[0, 1]).columns]
-            ['team']
-            >>> schema.derived(numbers=FeatureNumbers(3, -2.0, 2.0, "the mechanism")).columns
-            ()
         """
         changed: dict[str, Any] = {"name": name, "notes": notes}
         changed["private"] = None if private is None else tuple(private)
