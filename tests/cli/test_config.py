@@ -14,8 +14,7 @@ import typer
 import typer.testing
 
 from graphveil.cli.base.options import Method
-from graphveil.cli.config import run_schema
-from graphveil.cli.train.configured import Config, choices, collect
+from graphveil.cli.train.configured import Config, choices, collect, run_schema
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.registry import advised, build_method

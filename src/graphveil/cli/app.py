@@ -11,26 +11,14 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import (
-    advise,
-    attack,
-    audit,
-    config,
-    data,
-    demo,
-    explain,
-    mechanisms,
-    release,
-    report,
-    reproduce,
-)
+from graphveil.cli import advise, attack, data, demo, mechanisms, release, report, reproduce
 from graphveil.cli.base.console import complain, suggested
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
 from graphveil.cli.compare import command as compare
 from graphveil.cli.federation import command as federation
 from graphveil.cli.train import command as train
-from graphveil.cli.train import plan, predict, tune
+from graphveil.cli.train import configured, plan, predict, tune
 from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -85,12 +73,12 @@ _COMMANDS = {
         attack.attack,
         report.report,
         reproduce.reproduce,
-        audit.audit,
-        explain.explain,
+        attack.audit,
+        report.explain,
     )
 }
 _GROUPS = {
-    "config": config.group,
+    "config": configured.group,
     "data": data.group,
     "mechanisms": mechanisms.group,
     "federation": federation.group,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli.base import groups, options
+from graphveil.cli.base import groups, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine_choice
 
@@ -46,7 +46,6 @@ def describe(
     """Show counts, degrees, density, homophily, declared ranges and memory of a data set."""
     require_engine_choice(engine_choice)
     from graphveil import graphs
-    from graphveil.cli.base import tables
 
     with working() as progress, opened(engine_choice) as engine:
         answer = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=engine))

@@ -149,7 +149,6 @@ def group() -> typer.Typer:
 
 def list_mechanisms(as_json: options.Json = False) -> None:
     """List all mechanisms: what each protects, the size of a report, its source."""
-    from graphveil.cli.base import tables
     from graphveil.mechanisms import catalogue
 
     with working():
@@ -215,7 +214,6 @@ def scores(
     if out.exists():
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
 
-    from graphveil.cli.base import tables
     from graphveil.files.writing import write_text
     from graphveil.graphs import load_plain
     from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of

@@ -136,9 +136,9 @@ def release(
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain, write_release
     from graphveil.methods.registry import build_method
-    from graphveil.methods.release import report as release_report
     from graphveil.methods.release.entries import require_epsilons
     from graphveil.methods.release.plan import feature_advice, feature_noise
+    from graphveil.methods.release.structure import kept_structure, with_statistics
     from graphveil.reports.base import card as cards
     from graphveil.reports.releases.card import release_card
 
@@ -149,7 +149,12 @@ def release(
             load_plain(data, data_root, progress=progress, engine=engine), private_share, seed
         )
         # A release of released data would state its own epsilon and not mention the first.
-        _refuse_release(graph, method)
+        if graph.get("release") is not None:
+            raise InputError(
+                f"is a release already ({graph.release.method})",
+                where=graph.schema.name,
+                remedy="copy the folder, or release the original graph with a new budget",
+            )
         choices.warn_of_size([(method, release_settings)], graph)
         estimator = build_method(method, release_settings, len(graph.schema.classes))
         _warn_of_open_parts(estimator.privacy, graph)
@@ -161,8 +166,8 @@ def release(
         output.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
         released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
-        structure = release_report.kept_structure(graph, released)
-        released = release_report.with_statistics(released, structure)
+        structure = kept_structure(graph, released)
+        released = with_statistics(released, structure)
 
         def write(path: Path) -> None:
             with suppress(OSError):  # an empty folder that the user named
@@ -193,16 +198,6 @@ def _find_release(name: str) -> Entry:
         raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=remedy)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
-
-
-def _refuse_release(graph: Graph, method: str) -> None:
-    """Refuse to publish a release again."""
-    if graph.get("release") is not None:
-        raise InputError(
-            f"is a release already ({graph.release.method})",
-            where=graph.schema.name,
-            remedy="copy the folder, or release the original graph with a new budget",
-        )
 
 
 def _warn_of_open_parts(privacy: ReleasePrivacy, graph: Graph) -> None:

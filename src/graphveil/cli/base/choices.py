@@ -66,7 +66,8 @@ def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[
         if params.get(key) is None:
             continue
         if key not in info.options:
-            raise _does_not_apply(method, info, key)
+            own = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
+            raise InputError(f"{flag(key)} does not apply to {method}", allowed=own)
         settings[key] = _read(key, info.options[key].type, params[key], where=flag(key))
     for pair in params.get("settings") or ():
         key, text = split_pair(pair)
@@ -84,11 +85,6 @@ def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
 
     # Built and thrown away: only the constructors know every range.
     build_method(method, settings, classes=2)
-
-
-def _does_not_apply(method: str, info: Method, key: str) -> InputError:
-    own = ", ".join(flag(name) for name in NAMED if name in info.options) or "no option of its own"
-    return InputError(f"{flag(key)} does not apply to {method}", allowed=own)
 
 
 def flag(key: str) -> str:

@@ -33,7 +33,12 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     Args:
         predictions: the file of predictions for its own people, if one was written; whose: who may read it.
     """
-    parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
+    score = record.scores.accuracy
+    head = Text.assemble(
+        (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
+        f" {words.figure(record)[1]} (95%: {words.interval(score)}, {words.found_by(score)})",
+    )
+    parts: list[RenderableType] = [head, Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
         parts += [_lead(record), Text()]
     if alarm := alarmed(record.privacy.guarantee):
@@ -115,14 +120,6 @@ def promise(
         *([] if relationship is None else [("Connections", words.relationship_line(relationship))]),
         *listed("Not protected", exposed),
     ]
-
-
-def _headline(record: RunRecord) -> Text:
-    score = record.scores.accuracy
-    return Text.assemble(
-        (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
-        f" {words.figure(record)[1]} (95%: {words.interval(score)}, {words.found_by(score)})",
-    )
 
 
 def voided(reason: str, subject: str) -> Text:

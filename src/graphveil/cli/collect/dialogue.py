@@ -114,8 +114,9 @@ class Dialogue:
     def _prices(self, subject: Subject, prices: Prices) -> Prices:
         self.say(_COSTS)
         values: dict[str, object] = {}
+        absent = {"features": subject.schema.dimension == 0, "label": len(subject.schema.classes) < 2}
         for name, meaning in PRICES.items():
-            if name not in ("features", "label") or _has(subject, name):
+            if not absent.get(name):
                 self._ask(values, name, f"  {meaning} ({name})", _epsilon)
         if {"links", "degree"} & set(values):
             self._ask(values, "mode", _MODE, _mode, prices.mode)
@@ -146,10 +147,6 @@ class Dialogue:
 def _show(question: str) -> None:
     sys.stderr.write(question)
     sys.stderr.flush()
-
-
-def _has(subject: Subject, name: str) -> bool:
-    return subject.schema.dimension > 0 if name == "features" else len(subject.schema.classes) > 1
 
 
 def _seen(text: str) -> str:

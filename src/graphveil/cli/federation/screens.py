@@ -110,6 +110,8 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         f"{f', columns {_columns(party)}' if party['columns'] else ''})"
         for party in answer["parties"]
     )
+    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
+    counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
@@ -118,7 +120,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
-        ("Bytes", _bytes_line(answer)),
+        ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"),
         *listed("Advice", answer["advice"]),
         ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
         *listed("Assumes", _assumed(answer["guarantee"], answer["mode"])),
@@ -275,12 +277,6 @@ def _labels(answer: Mapping[str, Any]) -> str:
     if answer["mode"] == "guesses":
         return "NOT PROTECTED: all holders are given those of training nodes"
     return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
-
-
-def _bytes_line(answer: Mapping[str, Any]) -> str:
-    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
-    counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
-    return f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"
 
 
 def _lever(answer: Mapping[str, Any]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Runs described in a file, which ``--config run.toml`` reads.
+"""Runs described in a file, which ``--config run.toml`` reads, and the schema that ``graphveil config`` prints.
 
 The command line overrides the file, and the file overrides defaults.  Method, data and the options of a run become
 defaults of the command; the method's settings stay apart until `collect` lays those of the command line over them.
@@ -6,13 +6,15 @@ defaults of the command; the method's settings stay apart until `collect` lays t
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -21,26 +23,15 @@ from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_sett
 from graphveil.cli.base.console import nearest
 from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
-from graphveil.methods.base.options import OPEN_WORDS
-
-if TYPE_CHECKING:
-    from graphveil.methods.base.method import Method
+from graphveil.files.serial import json_safe
+from graphveil.methods.base.method import Method, Option
+from graphveil.methods.base.options import NAMES, NUMBERS, OPEN_WORDS, Bounds
+from graphveil.methods.registry import METHODS
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
-#: Options of a run as its file names them -> parameters of the commands.
-_PARAMETERS: Mapping[str, str] = MappingProxyType(
-    {
-        "seed": "seed",
-        "repeats": "repeats",
-        "split": "split",
-        "controls": "no_controls",
-        "device": "device",
-        "data_root": "data_root",
-        "private_share": "private_share",
-        "edges": "edges",
-        "suspects_kept": "keep_suspects",
-    }
-)
+#: Options of a run as its file names them, and the parameters of the commands that are called otherwise.
+_CALLED = ("seed", "repeats", "split", "controls", "device", "data_root", "private_share", "edges", "suspects_kept")
+_OTHERWISE = {"controls": "no_controls", "suspects_kept": "keep_suspects"}
 #: Facts that a run recorded about an exported collection; another run reads them from the collection again.
 _RECORDED = re.compile("task|people|suspects|answered_.*")
 #: How a tuned run found its settings; another run uses the settings and searches nothing.
@@ -95,11 +86,11 @@ def choices() -> Mapping[str, Choice]:
     hints: dict[str, Any] = {}
     for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
         hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
-    return MappingProxyType({key: _choice(name, hints[name]) for key, name in _PARAMETERS.items()})
+    return MappingProxyType({key: _choice(_OTHERWISE.get(key, key), hints) for key in _CALLED})
 
 
-def _choice(parameter: str, hint: Any) -> Choice:
-    kind, option = get_args(hint)
+def _choice(parameter: str, hints: Mapping[str, Any]) -> Choice:
+    kind, option = get_args(hints[parameter])
     plain = next((kind_of for kind_of in get_args(kind) if kind_of is not NoneType), kind)
     text = "Train the controls." if parameter == "no_controls" else str(option.help)
     return Choice(parameter, str if plain is Path else plain, text, option.min)
@@ -251,3 +242,118 @@ def _unknown(path: Path, key: str, names: tuple[str, ...]) -> InputError:
         remedy = f"privacy noise is never fixed by a file; type {flag(last)} for an experiment"
         return InputError(problem, where=where, remedy=remedy)
     return InputError(problem, where=where, allowed=", ".join(names), remedy=nearest(last, names))
+
+
+#: The dialect of JSON Schema that describes the files of runs.
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string"}
+Schema = dict[str, Any]
+
+
+def run_schema(method: Method | None = None) -> Schema:
+    """The schema of the file of a run, with the settings of one method or (None) of the method that the file names.
+    What depends on several settings, or on the data, the commands check.
+    """
+    methods = {entry.name: entry for entry in (METHODS.values() if method is None else (method,))}
+    method_names: Schema = {"type": "string", "enum": list(methods), "description": "what to train"}
+    return {
+        "$schema": DIALECT,
+        "title": "A run of graphveil",
+        "type": "object",
+        "properties": {
+            METHOD: method_names,
+            DATA: {"type": "string", "description": "a named data set, or a folder, from where this file lies"},
+            SETTINGS: {"type": "object"} if method is None else _settings(method),
+            OPTIONS: _options(),
+        },
+        "additionalProperties": False,
+        **(_by_method(methods) if method is None else {}),
+    }
+
+
+def _by_method(methods: Mapping[str, Method]) -> Schema:
+    """The settings of each method, under the condition that the file names it."""
+    rules = [
+        {
+            "if": {"properties": {METHOD: {"const": name}}, "required": [METHOD]},
+            "then": {"properties": {SETTINGS: {"$ref": f"#/$defs/{name}"}}},
+        }
+        for name in methods
+    ]
+    return {"allOf": rules, "$defs": {name: _settings(method) for name, method in methods.items()}}
+
+
+def _settings(method: Method) -> Schema:
+    properties = {key: _property(key, option) for key, option in method.options.items()}
+    return {
+        "type": "object",
+        "description": method.summary,
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _property(key: str, option: Option) -> Schema:
+    property_schema: Schema = {"description": option.help}
+    if option.default is not None:
+        property_schema["default"] = json_safe(option.default)
+    kind = _KINDS[option.type]
+    if option.type is str:
+        names = option.within or NAMES.get(key)
+        return property_schema | {"type": kind} | ({"enum": list(names)} if names else {})
+    # No range is invented: the schema must accept everything that the program accepts.
+    bounds = NUMBERS.get(key, Bounds())
+    number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
+    open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
+    if not bounds.infinite:
+        return property_schema | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
+    # JSON has no infinity: editors pass TOML's on as a number beyond all others, or by its name.
+    words = ["inf", *open_word]
+    return property_schema | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
+
+
+def _ends(bounds: Bounds) -> tuple[tuple[str, float | None], ...]:
+    return (
+        ("minimum", bounds.least),
+        ("maximum", bounds.most),
+        ("exclusiveMinimum", bounds.above),
+        ("exclusiveMaximum", bounds.below),
+    )
+
+
+def _options() -> Schema:
+    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run lay"}}
+    for key, choice in choices().items():
+        low = {} if choice.low is None else {"minimum": choice.low}
+        properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
+    properties |= {key: {"description": "how a tuned run was found; not searched again"} for key in OF_SEARCH}
+    digests = {"_sha256$": {"type": "string", "description": "checksum of the file that a setting named"}}
+    return {
+        "type": "object",
+        "properties": properties,
+        "patternProperties": digests,
+        "additionalProperties": False,
+    }
+
+
+MethodOrNone = Annotated[
+    str | None,
+    typer.Argument(metavar="METHOD", help="The method whose files are described; without one, all of them."),
+]
+
+
+def group() -> typer.Typer:
+    """The commands about files of settings."""
+    app = typer.Typer(help="Files that describe a run.")
+    app.callback()(lambda: None)
+    app.command()(schema)
+    return app
+
+
+def schema(method: MethodOrNone = None) -> None:
+    """Print the JSON Schema (2020-12) of the files that --config takes, for editors that know TOML.
+
+    Save it beside your file as graphveil.schema.json, and begin that file with "#:schema ./graphveil.schema.json".
+    """
+    described = run_schema(None if method is None else find_method(method))
+    sys.stdout.write(json.dumps(described, indent=2, allow_nan=False) + "\n")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from graphveil.cli.advise import PILOT, Degree, Pilot, Want
 from graphveil.cli.base import choices, groups, options, screens
@@ -16,8 +18,6 @@ from graphveil.cli.train import configured
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from graphveil.graphs.value.parts import GraphParts
     from graphveil.methods.advise.goal import Goal, Wanted
     from graphveil.runtime.progress import ProgressCallback
@@ -56,7 +56,8 @@ def plan(
             goal_result = search(
                 method, settings, data, graph, goal, pilot, source.data_root, degree=degree, progress=progress
             )
-            settings = _with_found(settings, goal_result)
+            if goal_result.reached.sure is not None:
+                settings = {**settings, goal_result.budget: goal_result.reached.sure}
         run_plan = plan(method, graph, settings)
         defaults = choices.Defaults({method: settings}, progress)
         if as_json:
@@ -112,12 +113,6 @@ def search(
     return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
 
 
-def _with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
-    """The settings, with the epsilon that reaches the goal in every rehearsal, if one does."""
-    sure = goal_result.reached.sure
-    return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
-
-
 def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
     """The screen of a plan below the result of the search, if there was one, and the epsilon that the plan is for.
 
@@ -126,9 +121,6 @@ def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType
     """
     if goal_result is None:
         return plan
-    from rich.console import Group
-    from rich.text import Text
-
     sure = goal_result.reached.sure
     # If nothing reaches the goal, the plan is for the default: say so, or it is taken for the result.
     epsilon = "the default epsilon" if sure is None else f"epsilon {sure:g}"
