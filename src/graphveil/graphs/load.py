@@ -22,7 +22,7 @@ from graphveil.graphs.named.large import load_arxiv, load_ppi, load_reddit, load
 from graphveil.graphs.named.mir_flickr import load_mir_flickr
 from graphveil.graphs.named.musae import load_musae
 from graphveil.graphs.named.planetoid import load_planetoid
-from graphveil.graphs.named.root import data_root
+from graphveil.graphs.named.root import DataRoot, data_root
 from graphveil.graphs.named.social import digits_parts, social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.stored import is_stored, read_stored
@@ -156,7 +156,7 @@ def load_parts(
     # Names before folders: what a name means must not depend on where the command is typed.
     if name in _STORED:
         with _reading(name, root):
-            return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
+            return _STORED[name](DataRoot(data_root(root), download, progress))
     if name == "digits":
         return digits_parts()
     if social := _SOCIAL.fullmatch(name):

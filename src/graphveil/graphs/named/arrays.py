@@ -20,7 +20,7 @@ import numpy as np
 
 from graphveil.errors import DataError
 from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npz, whole_numbers, whole_rows
-from graphveil.graphs.named.root import download, ensure_files
+from graphveil.graphs.named.root import DataRoot, download
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
@@ -81,15 +81,19 @@ _SETS = {
 ARRAY_SETS = tuple(_SETS)
 
 
-def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """Read one of `ARRAY_SETS` under `root/pyg`; what it takes and refuses: see `ensure_files`."""
+def load_arrays(name: str, root: DataRoot) -> GraphParts:
+    """Read a graph under `root/pyg`; refusals: see `DataRoot.ensure`.
+
+    Args:
+        name: one of `ARRAY_SETS`; root: where its files lie.
+    """
     about = _SETS[name]
-    folder, file = root / "pyg" / about.kind / about.folder / "raw", f"{about.file}.npz"
+    file = f"{about.file}.npz"
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
         download(_url(about), target / file, tell)
 
-    ensure_files(folder, (file,), name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    folder = root.ensure(f"pyg/{about.kind}/{about.folder}/raw", (file,), name=name, fetch=fetch)
     read: Callable[[Path, _Set], _Parts] = _read_twitch if about.kind == "Twitch" else _read_sparse
     try:
         parts = read(folder / file, about)

@@ -1,6 +1,6 @@
 """Sets with a published split: PPI (several labels a node) in two layouts, Reddit, ogbn-arxiv.
 
-What each loader takes and refuses: see `ensure_files`. The layout of GraphSAINT:
+What each loader takes and refuses: see `DataRoot.ensure`. The layout of GraphSAINT:
 
     adj_full.npz      the adjacency matrix in compressed rows: data, indices, indptr, shape
     feats.npy         [n, d]
@@ -33,7 +33,7 @@ from graphveil.graphs.named.archives import (
     read_npz,
     whole_numbers,
 )
-from graphveil.graphs.named.root import download, ensure_files, unzip
+from graphveil.graphs.named.root import DataRoot, download, unzip
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
@@ -52,9 +52,9 @@ _ARXIV_SPLITS = tuple(f"split/time/{part}.csv.gz" for part in _PPI)
 ARXIV_FILES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz", *_ARXIV_SPLITS)
 
 
-def load_ppi(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+def load_ppi(root: DataRoot) -> GraphParts:
     """Read PPI under `root/pyg/PPI`: all its graphs side by side in one, 50 features, 121 labels a node."""
-    folder = _pyg_files(root, "PPI", _PPI_FILES, fetch_absent, progress)
+    folder = _pyg_files(root, "PPI", _PPI_FILES)
     try:
         splits = [_read_ppi(folder, split) for split in _PPI]
     except _DAMAGED as error:
@@ -76,11 +76,9 @@ def _read_ppi(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray, np.ndar
     return features, labels, edges
 
 
-def load_saint(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+def load_saint(root: DataRoot) -> GraphParts:
     """Read PPI under `root/pyg/PPI-GraphSAINT/raw`; the files cannot be downloaded by a program."""
-    del fetch_absent
-    folder = root / "pyg" / "PPI-GraphSAINT" / "raw"
-    ensure_files(folder, _SAINT_FILES, name="ppi-graphsaint", fetch=None, progress=progress)
+    folder = root.ensure("pyg/PPI-GraphSAINT/raw", _SAINT_FILES, name="ppi-graphsaint")
     try:
         ends = _saint_edges(folder / "adj_full.npz")
         values = read_npy(folder / "feats.npy")
@@ -128,9 +126,9 @@ def _node(number: int) -> int:
     return number
 
 
-def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+def load_reddit(root: DataRoot) -> GraphParts:
     """Read Reddit under `root/pyg/Reddit`: 232,965 posts, 602 embedded features, 41 communities."""
-    folder = _pyg_files(root, "Reddit", _REDDIT_FILES, fetch_absent, progress)
+    folder = _pyg_files(root, "Reddit", _REDDIT_FILES)
     try:
         posts, links = (folder / file for file in _REDDIT_FILES)
         values, labels, types = read_npz(posts, ("feature", "label", "node_types"), largest=4 * LARGEST)
@@ -140,15 +138,12 @@ def load_reddit(root: Path, *, fetch_absent: bool, progress: ProgressCallback | 
     return _graph("reddit", values, labels.astype(np.int64), ends, _masks(types - 1), folder, classes=41)
 
 
-def load_arxiv(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+def load_arxiv(root: DataRoot) -> GraphParts:
     """Read ogbn-arxiv under `root/ogb/ogbn_arxiv`: 169,343 papers, 128 embedded features, 40 subjects.
 
     MissingExtraError: it is absent, and the package ogb, which downloads it, is not installed.
     """
-    folder = root / "ogb" / "ogbn_arxiv"
-    ensure_files(
-        folder, ARXIV_FILES, name="ogbn-arxiv", fetch=_fetch_arxiv if fetch_absent else None, progress=progress
-    )
+    folder = root.ensure("ogb/ogbn_arxiv", ARXIV_FILES, name="ogbn-arxiv", fetch=_fetch_arxiv)
     try:
         values = _numbers(folder / "raw/node-feat.csv.gz", np.float32)
         labels = _numbers(folder / "raw/node-label.csv.gz", np.int64).ravel()
@@ -187,9 +182,7 @@ def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
         raise ValueError(f"{path.name}: {error}") from error
 
 
-def _pyg_files(
-    root: Path, kind: str, files: tuple[str, ...], fetch_absent: bool, progress: ProgressCallback | None
-) -> Path:
+def _pyg_files(root: DataRoot, kind: str, files: tuple[str, ...]) -> Path:
     """Return the folder of the raw files of a class of PyG."""
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
@@ -197,8 +190,7 @@ def _pyg_files(
             from torch_geometric import datasets
         unzip(download(getattr(datasets, kind).url, target / f"{kind.lower()}.zip", tell), files, target)
 
-    folder, allowed = root / "pyg" / kind / "raw", fetch if fetch_absent else None
-    return ensure_files(folder, files, name=kind.lower(), fetch=allowed, progress=progress)
+    return root.ensure(f"pyg/{kind}/raw", files, name=kind.lower(), fetch=fetch)
 
 
 def _graph(

@@ -24,27 +24,24 @@ import numpy as np
 from graphveil.errors import DataError, MissingDataError
 from graphveil.files.reading import require_file
 from graphveil.graphs.named.archives import EMBEDDED_SOURCE, embedded_features, read_npy
-from graphveil.graphs.named.root import ensure_files
+from graphveil.graphs.named.root import DataRoot
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.runtime.progress import ProgressCallback
 from graphveil.runtime.sorted_arrays import contains, distinct
 
 CLASSES = ("no people", "people")
 _FILES = ("mir.csv", *(f"feat/mask_{part}.npy" for part in ("tr", "va", "te")))
 
 
-def load_mir_flickr(root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+def load_mir_flickr(root: DataRoot) -> GraphParts:
     """Read the graph of `root/mir-flickr`, with `public_edges`; it cannot be downloaded.
 
     A link that is listed as private and as public is private. Every image may have private links. DataError: a file is
     damaged, or two files disagree on the number of images.
     """
-    del fetch_absent
-    folder = root / "mir-flickr"
-    ensure_files(folder, _FILES, name="mir-flickr", fetch=None, progress=progress)
+    folder = root.ensure("mir-flickr", _FILES, name="mir-flickr")
     embeddings = _only(folder, "feat", "*.npy", tuple(Path(file).name for file in _FILES))
     links = _only(folder, "", "*.pairs", ())
     masks: dict[Mask, np.ndarray] = {}

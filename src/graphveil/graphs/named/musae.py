@@ -16,7 +16,7 @@ import numpy as np
 
 from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json, require_file
-from graphveil.graphs.named.root import download, ensure_files, unzip
+from graphveil.graphs.named.root import DataRoot, download, unzip
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
@@ -74,16 +74,19 @@ _SETS = {
 }
 
 
-def load_musae(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """Read `facebook` or `lastfm` under `root/musae`; what it takes and refuses: see `ensure_files`."""
+def load_musae(name: str, root: DataRoot) -> GraphParts:
+    """Read a graph under `root/musae`; refusals: see `DataRoot.ensure`.
+
+    Args:
+        name: facebook or lastfm; root: where its files lie.
+    """
     about = _SETS[name]
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))
-    folder = root / "musae" / about.folder
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
         unzip(download(about.url, target / "files.zip", tell), files, target)
 
-    ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    folder = root.ensure(f"musae/{about.folder}", files, name=name, fetch=fetch)
     return read_musae(name, *(folder / file for file in files))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_bytes
-from graphveil.graphs.named.root import download, ensure_files
+from graphveil.graphs.named.root import DataRoot, download
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
@@ -82,17 +82,20 @@ _SETS = {
 }
 
 
-def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
-    """Read `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`; what it takes and refuses: see `ensure_files`."""
+def load_planetoid(name: str, root: DataRoot) -> GraphParts:
+    """Read a graph under `root/pyg/Planetoid`; refusals: see `DataRoot.ensure`.
+
+    Args:
+        name: cora, citeseer or pubmed; root: where its files lie.
+    """
     about = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)
-    folder = root / "pyg" / "Planetoid" / about.folder / "raw"
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
         for file in files:
             download(f"{_URL}/{file}", target / file, tell)
 
-    ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    folder = root.ensure(f"pyg/Planetoid/{about.folder}/raw", files, name=name, fetch=fetch)
     data = _read(folder, files, name, about.sha256)
     edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)

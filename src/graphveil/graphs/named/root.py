@@ -10,6 +10,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from graphveil.errors import MissingDataError
@@ -33,31 +34,37 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "graphveil"
 
 
-def ensure_files(
-    folder: Path, files: tuple[str, ...], *, name: str, fetch: Fetch | None, progress: ProgressCallback | None
-) -> Path:
-    """Return the folder, once all files are in it; what is absent is fetched through a temporary sibling.
+@dataclass(frozen=True)
+class DataRoot:
+    """The folder of all named sets; `download`: whether an absent one is fetched; `progress` hears of the bytes."""
 
-    Args:
-        folder: where the files belong; only read when they are all there, so it may be read-only.
-        files: their paths inside the folder; name: the data set, for messages.
-        fetch: writes the files into the folder it is given; None when nothing may be downloaded.
-        progress: hears of the bytes.
+    path: Path
+    download: bool
+    progress: ProgressCallback | None
 
-    Raises:
-        MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
-    """
-    if not _absent(folder, files):
-        return folder
-    if fetch is None:
-        raise _missing(name, folder, files, "absent, and not downloaded")
-    try:
-        _fetch_whole(folder, fetch, progress or (lambda _: None))
-    except (OSError, zipfile.BadZipFile) as error:
-        raise _missing(name, folder, files, f"absent, and downloading failed ({_reason(error)})") from error
-    if _absent(folder, files):
-        raise _missing(name, folder, files, "absent, also from what was downloaded")
-    return folder
+    def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
+        """Return a folder below, once all files are in it; what is absent is fetched through a temporary sibling.
+
+        Args:
+            folder: where the files belong; only read when they are all there, so it may be read-only.
+            files: their paths inside the folder; name: the data set, for messages.
+            fetch: writes the files into the folder it is given; None where no program can download them.
+
+        Raises:
+            MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
+        """
+        place = self.path / folder
+        if not _absent(place, files):
+            return place
+        if fetch is None or not self.download:
+            raise _missing(name, place, files, "absent, and not downloaded")
+        try:
+            _fetch_whole(place, fetch, self.progress or (lambda _: None))
+        except (OSError, zipfile.BadZipFile) as error:
+            raise _missing(name, place, files, f"absent, and downloading failed ({_reason(error)})") from error
+        if _absent(place, files):
+            raise _missing(name, place, files, "absent, also from what was downloaded")
+        return place
 
 
 def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
