@@ -15,7 +15,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "links",
-    "commands",
+    "command",
     "generated",
     "api",
     "notebooks",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from command import cell, plain
 from docutils import nodes
 from licences import licences
 from sphinx.util.docutils import SphinxDirective
 
-from commands import cell, plain
 from graphveil.cli.app import build
 from graphveil.federation import KINDS
 from graphveil.graphs import GraphSchema
