@@ -125,11 +125,9 @@ class CountedSum:
         return self.noise.log_likelihood(sent.reshape(-1), self._exact(rows, x).reshape(-1)).view_as(sent)
 
     def _exact(self, rows: ReceiverRows, x: Tensor) -> Tensor:
-        """Return the sums without noise in whole steps, int64 [n, c]."""
         return _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
 
     def _sent(self, rows: ReceiverRows, x: Tensor) -> Tensor:
-        """Return what every node sends in whole steps, float32 [n, c]."""
         if rows.weights is not None:
             raise InputError("edges with weights", where="sums of classes", allowed="edges without weights")
         if len(x) != rows.num_nodes:

@@ -40,8 +40,6 @@ _LONGEST: Final = 1e30
 
 @dataclass(frozen=True)
 class GridRows:
-    """Rows of whole numbers of steps."""
-
     values: Tensor  # float32 or int16 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2
     cap: float  # the longest row, in the unit of the input
     bits: int  # a row of length cap is 2^bits steps long

@@ -146,7 +146,6 @@ class PerturbedSum:
 
     @property
     def hops(self) -> int:
-        """K."""
         return len(self.sigmas)
 
     @property

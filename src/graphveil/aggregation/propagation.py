@@ -76,7 +76,6 @@ class Adjacency:
 
     @property
     def num_nodes(self) -> int:
-        """n."""
         return len(self.received.starts) - 1
 
     @property
@@ -85,7 +84,6 @@ class Adjacency:
         return self.sent is self.received
 
     def normalised(self, normalisation: Normalisation = "gcn") -> SparseMatrix:
-        """Return P [n, n], see `normalised`."""
         forward = _rows(*self._forward(normalisation))
         if self.symmetric and normalisation == "gcn":
             return SparseMatrix(forward, forward, (self.num_nodes,) * 2)
@@ -185,7 +183,6 @@ def _propagated(rows: Rows, h: npt.NDArray[np.float32] | Mapped, hops: int, out:
 def _pairs(
     edge_index: Tensor | np.ndarray, num_nodes: int, weights: Tensor | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return senders, receivers and weights of the edges that are no loops."""
     source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
     # Checked here, where the refusal can say what is wrong: keys of pairs would hold other nodes.
     if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
@@ -275,11 +272,9 @@ class Entries:
 
     @property
     def counts(self) -> Starts:
-        """Entries of each row [n]."""
         return np.diff(self.starts)
 
     def equals(self, other: Entries) -> bool:
-        """Return whether both hold the same entries, weights included."""
         if not (np.array_equal(self.starts, other.starts) and np.array_equal(self.columns, other.columns)):
             return False
         return self.weights is None or other.weights is None or np.array_equal(self.weights, other.weights)

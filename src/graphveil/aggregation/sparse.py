@@ -156,7 +156,6 @@ class Rows:
         return self.engine.put(*(part.cpu().numpy() for part in (self.starts, self.indices, self.values)))
 
     def on(self, engine: Engine) -> Rows:
-        """Return the same rows, whose products an engine works on."""
         return self if engine == self.engine else replace(self, engine=engine)
 
     def part(self, rows: slice) -> Rows:
@@ -167,7 +166,6 @@ class Rows:
         return Rows((starts - first).int(), self.indices[first:stop], self.values[first:stop])
 
     def to(self, device: torch.device | str) -> Rows:
-        """Return the same rows on another device."""
         return Rows(self.starts.to(device), self.indices.to(device), self.values.to(device), self.engine)
 
 
@@ -181,7 +179,6 @@ class SparseMatrix:
 
     @property
     def entries(self) -> int:
-        """Number of stored entries."""
         return int(self.forward.indices.numel())
 
     @property
@@ -191,7 +188,6 @@ class SparseMatrix:
         return sum(t.numel() * t.element_size() for r in rows for t in (r.starts, r.indices, r.values))
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [rows, c] with a dense `x` [columns, c]. Raises InputError: when the shapes do not fit."""
         self._require_fitting(x)
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
@@ -221,7 +217,6 @@ class SparseMatrix:
         return cast(torch.Tensor, Linear.apply(x, product, transposed))  # type: ignore[no-untyped-call]
 
     def to(self, device: torch.device | str) -> SparseMatrix:
-        """Return the same matrix on another device."""
         return self._of_rows(lambda rows: rows.to(device))
 
     def on(self, engine: Engine) -> SparseMatrix:

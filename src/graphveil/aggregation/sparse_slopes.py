@@ -23,15 +23,11 @@ class _Context(Protocol):
 
 
 class Linear(torch.autograd.Function):
-    """f(x) [m, c] of x [n, c], differentiable in x."""
-
     @staticmethod
     def forward(ctx: _Context, x: Tensor, mapped: LinearMap, transposed: LinearMap) -> Tensor:
-        """Return mapped(x)."""
         ctx.transposed = transposed
         return mapped(x)
 
     @staticmethod
     def backward(ctx: _Context, slope: Tensor) -> tuple[Tensor, None, None]:
-        """Return transposed(slope)."""
         return ctx.transposed(slope), None, None

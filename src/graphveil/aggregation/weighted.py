@@ -34,16 +34,13 @@ class WeightedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, n)."""
         return self.support.num_nodes, self.support.num_nodes
 
     def detach(self) -> WeightedMatrix:
-        """Return the same matrix as a constant."""
         diagonal = None if self.diagonal is None else self.diagonal.detach()
         return WeightedMatrix(self.support, self.values.detach(), diagonal)
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [n, c] with a dense `x` [n, c]. Raises InputError: when the shapes do not fit."""
         if x.dim() != 2 or x.shape[0] != self.shape[1]:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
         from graphveil.aggregation.weighted_slopes import Product

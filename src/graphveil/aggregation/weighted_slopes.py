@@ -29,7 +29,6 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: _Context, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
-        """Return the product [n, c]."""
         x = x.contiguous()
         ctx.save_for_backward(x, values, diagonal)
         ctx.support = support
@@ -38,7 +37,6 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: _Context, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        """Return the slopes in x, the values and the diagonal."""
         (x, values, diagonal), support = ctx.saved_tensors, ctx.support
         slope, to_x, to_values, to_diagonal = slope.contiguous(), None, None, None
         if ctx.needs_input_grad[0]:
@@ -61,7 +59,6 @@ class Normalised(torch.autograd.Function):
     def forward(
         ctx: _Context, weights: Tensor, support: Support, mean: bool, self_loops: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the values [E] and, with self-loops, the diagonal [n]."""
         power = -1.0 if mean else -0.5
         received = support.row_sums(weights) + float(self_loops)
         # 0 to a negative power is infinite, and infinity times the row's weight 0 would be NaN.
@@ -79,7 +76,6 @@ class Normalised(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: _Context, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
-        """Return the slope in the weights [E]."""
         (values, factor, diagonal, received, sent), support = ctx.saved_tensors, ctx.support
         weighed = slope * values
         loops = 0.0 if on_diagonal is None else on_diagonal * diagonal

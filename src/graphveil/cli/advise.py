@@ -59,7 +59,6 @@ def _lift(advice: Advice) -> str:
 
 
 def of_one(data: str, advice: Advice) -> RenderableType:
-    """The whole advice for one trust."""
     head = Text(f"{printable(data)}, trust {advice.trust}: {_method(advice)}", style="bold")
     return Group(head, Text(), pairs(_facts(data, advice)), *_rehearsed(advice))
 
@@ -194,7 +193,6 @@ def _spelt(epsilon: float | None) -> str:
 
 
 def _answer_of(advice: Advice, data: str) -> dict[str, object]:
-    """The advice as JSON values, with the next command."""
     command = _question_command(advice, data)
     question_field = {} if command is None else {"question_command": command}
     return {**advice.to_dict(), "command": command_of(advice, data), **question_field}

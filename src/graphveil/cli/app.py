@@ -151,6 +151,5 @@ def _cut(message: str) -> str:
 
 
 def _usage(error: Any) -> str:
-    """The usage error, and the command that prints the right usage."""
     context = error.ctx if hasattr(error, "ctx") else None
     return str(error.format_message()).rstrip(".") + (f"; see {context.command_path} --help" if context else "")

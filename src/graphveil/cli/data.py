@@ -26,7 +26,6 @@ Published = Annotated[
 
 
 def group() -> typer.Typer:
-    """The commands about data."""
     app = typer.Typer(help="Inspect data sets.")
     app.callback()(lambda: None)
     app.command()(describe)

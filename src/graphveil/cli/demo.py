@@ -81,7 +81,7 @@ def screen_of(story: Story, folder: Path) -> RenderableType:
 
 
 def table(story: Story) -> Table:
-    """Three lines for each way, 79 columns wide. `story`: its ways are the rows."""
+    """Three lines for each way, 79 columns wide."""
     from graphveil.reports.demo.story import COUNTEREXAMPLE
 
     # Not `tables.columns`: its padding would break words at 80 columns.

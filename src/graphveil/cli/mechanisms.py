@@ -137,7 +137,6 @@ ScoresOut = Annotated[Path, typer.Option("--out", help="File to write: one numbe
 
 
 def group() -> typer.Typer:
-    """The commands about mechanisms."""
     app = typer.Typer(help="List and compare mechanisms.")
     app.callback()(lambda: None)
     app.command("list")(list_mechanisms)
@@ -239,7 +238,6 @@ def scores(
 
 
 def _columns(text: str) -> tuple[int, ...]:
-    """Return the columns of a list such as "0,3"."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

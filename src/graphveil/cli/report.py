@@ -82,7 +82,6 @@ def explain(code: Code = None, as_json: options.Json = False) -> None:
 
 
 def _listed(entries: Sequence[Entry]) -> RenderableType:
-    """All codes with their sentences, in groups."""
     parts: list[RenderableType] = []
     for group, head in _HEADS.items():
         parts += [
@@ -94,7 +93,6 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
 
 
 def _whole(entries: Sequence[Entry]) -> RenderableType:
-    """All facts about a few codes."""
     parts: list[RenderableType] = []
     for entry in entries:
         limits = _LIMITS.get(entry.group, "Does not mean")

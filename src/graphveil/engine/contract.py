@@ -63,7 +63,6 @@ class Block(NamedTuple):
 
     @property
     def rows(self) -> slice:
-        """The block's rows of an array."""
         return slice(self.start, self.stop)
 
 

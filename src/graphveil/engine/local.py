@@ -38,7 +38,6 @@ class LocalEngine(Engine):
             raise InputError(f"workers is {self.workers!r}", allowed="a whole number of at least 1")
 
     def put(self, *arrays: Shared) -> tuple[Shared, ...]:
-        """Return the arrays themselves, those on disk opened."""
         return tuple(opened(array) for array in arrays)
 
     def map_blocks(
@@ -72,6 +71,5 @@ LOCAL: Final = LocalEngine()
 
 
 def arguments(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
-    """What a task is called with, block by block."""
     parts: Iterable[tuple[Any, ...]] = repeat(()) if own is None else ((part,) for part in own)
     return ((block, *part, *shared) for block, part in zip(blocks, parts, strict=False))

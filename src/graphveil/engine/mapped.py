@@ -59,5 +59,4 @@ def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DType
 
 
 def opened(array: npt.NDArray[Any] | Mapped | None) -> npt.NDArray[Any] | None:
-    """Return an array as a task reads it."""
     return array.open() if isinstance(array, Mapped) else array

@@ -21,17 +21,14 @@ BELIEF_ROUNDS = 25
 
 
 def encoder_size(dimension: int, hidden: int, classes: int) -> int:
-    """Return the numbers of an `Encoder` of these widths."""
     return sum(_layer(inputs, outputs) for inputs, outputs in pairwise((dimension, hidden, hidden, classes)))
 
 
 def hop_classifier_size(widths: Sequence[int], hidden: int, classes: int) -> int:
-    """Return the numbers of a `HopClassifier` over parts of these widths."""
     return sum(_layer(width, hidden) for width in widths) + _layer(hidden * len(widths), classes)
 
 
 def stage_size(widths: Sequence[int], hidden: int, classes: int) -> int:
-    """Return the numbers of a `Stage` over features, then sums, of these widths."""
     deeper = (len(widths) - 1) * _layer(hidden, hidden)
     return hop_classifier_size(widths, hidden, classes) + deeper
 
@@ -42,7 +39,6 @@ def pair_attention_size(columns: int, classes: int) -> int:
 
 
 def vote_head_size(classes: int) -> int:
-    """Return the numbers of a `VoteHead`."""
     return _layer(2 * classes, classes)
 
 

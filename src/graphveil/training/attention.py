@@ -81,7 +81,6 @@ class TargetDescent:
         """Bring the parameters into form after a step, which reads no edge."""
 
     def run(self, *, randomness: Randomness, progress: ProgressCallback | None) -> None:
-        """Take all steps of the schedule."""
         for step in range(1, self._schedule.steps + 1):
             self.step(randomness)
             if progress is not None:

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The record of the training and the kept weights."""
-
     trained: Trained  # as `train` returns it; losses are cross entropies without the two penalties
     edge_index: Tensor  # int64 [2, E + C], the collected entries and those of the complement
     weights: Tensor  # of the kept epoch, float32 [E + C], in [0, 1]

@@ -159,7 +159,6 @@ class Lengths:
     sound: BoolArray
 
     def of(self, rows: npt.NDArray[np.int64]) -> Lengths:
-        """Those of some of the rows."""
         return Lengths(self.scale[rows], self.unit[rows], self.squares[rows], self.sound[rows])
 
     @staticmethod
@@ -241,7 +240,6 @@ def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: R
 
 
 def _whole(rows: Tensor, lengths: Lengths) -> Tensor:
-    """The rows as whole numbers of their grids."""
     from graphveil.training.clip_loop import rounded
 
     whole = torch.empty_like(rows)
@@ -265,7 +263,6 @@ def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> lis
 
 
 def _dither(shape: tuple[int, int], randomness: Randomness) -> npt.NDArray[np.uint16]:
-    """Uniform 16-bit numbers."""
     count = shape[0] * shape[1]
     # 16 bits a number: dither needs to be secret and nearly uniform, and no privacy rests on its resolution.
     words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]

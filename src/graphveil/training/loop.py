@@ -169,12 +169,10 @@ class Adam:
         self._steps = [torch.zeros((), device=parameter.device) for parameter in self.parameters]
 
     def clear(self) -> None:
-        """Forget the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     def step(self) -> None:
-        """Take a step."""
         from torch.optim.adam import adam
 
         gradients = [parameter.grad for parameter in self.parameters]

@@ -230,7 +230,6 @@ class LaterMean:
         self._means, self._averaged = [torch.zeros_like(parameter) for parameter in self._parameters], 0
 
     def follow(self) -> None:
-        """Take in the parameters after a step."""
         if 2 * self._updates.released > self._updates.schedule.steps:
             self._averaged += 1
             for mean, parameter in zip(self._means, self._parameters, strict=True):

@@ -82,7 +82,6 @@ class TopologyDescent(TargetDescent):
         return unit_rows(self._mean.values[0])
 
     def _deltas(self, sums: Tensor, labels: Tensor) -> Tensor:
-        """Return the gradients [b, k] of the losses by the sums."""
         chances = torch.softmax(torch.relu(sums) @ self._head.T, dim=1)
         chances[torch.arange(len(labels)), labels] -= 1.0
         return (chances @ self._head) * (sums > 0)

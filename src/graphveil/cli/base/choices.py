@@ -263,12 +263,10 @@ class Defaults:
         self._progress, self._due = progress, self.notice is not None
 
     def __call__(self, event: Progress) -> None:
-        """Pass on an event of progress, after the sentence."""
         self.say()
         self._progress(event)
 
     def say(self) -> None:
-        """Print the sentence, once."""
         if self._due and self.notice is not None:
             complain(self.notice)
         self._due = False

@@ -33,8 +33,6 @@ class Export:
 
 @dataclass(frozen=True)
 class Epsilons:
-    """The budgets of one training."""
-
     epsilon_x: options.EpsilonX = None
     epsilon_y: options.EpsilonY = None
     epsilon_a: options.EpsilonA = None
@@ -123,7 +121,6 @@ def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., 
 
 
 def _options_of(group: Any, defaults: Mapping[str, object]) -> list[inspect.Parameter]:
-    """Return the fields of a group as keyword parameters."""
     hints = get_type_hints(group, localns={"Path": Path}, include_extras=True)
     return [
         inspect.Parameter(

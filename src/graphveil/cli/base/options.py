@@ -12,14 +12,12 @@ from graphveil.methods.registry import METHODS, listing
 
 
 def _named(incomplete: str) -> list[str]:
-    """Return the named data sets that begin with ``incomplete``."""
     from graphveil.graphs import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def _folders(incomplete: str) -> list[str]:
-    """Return the folders that begin with ``incomplete``."""
     typed = Path(incomplete or ".")
     parent = typed if incomplete.endswith("/") or not incomplete else typed.parent
     if not parent.is_dir():
@@ -28,7 +26,6 @@ def _folders(incomplete: str) -> list[str]:
 
 
 def data_like(incomplete: str) -> list[str]:
-    """Return the named data sets and folders that begin with ``incomplete``."""
     return [*_named(incomplete), *_folders(incomplete)]
 
 

@@ -54,7 +54,6 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
 
 
 def promised(record: RunRecord) -> RenderableType:
-    """The guarantee of a run in three lines."""
     exposed = words.not_protected(record.privacy.guarantee, record.settings)
     card = Path(record.run or "") / MARKDOWN
     return three_lines(record.privacy.guarantee, exposed, card, record.privacy.epsilon_relationship)
@@ -239,7 +238,6 @@ def _sums(plan: CuratorPlan) -> list[RenderableType]:
 
 
 def _release(plan: ReleasePlan) -> list[RenderableType]:
-    """What is protected, and the noise of features by mechanism."""
     facts = [
         ("Nodes", f"{plan.nodes:,}, {plan.private_nodes:,} of them may have private edges"),
         ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges"),

@@ -85,7 +85,6 @@ def plain(value: object) -> str:
 
 
 def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Several descriptions, separated by empty lines."""
     parts: list[RenderableType] = []
     for description in content:
         parts += [described(description), Text()]
@@ -93,5 +92,4 @@ def blocks(content: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def described(content: Mapping[str, Any]) -> RenderableType:
-    """A description, one fact per line."""
     return pairs((str(key).replace("_", " "), plain(value)) for key, value in content.items())

@@ -79,7 +79,6 @@ class Players:
 
 
 def group() -> typer.Typer:
-    """The commands of a collection."""
     app = typer.Typer(help="Collect noisy reports from people's own devices.")
     app.callback()(lambda: None)
     for command in (init, sign, enrol, open_, serve, status, close, export, scrub, simulate, phones):

@@ -31,7 +31,6 @@ As = Annotated[
 
 
 def group() -> typer.Typer:
-    """The commands of a device."""
     app = typer.Typer(help="Answer a collection from this machine.")
     app.callback()(_before)
     for name, command in _COMMANDS.items():

@@ -77,7 +77,6 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
 
 
 def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
-    """Refuse to train without labels, with the reason."""
     reports = len(collected.bodies.bits)
     if len(left_out):
         raise InputError(

@@ -36,7 +36,6 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
-    """The signed task."""
     folder = answer["folder"]
     facts = [
         ("Task", answer["task"]),
@@ -49,7 +48,6 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def enrolled(answer: Mapping[str, object]) -> RenderableType:
-    """Where the tokens are."""
     people = f"of {answer['people']:,} people; each enrols one device, once"
     links = (
         [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
@@ -60,7 +58,6 @@ def enrolled(answer: Mapping[str, object]) -> RenderableType:
 
 
 def replaced(answer: Mapping[str, str]) -> RenderableType:
-    """A token in place of a lost one."""
     facts = [
         ("Person", answer["id"]),
         ("Token", f"{answer['token']} (told once; written nowhere)"),
@@ -71,7 +68,6 @@ def replaced(answer: Mapping[str, str]) -> RenderableType:
 
 
 def serving(answer: Mapping[str, object]) -> RenderableType:
-    """Where the collector listens."""
     facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
     facts += [("People", f"{answer['url']}/"), ("Organiser", f"{answer['url']}/organiser")]
     if answer["admin"]:
@@ -82,7 +78,6 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
-    """The state of a collection."""
     epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
     if answer["scrubbed"]:
         epoch += "; scrubbed, so that none can be opened any more"
@@ -102,7 +97,6 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def played(answer: Mapping[str, object]) -> RenderableType:
-    """The results of a simulated collection."""
     head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
     facts = {name: value for name, value in answer.items() if name != "simulation"}
     return Group(head, Text(), described({**facts, "refused": answer["refused"] or "none"}))

@@ -47,7 +47,6 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
 
 
 def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
-    """One group: trust, guarantee in short, figures, other units and attacks."""
     collected = ", ".join(dict.fromkeys(row.collected for row in group.rows))
     lines = (*three_lines(group, where), ("Data read", collected))
     head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]

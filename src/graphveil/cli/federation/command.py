@@ -50,7 +50,6 @@ Certificates = Annotated[
 
 
 def group() -> typer.Typer:
-    """The commands of a federation."""
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
     for command in (split, key, init, sign, plan, serve, join, status):

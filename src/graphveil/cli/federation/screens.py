@@ -24,7 +24,6 @@ _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with 
 
 
 def split(answer: Mapping[str, Any]) -> RenderableType:
-    """The new folders of the holders."""
     head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
     lines = (
         (holder["name"], _columns(holder), f"{holder['edges']:,}", "yes" if holder["labels"] else "")
@@ -43,7 +42,6 @@ def _columns(holder: Mapping[str, Any]) -> str:
 
 
 def created(answer: Mapping[str, Any]) -> RenderableType:
-    """The parties' new folders."""
     head = Text(
         f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
     )
@@ -78,7 +76,6 @@ def created(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def keyed(answer: Mapping[str, Any]) -> RenderableType:
-    """A new key."""
     return pairs(
         [
             ("Party", answer["party"]),
@@ -91,7 +88,6 @@ def keyed(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
-    """Which parties have signed."""
     facts = [
         ("Party", answer["party"]),
         ("Agreement", answer["agreement"][:16]),
@@ -142,7 +138,6 @@ def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
-    """The state of a party."""
     return pairs(
         [
             ("Party", answer["party"]),
@@ -202,7 +197,6 @@ def spent(epsilon: float, total: float, reader: str) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people write them."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"

@@ -185,7 +185,6 @@ def _refuse_unnamed(data: str, trust: str | None, data_root: Path | None, *, as_
 
 
 def _advised(data: str, trust: str | None, data_root: Path | None, *, as_json: bool) -> list[str]:
-    """Print the short advice and return the commands in it."""
     from graphveil.graphs import load_parts
     from graphveil.methods.advise.advice import all_trusts
 

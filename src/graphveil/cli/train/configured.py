@@ -169,7 +169,6 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
-    """Method and data of a run, as the command's arguments."""
     arguments = {}
     if METHOD in content:
         try:
@@ -191,7 +190,6 @@ def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run, as the command's parameters."""
     params: dict[str, Any] = {}
     run_choices = choices()
     for key, value in options.items():
@@ -343,7 +341,6 @@ MethodOrNone = Annotated[
 
 
 def group() -> typer.Typer:
-    """The commands about files of settings."""
     app = typer.Typer(help="Files that describe a run.")
     app.callback()(lambda: None)
     app.command()(schema)

@@ -224,7 +224,6 @@ def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
 
 
 def _search_options(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
-    """The options of the search that a run folder records."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
     sampler = {} if search.sampler == GRID else {"sampler": search.sampler}

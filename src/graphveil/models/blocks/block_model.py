@@ -55,7 +55,6 @@ class NamedPairs:
     directed: bool  # whether (i, j) and (j, i) are two
 
     def to(self, device: torch.device | str) -> NamedPairs:
-        """Return the same pairs on another device."""
         source, target, ratio = (part.to(device) for part in (self.source, self.target, self.log_ratio))
         return replace(self, source=source, target=target, log_ratio=ratio)
 
@@ -68,7 +67,6 @@ class NamedPairs:
 
     @property
     def turned(self) -> NamedPairs:
-        """The same pairs with every link pointing the other way."""
         return replace(self, source=self.target, target=self.source)
 
     @property
@@ -198,7 +196,6 @@ def _class_pairs(share: Tensor) -> Tensor:
 
 
 def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
-    """Return B scaled to the unbiased estimate of the number of links."""
     density = density.clamp(*DENSITY)
     ordered = 1.0 if pairs.directed else 2.0
     # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds from dying

@@ -36,17 +36,14 @@ class GroupedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, n)."""
         return self.single.shape
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Return the product [n, c] with a dense `x` [n, c]. Raises InputError: when the shapes do not fit."""
         single = self.single @ x
         sums = x.new_zeros(len(self.background), x.shape[1]).index_add(0, self.group, self.right * x)
         return single + self.left * (self.background @ sums)[self.group]
 
     def to(self, device: torch.device | str) -> GroupedMatrix:
-        """Return the same matrix on another device."""
         parts = (self.background, self.group, self.left, self.right)
         return GroupedMatrix(self.single.to(device), *(part.to(device) for part in parts))
 

@@ -53,8 +53,6 @@ SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
 
 @dataclass(frozen=True)
 class LabelledPeople:
-    """What labels say."""
-
     shares: Tensor  # M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`
     public_labels: Tensor  # int64 [n], public classes, -1 for all others
 
@@ -149,8 +147,6 @@ def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _Model:
-    """The named pairs and what they are read by."""
-
     source: Tensor  # int64 [S]
     target: Tensor  # int64 [S]
     cell: Tensor  # int64 [S]
@@ -183,7 +179,6 @@ def _model(
 
 
 def _rounds(model: _Model, evidence: Tensor, public_labels: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
-    """Return the fields after so many rounds."""
     sure, ratios = public_labels >= 0, model.table.exp().to(evidence)
     settled = _settled(model, public_labels, evidence)
     inner = ~(sure[model.source] | sure[model.target])
@@ -323,7 +318,7 @@ def likeness(features: sp.csr_matrix, pairs: NamedPairs, *, seed: int) -> Likene
 
 
 def weighted_rows(features: sp.csr_matrix) -> sp.csr_matrix:
-    """Return rows of length 1 (or 0) after rare columns were given more weight. `features`: [n, d]."""
+    """Return rows [n, d] of length 1 (or 0) after rare columns were given more weight."""
     rows = features.astype(np.float32)
     holders = np.bincount(rows.nonzero()[1], minlength=rows.shape[1])
     weighted = rows @ sp.diags_array((1 + np.log((1 + rows.shape[0]) / (1 + holders))).astype(np.float32))

@@ -105,7 +105,6 @@ class LinkPosterior:
         return self._edges(pairs), weights if self.prior.directed else weights.repeat(2)
 
     def soft(self) -> SoftLinks:
-        """Return every pair weighted by its posterior."""
         return soft_links(
             self.source,
             self.target,
@@ -225,7 +224,6 @@ class PairCells:
     starts: Tensor  # [B + 1] the number of each block's first pair
 
     def block(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the block of each pair [p]."""
         a, b, groups = self.group[source], self.group[target], len(self.sizes)
         if self.directed:
             return a * groups + b
@@ -243,7 +241,6 @@ class PairCells:
         return self.starts[self.block(source, target)] + within
 
     def pairs(self, number: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the (source, target) of each number."""
         block = torch.searchsorted(self.starts, number, right=True) - 1
         within, a, b = number - self.starts[block], self.sender[block], self.receiver[block]
         size, inside = self.sizes[b], a == b
@@ -302,7 +299,6 @@ class DegreePrior:
 
     @property
     def nodes(self) -> int:
-        """Number of people."""
         return len(self.group)
 
     def logits(self) -> Tensor:

@@ -89,7 +89,6 @@ def unbiased_labels(labels: Tensor, reporting: Tensor, classes: int, keep: float
 
 
 def _lengths(pairs: NamedPairs, like: Tensor) -> Tensor:
-    """Return d [n, 1]."""
     unit = like.new_ones(pairs.nodes, 1)
     return named_by_sums(pairs, unit).clamp_min(max(1.0, float(noise_scale(pairs, unit))))
 

@@ -82,7 +82,6 @@ class PairMessages:
         return total.to(ratios)
 
     def pieces(self) -> Iterator[slice]:
-        """Yield the pairs piece by piece."""
         pairs = len(self.source)
         return (slice(start, min(start + PIECE, pairs)) for start in range(0, pairs, PIECE))
 

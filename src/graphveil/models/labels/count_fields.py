@@ -43,7 +43,6 @@ class CountedNeighbours:
 
     @property
     def variance(self) -> float:
-        """The variance of one private count's noise."""
         return 0.5 / math.sinh(self.rate / 2) ** 2
 
 
@@ -69,7 +68,6 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
 def _mean_rows(
     private: Tensor, public: Tensor, labels: Tensor, train: Tensor, variance: float
 ) -> tuple[Tensor, Tensor]:
-    """Return L and K [classes, groups]."""
     classes = private.shape[1]
     members = torch.nn.functional.one_hot(labels, classes).double()
     size = members.sum(dim=0)[:, None].clamp_min(1.0)

@@ -45,7 +45,6 @@ class Logistic:
     bias: Tensor
 
     def log_probabilities(self, features: Rows) -> Tensor:
-        """Return log softmax(x W + b) [n, c]."""
         return log_shares_of(features @ self.weight + self.bias)
 
 

@@ -132,8 +132,6 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of a pool."""
-
     members: Tensor  # w [m]
     prior: float  # b
     doubt: float  # Pr[class shares alone say as much]
@@ -170,14 +168,11 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Scores, reports and class shares, as `fit_weights` takes them."""
-
     scores: Tensor
     likelihood: Tensor
     log_prior: Tensor
 
     def log_likelihood(self, weights: Tensor, b: Tensor | float) -> Tensor:
-        """Return L(w, b)."""
         pooled = torch.softmax(self.scores @ weights + b * self.log_prior, dim=1)
         return (pooled * self.likelihood).sum(dim=1).log().sum()
 

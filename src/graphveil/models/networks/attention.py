@@ -135,7 +135,6 @@ def _outer(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _owner(incoming: Incoming) -> Tensor:
-    """Return the place of the target of every message."""
     return torch.repeat_interleave(torch.arange(len(incoming.targets)), torch.diff(incoming.starts).long())
 
 

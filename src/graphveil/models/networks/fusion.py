@@ -102,7 +102,6 @@ class _ByParts(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the slopes for `rows` [n, h] and for each of `weights`."""
         rows, *weights = ctx.saved_tensors
         to_rows, to_weights = torch.empty_like(rows), [torch.zeros_like(weight) for weight in weights]
         for part in _parts(rows):

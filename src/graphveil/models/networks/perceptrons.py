@@ -56,11 +56,9 @@ class Encoder(nn.Module):
         return unit(self.second(h))
 
     def features(self, x: Blocks) -> Tensor:
-        """Return what the head reads [n, hidden]."""
         return dropped(selu(self.norm2(self.embed(x))), self.dropout, self.training)
 
     def forward(self, x: Blocks) -> Tensor:
-        """Return logits [n, classes]."""
         return cast(Tensor, self.head(self.features(x)))
 
 
@@ -75,13 +73,11 @@ class HopClassifier(nn.Module):
         self.head = nn.Linear(hidden * len(self.widths), classes)
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head reads [n, hidden * hops]."""
         parts = torch.split(x, self.widths, dim=1)
         joined = torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1)
         return selu(self.norm(unit(joined)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits [n, classes]."""
         return cast(Tensor, self.head(self.features(x)))
 
 
@@ -113,7 +109,6 @@ class Stage(nn.Module):
         return cast(Tensor, self.bases[-1](self._parts(x)[-1]))
 
     def forward(self, x: Blocks) -> Tensor:
-        """Return logits [n, classes]."""
         return cast(Tensor, self.head(self.features(x)))
 
     def _parts(self, x: Blocks) -> Sequence[Columns]:
@@ -129,7 +124,6 @@ class Base(nn.Module):
         self.deeper = nn.Sequential(nn.Linear(hidden, hidden), _norm(hidden, batch_norm)) if deep else None
 
     def forward(self, x: Columns) -> Tensor:
-        """Return [n, hidden]."""
         hidden = selu(self.norm(times(self.layer, x)))
         return hidden if self.deeper is None else selu(self.deeper(hidden))
 
@@ -206,11 +200,9 @@ class VoteHead(nn.Module):
             self.head.bias.zero_()
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head reads: x itself."""
         return x
 
     def forward(self, x: Blocks) -> Tensor:
-        """Return logits [n, c]."""
         return cast(Tensor, self.head(x))
 
 

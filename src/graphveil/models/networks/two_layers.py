@@ -43,11 +43,9 @@ class Neighbourhoods:
     weights: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Neighbourhoods:
-        """Return the same edges on another device."""
         return Neighbourhoods(self.support.to(device), None if self.weights is None else self.weights.to(device))
 
     def detach(self) -> Neighbourhoods:
-        """Return the same edges with weights that take no gradient."""
         return Neighbourhoods(self.support, None if self.weights is None else self.weights.detach())
 
 
