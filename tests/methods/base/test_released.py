@@ -19,12 +19,11 @@ from graphveil.graphs import load_parts
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.cost import drawn, propagation_of
-from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.people.asking import pay_for, reports_from, side_by_side
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import BY_ID, Identified
 from graphveil.methods.base.people.released import Topology, randomize_people, require_servable
-from graphveil.methods.base.storage import Stored
+from graphveil.methods.base.storage import Stored, stored_probabilities
 from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, Spend
 from tests.methods import made
 

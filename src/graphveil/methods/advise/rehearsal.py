@@ -76,7 +76,6 @@ class Rehearsal:
     trials: tuple[Trial, ...]
 
     def band(self, what: str) -> Band:
-        """Return the band of "lift" or "accuracy"."""
         bands = [getattr(trial, what) for trial in self.trials]
         return Band(min(band.low for band in bands), max(band.high for band in bands))
 

@@ -51,14 +51,12 @@ class Rule:
     undirected: bool = False
 
     def fits(self, private: tuple[str, ...], degree: float | None, directed: bool = False) -> bool:
-        """Whether the rule is for a graph of which these parts are private, with so many contacts a person."""
         if self.undirected and directed:
             return False
         dense = self.least_degree == 0 or (degree is not None and degree >= self.least_degree)
         return bool(set(self.wants) & set(private)) and not set(self.needs) & set(private) and dense
 
     def choice(self, epsilon: float | None = None) -> dict[str, Any]:
-        """Return the settings at an epsilon, by default the advised one."""
         return {**self.settings, **({self.budget: epsilon or self.epsilon} if self.budget else {})}
 
 

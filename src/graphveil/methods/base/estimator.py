@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.methods.base.blocks import require_blocks, require_predictions
 from graphveil.methods.base.method import Method
 from graphveil.methods.base.network.objectives import true_score
 from graphveil.methods.base.parameters import (
@@ -33,7 +32,9 @@ from graphveil.methods.base.parameters import (
     labels_apart,
     not_fitted,
     parameters_of,
+    require_blocks,
     require_parameters,
+    require_predictions,
     would_ask_again,
 )
 from graphveil.methods.base.people.account import Account
@@ -324,8 +325,7 @@ class Estimator:
         params = self.get_params()
         require_parameters(type(self), changes)
         changed = {name: value for name, value in changes.items() if value != params[name]}
-        # Judged by what could have been read, not by what was: a ledger with spends has asked people, whatever became
-        # of it.
+        # Judged by what could have been read: a ledger with spends has asked people, whatever became of it.
         if changed and (self._cloned or self.fitted or self.ledger.spends):
             raise would_ask_again(type(self).__name__, changed)
         if not self.fitted:
@@ -453,3 +453,34 @@ def _as_graph(value: Graph) -> Graph:
 
 def _on(engine: Engine, works: bool) -> dict[str, Engine]:
     return {"engine": engine} if works and engine != LOCAL else {}
+
+
+class Fitted(Protocol):
+    @property
+    def schema(self) -> GraphSchema: ...
+
+
+F = TypeVar("F", bound=Fitted)
+
+
+class FittedEstimator(Estimator, Generic[F]):
+    """An estimator whose fit leaves one value; `fits` is the call that fits beside `fit`, or ""."""
+
+    fits: ClassVar[str]
+    _fitted: F | None = None
+
+    @property
+    def fitted(self) -> bool:
+        return self._fitted is not None
+
+    @property
+    def result(self) -> F:
+        """What fitting left; raises InputError before."""
+        if self._fitted is None:
+            calls = f"fit or {self.fits}" if self.fits else "fit"
+            raise InputError(f"this {self.name} has not been fitted", remedy=f"call {calls} first")
+        return self._fitted
+
+    @property
+    def schema(self) -> GraphSchema:
+        return self.result.schema

@@ -87,7 +87,6 @@ AnyFamily: TypeAlias = Family[Any, Any]
 
 
 def collection_repeats(repeats: int) -> str:
-    """Return what several runs of a collection are."""
     return f"{repeats} repeats with fresh noise and splits: a simulation; a real collection has one report per person"
 
 

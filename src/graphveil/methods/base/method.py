@@ -137,11 +137,9 @@ class Method:
         return self.location.rpartition(":")[2]
 
     def load_class(self) -> Any:
-        """Return its class, a `base.estimator.Estimator`."""
         return load_path(self.location)
 
     def load_family(self) -> Any:
-        """Return the family's object, a `base.family.Family`."""
         return load_path(self.family)
 
 

@@ -173,6 +173,19 @@ def require_numbers(name: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
+def stored_probabilities(stored: Stored, classes: int) -> Tensor:
+    """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite.
+
+    Args:
+        stored: what a method is restored from. classes: c.
+    """
+    # A file of another shape would answer for other people by their row.
+    probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
+    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
+        raise InputError(f"probabilities are {tuple(probabilities.shape)}", allowed=f"(nodes, {classes})")
+    return probabilities
+
+
 def number(value: float | None) -> float | str | None:
     """Return a number as a JSON value, None as it is."""
     return None if value is None else number_to_json(value)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -20,18 +21,22 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
-from graphveil.methods.base.fitted import F, FittedEstimator
+from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.base.people.released import LocalReports, randomize_people
+from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import ProgressCallback
+
+#: Settings that may be infinite, which JSON cannot hold.
+_EPSILONS = ("epsilon_x", "epsilon_a", "epsilon_y")
 
 
 @dataclass(frozen=True)
@@ -314,3 +319,22 @@ class ListsEstimator(FittedEstimator[F], ABC):
         schema = released.people.schema
         self.account.book(released, spends_of(self.privacy, self.links, schema, released.nodes))
         return schema
+
+    def collection_facts(self, options: Mapping[str, Any], schema: GraphSchema, people: str | None) -> dict[str, Any]:
+        """Return what a saved file says of a collection, as JSON values.
+
+        Args:
+            options: the method's settings. schema, people: of those who reported.
+        """
+        return {
+            "options": {**options, **{name: number(options[name]) for name in _EPSILONS}},
+            "schema": schema_facts(schema),
+            "people": people,
+            **self.account.facts(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+
+def options_from(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in what `collection_facts` gave."""
+    return {**facts["options"], **{name: number_from(facts["options"][name]) for name in _EPSILONS}}

@@ -58,8 +58,7 @@ LinkMethod: TypeAlias = Any
 WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums"}
 
 #: What most scouts of the panel chose for solitude on the choosing half of its families (university, gender, citation),
-#: by validation labels among eight trials each (benchmarks/panel-runs/links.jsonl): all three for hidden, two of three
-#: for the rest.
+#: by validation labels among eight trials each (benchmarks/panel-runs/links.jsonl).
 RIVAL_NETWORK: Mapping[str, Any] = {"model": "gcn", "hidden": 64, "dropout": 0.5, "weight_decay": 0.0001}
 #: Parts of a reading that no list is read for, and that no feature is.
 _WITHOUT_LISTS, _WITHOUT_FEATURES = ("regression", "network"), ("counts",)
@@ -129,7 +128,6 @@ def settings_of(method: LinkMethod) -> NetworkSettings:
 
 
 def _budgets(method: LinkMethod) -> dict[str, Any]:
-    """Return the budgets and mechanisms of all reports as keywords."""
     return {**asdict(method.privacy), "epsilon_a": method.links.epsilon_a, "mode": method.links.mode}
 
 
@@ -215,8 +213,7 @@ def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
 
 def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     schema, seed = released.people.schema, settings_of(method).seed
-    # Half of all pairs at most: the estimate can be far off where lists are swamped, and a made graph must fit in
-    # memory.
+    # Half of all pairs at most: the estimate can be far off where lists are swamped, and must fit in memory.
     links = min(expected_links(released), released.nodes * (released.nodes - 1) // 4)
     strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
     # Seeded on purpose: these links are made up, so their noise protects nobody, and the control repeats.

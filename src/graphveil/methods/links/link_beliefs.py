@@ -22,17 +22,17 @@ from typing import Any, Self, TypedDict, Unpack
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.checks import require_one_label
-from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, schema_from, stored_probabilities
 from graphveil.methods.links.collection import (
     LinkReports,
     ListsEstimator,
     graph_guarantee,
     open_ledger,
+    options_from,
     people_key,
 )
 from graphveil.methods.links.entries import LINK_METHODS, READINGS
@@ -159,7 +159,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         return {**self._options(), "device": self.device}
 
     def _options(self) -> dict[str, Any]:
@@ -175,7 +174,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
     @property
     def variant(self) -> str:
-        """Whether the lists were used."""
         return self.result.variant
 
     @property
@@ -186,27 +184,15 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
 
     def stored(self) -> Stored:
-        """Return predictions, settings, guarantee and ledger; no reports, no links."""
-        fitted, options = self.result, self._options()
-        budgets = {name: number(options[name]) for name in ("epsilon_x", "epsilon_y")}
-        facts = {
-            "options": {**options, **budgets},
-            "schema": schema_facts(fitted.schema),
-            "people": fitted.people,
-            "variant": fitted.variant,
-            **self.account.facts(),
-            "guarantee": self.guarantee.to_dict(),
-        }
+        fitted = self.result
+        facts = {**self.collection_facts(self._options(), fitted.schema, fitted.people), "variant": fitted.variant}
         return Stored(facts, {"probabilities": fitted.probabilities})
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict for its own people."""
         facts = stored.facts
-        options = dict(facts["options"])
-        for name in ("epsilon_x", "epsilon_y"):
-            options[name] = number_from(options[name])
-        method = cls(**options)
+        method = cls(**options_from(facts))
         method.account = restored_account(facts)
         schema, void = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"]).void
         probabilities = stored_probabilities(stored, len(schema.classes))

@@ -116,8 +116,7 @@ class LinkPrivacy:
         if self.mechanism != "lists":
             facts["degree_share"] = self.degree_share
         parts = self.parts(schema, nodes).values()
-        # What the mechanisms say of themselves, not what they were asked for: rounding of thresholds may cost a little
-        # less.
+        # What the mechanisms say of themselves: rounding of thresholds may cost a little less than was asked for.
         total = math.fsum(part.guarantee.epsilon for part in parts)
         return (Spend("neighbour list report", UNIT, self.mechanism, facts, total),) if parts else ()
 

@@ -191,7 +191,6 @@ class _Steps:
         self.done, self.progress = 0, progress
 
     def count(self) -> None:
-        """Count one round or network."""
         self.done += 1
         if self.progress is not None and self.done < self.total:
             self.progress(Progress(self.done, self.total))
@@ -250,7 +249,6 @@ class _Server:
 
     @cached_property
     def _regressions(self) -> tuple[Tensor, Tensor]:
-        """Return the regression on the training nodes, and that on all who sent a label."""
         if earlier := self.earlier.get("regression"):
             return earlier[0].judged, earlier[0].final
         features = unit_rows(features_of(self.released.people, self.seed)[0], self.device)

@@ -47,13 +47,14 @@ from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Records, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_features
 from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
-from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, restoring, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     ListsEstimator,
     among,
     graph_guarantee,
     open_ledger,
+    options_from,
     people_key,
     randomize_new_people,
     spends_of,
@@ -299,11 +300,9 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         return {**self._options(), "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     def _options(self) -> dict[str, Any]:
@@ -333,35 +332,26 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
     # ---- files ----
 
     def stored(self) -> Stored:
-        """Return weights, predictions, settings, guarantee and ledger; no reports, no links."""
-        fitted, options = self.result, self._options()
-        budgets = {name: number(options[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
+        fitted = self.result
         facts = {
-            "options": {**options, **budgets},
+            **self.collection_facts(self._options(), fitted.schema, fitted.people),
             "settings": asdict(self.settings),
-            "schema": schema_facts(fitted.schema),
-            "people": fitted.people,
             **network_facts(fitted.network),
             **backbone_facts(self.backbone),
             "notes": [fact.sentence for fact in fitted.notes],
-            **self.account.facts(),
-            "guarantee": self.guarantee.to_dict(),
         }
         return Stored(facts, network_tensors(fitted.network))
 
     def keep(self, model: Path) -> None:
-        """Write what people were answered beside a saved model, for its owner alone."""
         records = self.records if self._new_people_pay else Records()
         save_people(model, self.kind, records, of=self.result.people)
 
     def recall(self, model: Path) -> None:
-        """Read what people were answered from the file beside a saved model."""
         with restoring(model):
             self.records = read_people(model, self.kind, of=self.result.people)
 
@@ -373,9 +363,7 @@ class Solitude(ListsEstimator[FittedGraph]):
             stored: of a file. backbone: the user's own module that was trained, if any; its weights come from the file.
         """
         facts, tensors = stored.facts, stored.tensors
-        options = dict(facts["options"])
-        for name in ("epsilon_x", "epsilon_y", "epsilon_a"):
-            options[name] = number_from(options[name])
+        options = options_from(facts)
         # A saved model must load where there is no GPU.
         method = cls(**options, backbone=backbone, **{**facts["settings"], "device": "cpu"})
         network = restored_network(facts, tensors)

@@ -73,7 +73,6 @@ class Search:
     journal: Path | None = None
 
     def paid(self, name: str) -> bool:
-        """Whether the trials of a method have a price."""
         # On a public graph trials read nothing private, whatever the method.
         return self.proxy is None and bool(payable(name, {}))
 

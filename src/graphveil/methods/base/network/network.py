@@ -179,8 +179,7 @@ def _objective(
     """Return what is minimised; refuses several private or propagated labels a node, and labels that reach nobody."""
     values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
     if values.dim() == 2:
-        # Randomized response reports one label of c; several private ones a node would each cost, and none is
-        # accounted here.
+        # Randomized response reports one label of c; several private ones would each cost, and none is accounted.
         if labels.keep < 1 or settings.steps_y:
             raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
         return many_labels(values, train_mask, val_mask)

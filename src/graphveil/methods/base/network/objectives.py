@@ -77,7 +77,6 @@ class Drop:
         return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
 
     def train_accuracy(self, logits: Tensor) -> Tensor:
-        """Return the share of training nodes whose most likely class is their noisy label."""
         return _share(logits[self.train_nodes], self.train_labels)
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -170,7 +169,6 @@ class ManyLabels:
         return micro_f1(logits[self.nodes] > 0, self.labels)
 
     def validate(self, logits: Tensor) -> tuple[float, float, float]:
-        """Return (loss, F1, F1) on the validation nodes."""
         if self.val_nodes.numel() == 0:
             return 0.0, 0.0, 0.0
         here = logits[self.val_nodes]
@@ -218,7 +216,6 @@ class SmoothLabels:
         return (logits[self.nodes].argmax(dim=1) == self.labels).float().mean()
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (loss, accuracy, accuracy) on the validation nodes' own labels."""
         if self.val_nodes.numel() == 0:
             none = logits.new_zeros(())
             return none, none, none

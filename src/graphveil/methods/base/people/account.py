@@ -238,8 +238,7 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
     new = [spend for spend in paid.spends(once) if spend not in ledger.spends]
     if not new:
         return ledger
-    # The limit is each device's own, and was kept before anything was sent; a budget here only writes that down. One
-    # that reports of others have used is no such note, and stays as it was declared.
+    # The limit is each device's own; a budget here only writes it down, unless reports of others have used it.
     if all(spend.parameters.get(_TASK) == paid.task for spend in ledger.spends):
         ledger = replace(ledger, budget=tuple(_room(limit, (*ledger.spends, *new)) for limit in ledger.budget))
     return ledger.spend(*new)

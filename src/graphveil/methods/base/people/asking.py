@@ -43,8 +43,7 @@ def pay_for(
     key = hashlib.sha256(group.encode() + b"".join(new_names)).hexdigest()
     reason = people.basis or BY_ID
     paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
-    # The ledger was read anew while paying. A spend of somebody else since then may be of these very people, who are
-    # then not new.
+    # The ledger was read anew while paying: a spend since then may be of these very people, who are then not new.
     if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
         raise BudgetError(
             f"another process asked people of this run at the same time, and {name} may hold the same people",

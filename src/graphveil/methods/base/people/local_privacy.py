@@ -63,7 +63,6 @@ class LocalPrivacy:
 
     @property
     def collects_features(self) -> bool:
-        """Whether any device sends features, randomized or not."""
         return self.epsilon_x is not None
 
     def features(self, schema: GraphSchema) -> Features:
@@ -91,7 +90,6 @@ class LocalPrivacy:
             raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
 
     def labels(self, classes: int) -> RandomizedResponse | PublicLabels:
-        """Return what makes label reports of so many classes."""
         if math.isinf(self.epsilon_y):
             return PublicLabels(classes=classes)
         return RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
@@ -137,8 +135,7 @@ class LocalPrivacy:
             if isinstance(mechanism, Public | PublicLabels):
                 open_ += mechanism.guarantee.assumes
             elif not isinstance(mechanism, NotCollected):
-                # Composed by the accountant like any other steps: a second report is a second mechanism on the same
-                # value.
+                # A second report is a second mechanism on the same value, composed like any other steps.
                 parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
         if not parts:
             return Guarantee(

@@ -108,11 +108,9 @@ class Records:
             identified = Identified(self._rows(names), names, BY_ID)
             if people == "same" and bool(identified.new.any()):
                 raise _not_the_same(graph, f"{int(identified.new.sum())} of the ids have never reported")
-            # An id that was declared to be somebody else's may be this person's all the same: then nothing tells, and
-            # all pay.
+            # An id that was declared to be somebody else's may be this person's: then nothing tells, and all pay.
             declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
-            # A spend that left no rows behind may have been these people's: another process, or a step that failed
-            # after paying.
+            # A spend that left no rows may have been these people's: another process, or a failure after paying.
             certain = self.knows_all(ledger) and not bool((identified.new & declared).any())
             return identified if certain or not bool(identified.new.any()) else None
         if people == "same":
