@@ -26,9 +26,9 @@ from graphveil.graphs.releases.score_file import read_scores
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
-from graphveil.methods.base.blocks import not_by_blocks
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.method import entry_of
+from graphveil.methods.base.parameters import not_by_blocks
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, PooledReleasedOptions, ReleasedOptions

@@ -22,11 +22,11 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.mechanisms.edges.noisy_counts import count_noise
-from graphveil.methods.base.fitted import FittedEstimator, stored_probabilities
+from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import Stored, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, schema_facts, schema_from, stored_probabilities
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
 from graphveil.methods.release.entries import CLASS_COUNTS, RELEASE_METHODS
