@@ -54,9 +54,7 @@ class Output:
         self._files: dict[str, str] = {}
 
     def reserve(self, size: int) -> None:
-        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there is not so much
-        space.
-        """
+        """Take `size` bytes of the disk, which are given back to be written on; WriteError where there are fewer."""
         self._rooms.enter_context(room_for(self.path, size))
 
     def write(self, write: Callable[[Path], T], *, paid: bool = True) -> T:
@@ -107,9 +105,7 @@ class Output:
             self.write(self._make)
 
     def keep(self, name: str, text: str) -> None:
-        """Write one more file, `name` below the folder, of a result that grows; its folder is made anew where it is
-        gone.
-        """
+        """Write one more file, `name` below the folder of a result that grows, which is made anew where it is gone."""
         self.within(lambda folder: _write_below(folder, name, text))
         self._files[name] = text
 
@@ -155,7 +151,11 @@ def new_output(
 
 
 def reserve(path: Path, stack: ExitStack) -> bool:
-    """Take a name until `stack` ends; return whether it was free. WriteError: nothing may be written beside it."""
+    """Take a name; return whether it was free. WriteError: nothing may be written beside it.
+
+    Args:
+        path: the name; stack: until it ends.
+    """
     stack.enter_context(parents_of(path))
     if fcntl is None:
         return True

@@ -30,7 +30,11 @@ def json_safe(value: object) -> Any:
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Return a value as strict JSON text; what JSON has no kind for is written as its text."""
+    """Return a value as strict JSON text.
+
+    Args:
+        value: what JSON has no kind for is written as its text; indent: spaces a level; None writes one line.
+    """
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 

@@ -32,9 +32,11 @@ _BLOCK: Final = 1 << 20
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, whose folder exists, so that the name only ever holds the old file or the whole new one.
+    """Write text to a file so that its name only ever holds the old file or the whole new one.
 
-    What UTF-8 cannot hold becomes a question mark. WriteError: the disk refuses; the old file is still there.
+    Args:
+        path: its folder must exist. WriteError: the disk refuses; the old file is still there.
+        text: written as UTF-8; what UTF-8 cannot hold becomes a question mark.
     """
     write_bytes(path, text.encode("utf-8", "replace"))
 

@@ -99,8 +99,9 @@ def public_columns(
 def public_of(public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, directed: bool) -> np.ndarray:
     """As `public_columns`, of edges that a caller handed over.
 
-    Raises:
-        DataError: not one truth for each listed edge, or an edge is listed as public and as private.
+    Args:
+        public, ends, edge_index, directed: as there; DataError for anything else, and for an edge that is listed as
+            both.
     """
     if public.dtype != np.bool_ or public.shape != ends.shape[1:]:
         raise DataError("is not true or false for each edge", where="public_edges", allowed="bool [E]")

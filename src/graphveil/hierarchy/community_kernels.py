@@ -213,7 +213,7 @@ def join_level(
             for place in range(indptr[group], indptr[group + 1]):
                 if rank[indices[place]] < count:
                     edges[rank[group], rank[indices[place]]] += data[place]
-        tops[parent] = join_by_density(roots[by_size[:count]], sizes[by_size[:count]], edges, children, inner)
+        tops[parent] = _join_by_density(roots[by_size[:count]], sizes[by_size[:count]], edges, children, inner)
         inner += count - 1
         rest = roots[by_size[count:]]
         if len(rest) > 0:
@@ -226,15 +226,11 @@ def join_level(
 
 
 @compiled
-def join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, inner: int) -> int:
+def _join_by_density(root: IntArray, size: np.ndarray, edges: np.ndarray, children: IntArray, inner: int) -> int:
     """Join k trees, always the two with the densest pairs between them (average linkage); return the root of all.
 
-    Where no edges are left, the smallest come first.
-
-    Args:
-        root: int64 [k], the roots; size: float64 [k], leaves below each; edges: float64 [k, k] between them; all used
-            up.
-        children: int64 [2, n-1], filled from column `inner`, how many inner nodes there are already.
+    Where no edges are left, the smallest come first. Roots [k], leaves below each [k] and edges between them [k, k] are
+    used up; `children` [2, n-1] are filled from column `inner`.
     """
     count, leaves = len(root), children.shape[1] + 1
     best = np.full(count, -1, np.int64)

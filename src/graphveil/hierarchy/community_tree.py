@@ -36,13 +36,8 @@ _SUPPORT: Final = 64  # public edges below which a subtree counts as one block; 
 _PRICE: Final = 1.0  # nats a node that its finer community must be worth, which is read off the same edges
 
 
-def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram) -> list[IntArray]:
-    """Return nested partitions [n] again, without the divisions that an order by degree does better.
-
-    Args:
-        rank: [n] the nodes' places by falling degree; pairs: int64 [2, m], the edges.
-        levels: partitions of the nodes, each inside the one before; nested: the tree made of them.
-    """
+def _worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], nested: Dendrogram) -> list[IntArray]:
+    """Return nested partitions [n] again, without the divisions that an order by degree (`rank`) does better."""
     from graphveil.hierarchy.community_kernels import best_values
 
     alternatives = np.full(nested.nodes, -np.inf)
@@ -127,10 +122,12 @@ _LEAF_SIZE: Final = 16  # so few nodes are near enough as they are
 
 
 def random_projection(features: Features, nodes: int, rng: np.random.Generator) -> FloatArray:
-    """Return public features [n, d] as a few random sums of each row, scaled to length 1: float64 [n, 16].
+    """Return public features as a few random sums of each row, scaled to length 1: float64 [n, 16].
 
     Angles between rows are kept up to about a quarter (Johnson and Lindenstrauss); a row of zeros stays one.
-    InputError: another number of rows than `nodes`, or values that are not finite.
+
+    Args:
+        features: [n, d], finite, else InputError; nodes: n; rng: draws the sums.
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
@@ -204,7 +201,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
     while True:
         groups = levels[-1]
         open_ = np.bincount(groups) >= smallest
-        inside = edges_inside(adjacency, np.where(open_[groups], groups, -1))
+        inside = _edges_inside(adjacency, np.where(open_[groups], groups, -1))
         if not inside.nnz:
             return levels
         finer = numbered(groups, np.where(open_[groups], louvain(inside, groups, rng), 0))
@@ -249,7 +246,7 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         adjacency = _merged(adjacency, community)
 
 
-def edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
+def _edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
     """Return the edges [n, n] whose ends are in one group; groups [n] below 0 have none."""
     from scipy.sparse import csr_matrix
 
@@ -333,7 +330,7 @@ def tree_of_communities(
     rank = np.argsort(np.lexsort((like, -degree)))
     if len(levels) > 1:
         levels = _place_isolated(levels, np.flatnonzero(degree == 0), homes)
-        levels = worthwhile_levels(rank, pairs, levels, _joined(adjacency, levels, rank))
+        levels = _worthwhile_levels(rank, pairs, levels, _joined(adjacency, levels, rank))
     return _joined(adjacency, levels, rank)
 
 
@@ -348,7 +345,11 @@ def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray 
 
 
 def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
-    """Return the symmetric matrix [n, n] with ones at both places of each pair, int64 [2, m], that stands once."""
+    """Return the symmetric matrix [n, n] with ones at both places of each pair that stands once.
+
+    Args:
+        nodes: n; pairs: int64 [2, m].
+    """
     from scipy.sparse import csr_matrix
 
     ends = pairs.astype(np.int32)
@@ -384,5 +385,5 @@ def _between(adjacency: csr_matrix, levels: list[IntArray]) -> Iterator[csr_matr
         source, target, values = edges_between(
             adjacency.indptr, adjacency.indices, adjacency.data, groups.astype(np.int32)
         )
-        adjacency = edges_inside(adjacency, groups)
+        adjacency = _edges_inside(adjacency, groups)
         yield csr_matrix((values, (source, target)), shape=(int(groups.max()) + 1,) * 2)

@@ -58,9 +58,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A walk towards exp(L_public + weight * L_private) over the arrays of the compiled loops; `walk` changes them in
-    place.
-    """
+    """A walk towards exp(L_public + weight * L_private); `walk` changes the arrays of the compiled loops in place."""
 
     tree: Tree
     edges: Edges

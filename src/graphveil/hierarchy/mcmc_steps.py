@@ -73,12 +73,8 @@ class Tree(NamedTuple):
 
 
 @compiled
-def least_work(tree: Tree, a: int, b: int, c: int) -> int:
-    """Return the one of three subtrees that is walked through soonest; of equal ones the first wins.
-
-    Args:
-        tree: the present tree; a, b, c: tops of subtrees.
-    """
+def _least_work(tree: Tree, a: int, b: int, c: int) -> int:
+    """Return the one of three subtrees that is walked through soonest; of equal ones the first wins."""
     work = tree.node[:, WORK]
     least = a
     if work[b] < work[least]:
@@ -125,18 +121,15 @@ def relabel_all(tree: Tree) -> None:
 
 
 @compiled
-def move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
+def _move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
     """Move places for ((keep, leave), other) becoming ((keep, other), leave); False, and no change, where a gap has no
     room.
 
-    Args:
-        tree: the present tree; its places are changed, children not yet.
-        inner, outer: the parent of `keep` and `leave`, and that of `inner` and `other`.
-        keep, leave, other: the three subtrees.
+    `inner` is the parent of `keep` and `leave`, `outer` that of `inner` and `other`.
     """
     first, last = tree.first, tree.last
     # The smallest moves: each leaf is dealt a new place only when its subtree is the smaller side, so rarely.
-    small = least_work(tree, keep, leave, other)
+    small = _least_work(tree, keep, leave, other)
     # Sides of the row and not of the tree: which way a bracket grows depends on where `other` stands.
     after = first[other] > last[inner]
     if small == other:  # goes beside `keep`, away from `leave`, and a bracket goes between those two
@@ -187,13 +180,8 @@ class Edges(NamedTuple):
 
 
 @compiled
-def pair_score(edges: int, pairs: int) -> float:
-    """Return N chi(e/N) with chi(t) = t ln t + (1 - t) ln(1 - t): an inner node's log-likelihood at the best density,
-    in nats.
-
-    Args:
-        edges, pairs: e and N, E_r and L_r R_r in the paper.
-    """
+def _pair_score(edges: int, pairs: int) -> float:
+    """Return N chi(e/N), an inner node's log-likelihood at the best density, in nats: e edges of N pairs."""
     if edges <= 0 or edges >= pairs:
         return 0.0
     share = edges / pairs
@@ -209,7 +197,7 @@ def fill_scores(tree: Tree) -> None:
         left, right = node[inner, LEFT], node[inner, RIGHT]
         for layer in range(2):
             pairs = np.int64(node[left, ENDS + layer]) * node[right, ENDS + layer]
-            tree.score[inner, layer] = pair_score(node[inner, COUNT + layer], pairs)
+            tree.score[inner, layer] = _pair_score(node[inner, COUNT + layer], pairs)
 
 
 @compiled
@@ -228,13 +216,8 @@ def smallest_leaf_left(left: IntArray, right: IntArray) -> None:
 
 
 @compiled
-def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int, int]:
-    """Return the public and the private edges between two subtrees, in time of the edges that end in the first.
-
-    Args:
-        tree, edges: the present tree, and the neighbours of every leaf.
-        below: top of the subtree to walk through; goal: top of the other one, apart from it.
-    """
+def _count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int, int]:
+    """Return the public and the private edges between the subtrees of two tops, in time of the first one's edges."""
     node, first, stack = tree.node, tree.first, tree.stack
     leaves = len(edges.middle)
     low, high = first[goal], tree.last[goal]
@@ -257,21 +240,16 @@ def count_between(tree: Tree, edges: Edges, below: int, goal: int) -> tuple[int,
 
 
 @compiled
-def count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
-    """Fill CROSS of an inner node: how many edges its left child has with its sibling.
-
-    Args:
-        tree, edges: the present tree, changed in place, and the neighbours of every leaf.
-        inner, outer, other: the node, its parent and its sibling.
-    """
+def _count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: int) -> None:
+    """Fill CROSS of an inner node, of this parent and sibling: the edges of its left child with the sibling."""
     node = tree.node
     public, private = node[outer, COUNT + PUBLIC], node[outer, COUNT + PRIVATE]
     # Without an edge between the siblings there is none to count either: most nodes of a sparse graph end here.
     if public + private > 0:
         left, right = node[inner, LEFT], node[inner, RIGHT]
-        small = least_work(tree, left, right, other)
+        small = _least_work(tree, left, right, other)
         tree.effort[COUNTED] += node[small, WORK]
-        public_near, private_near = count_between(tree, edges, small, left if small == other else other)
+        public_near, private_near = _count_between(tree, edges, small, left if small == other else other)
         public = public - public_near if small == right else public_near
         private = private - private_near if small == right else private_near
     node[inner, CROSS + PUBLIC] = public
@@ -280,7 +258,11 @@ def count_cross_edges(tree: Tree, edges: Edges, inner: int, outer: int, other: i
 
 @compiled
 def sibling(tree: Tree, inner: int) -> int:
-    """Return the other child of the parent of any node but the root."""
+    """Return the other child of a node's parent.
+
+    Args:
+        tree: the present tree; inner: any node but the root.
+    """
     outer = tree.node[inner, PARENT]
     left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
     return int(right if left == inner else left)
@@ -301,7 +283,7 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
     if node[inner, CROSS] < 0:
-        count_cross_edges(tree, edges, inner, outer, other)
+        _count_cross_edges(tree, edges, inner, outer, other)
     for layer in range(2):
         within, across = node[inner, COUNT + layer], node[outer, COUNT + layer]
         joined = node[inner, CROSS + layer] if swap == 0 else across - node[inner, CROSS + layer]
@@ -309,8 +291,8 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
         tree.counts[layer, 1] = within + across - joined
         # The product of two 32-bit sizes needs 64 bits.
         a, b, c = np.int64(node[keep, ENDS + layer]), node[leave, ENDS + layer], node[other, ENDS + layer]
-        tree.values[layer, 0] = pair_score(joined, a * c)
-        tree.values[layer, 1] = pair_score(within + across - joined, (a + c) * b)
+        tree.values[layer, 0] = _pair_score(joined, a * c)
+        tree.values[layer, 1] = _pair_score(within + across - joined, (a + c) * b)
     value = tree.values
     public = value[0, 0] + value[0, 1] - score[inner, 0] - score[outer, 0]
     private = value[1, 0] + value[1, 1] - score[inner, 1] - score[outer, 1]
@@ -319,14 +301,18 @@ def gains(tree: Tree, edges: Edges, inner: int, swap: int) -> tuple[float, float
 
 @compiled
 def rearrange(tree: Tree, inner: int, swap: int) -> None:
-    """Make the rearrangement that `gains` looked at last, of the same `inner` and `swap`."""
+    """Make the rearrangement that `gains` looked at last.
+
+    Args:
+        tree: the present tree, changed in place; inner, swap: the same as `gains` was given.
+    """
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)
     keep, leave = node[inner, LEFT + swap], node[inner, RIGHT - swap]
     # All places anew once a gap is used up: gaps are then even again, and the second try always finds room.
-    if not move_interval(tree, inner, outer, keep, leave, other):
+    if not _move_interval(tree, inner, outer, keep, leave, other):
         relabel_all(tree)
-        move_interval(tree, inner, outer, keep, leave, other)
+        _move_interval(tree, inner, outer, keep, leave, other)
     node[inner, LEFT], node[inner, RIGHT] = keep, other
     node[outer, LEFT], node[outer, RIGHT] = inner, leave
     node[other, PARENT], node[leave, PARENT] = inner, outer

@@ -18,9 +18,7 @@ SPLITS = 10
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper printed, in percent; `width` stands behind its ± (the exhibit says what that is), None where none
-    does.
-    """
+    """What a paper printed, in percent; `width` stands behind its ±, None where nothing does."""
 
     mean: float
     width: float | None = None

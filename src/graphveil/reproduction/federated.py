@@ -313,7 +313,11 @@ class Federated:
         return [dealt[self.holder]] if self.kind == "alone" else dealt
 
     def trained(self, graph: Graph, split: Split, seed: int) -> tuple[Outcome, Cost | None]:
-        """Train in the clear, or by the parties' own programs and return their cost too."""
+        """Train in the clear, or by the parties' own programs and return their cost too.
+
+        Args:
+            graph: of all holders together; split: of its nodes; seed: of the partition and the weights.
+        """
         parts = self.parts(graph, seed)
         if self.kind == "shares":
             # Fresh masks: the accuracy does not depend on them, beyond rounding.

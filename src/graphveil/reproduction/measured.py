@@ -34,9 +34,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Run:
-    """One finished split: accuracy as a fraction, with the interval of its test nodes, price, seconds, and the parties'
-    cost.
-    """
+    """One finished split: accuracy as a fraction, with the interval of its test nodes, price, seconds, parties' cost."""
 
     accuracy: Interval
     price: Price

@@ -81,7 +81,8 @@ Train = Callable[[Entry, Graph, int], Run]
 def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
 
-    InputError: a word of `only` fits no entry.
+    Args:
+        exhibit: has the entries; only: words; InputError for one that fits no entry.
     """
     idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
     if idle:

@@ -288,7 +288,11 @@ class LabelHolder:
 
 
 def train(party: Arithmetic, start: Start, plan: Plan) -> Program[None]:
-    """Train the shared layers: what every party runs, with its own arithmetic, from the same start."""
+    """Train the shared layers: what every party runs.
+
+    Args:
+        party: its arithmetic; start, plan: the same at all parties.
+    """
     network = _Network(party, start, rate_bits(plan))
     for _ in range(plan.epochs):
         z = yield from network.forward(party)
@@ -371,9 +375,7 @@ def means_of(place: int) -> str:
 
 
 def rate_bits(plan: Plan) -> int:
-    """Return r of the rate 2^r; InputError for a rate that is no power of two, or so large that a cut would cut
-    nothing.
-    """
+    """Return r of the rate 2^r; InputError for a rate that is no power of two, or too large to be cut."""
     bits = round(math.log2(plan.shared_rate))
     if 2.0**bits != plan.shared_rate or bits >= SLOPE_BITS - FRACTION_BITS:
         raise InputError(f"shared_rate = {plan.shared_rate:g}", allowed="a power of two below 4096")

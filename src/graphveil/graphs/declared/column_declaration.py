@@ -75,12 +75,8 @@ def _built(word: str, table: Mapping[str, object]) -> Kind:
     return Tags(tuple(value), table.get("most", len(value)))  # type: ignore[arg-type]
 
 
-def declared_kind(kind: Kind, missing: float | str | None = None) -> object:
-    """Return what a declaration says of a column, which `parse_columns` reads back.
-
-    Args:
-        kind: what the column may hold; missing: what stands for a missing value, where that is declared.
-    """
+def _declared_kind(kind: Kind, missing: float | str | None = None) -> object:
+    """Return what a declaration says of a column, which `parse_columns` reads back."""
     table: dict[str, object]
     if isinstance(kind, Number | Integer):
         table = {kind.word: [kind.low, kind.high]}
@@ -98,12 +94,12 @@ def declared_kind(kind: Kind, missing: float | str | None = None) -> object:
 
 
 def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | str] = MappingProxyType({})) -> Declared:
-    """Return the table `columns` of a declaration: name -> what `declared_kind` says.
+    """Return the table `columns` of a declaration: name -> what `_declared_kind` says.
 
     Args:
         columns: in order; missing: column -> what stands for a missing value.
     """
-    return {column.name: declared_kind(column.kind, missing.get(column.name)) for column in columns}
+    return {column.name: _declared_kind(column.kind, missing.get(column.name)) for column in columns}
 
 
 Stand: TypeAlias = float | str
@@ -208,7 +204,11 @@ def _with_own(kind: Kind, stand: Stand | None) -> Kind:
 
 
 def stand_for(name: str, missing: Missing) -> Stand | None:
-    """Return what stands for a missing value of a column: of the first pattern that matches; else None."""
+    """Return what stands for a missing value of a column: of the first pattern that matches; else None.
+
+    Args:
+        name: of the column; missing: from `parse_missing`.
+    """
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
 
 
@@ -227,7 +227,7 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     stand = _example(column.kind)
     if not in_file:
         return f"declare {_STANDS}missing={{{column.name!r}: {stand!r}}}"
-    line = toml_lines({column.name: declared_kind(column.kind, stand)})[0]
+    line = toml_lines({column.name: _declared_kind(column.kind, stand)})[0]
     if len(line) > _LONGEST_LINE:
         line = f"{toml_lines({column.name: 0})[0][:-1]}{{ ..., {toml_lines({KEY: stand})[0]} }}"
     return f"declare in graph.toml {_STANDS}{line}"

@@ -52,7 +52,11 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
 
 
 def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
-    """Return the array of an npy file of at most `largest` bytes; DataError as `read_npz`."""
+    """Return the array of an npy file; DataError as `read_npz`.
+
+    Args:
+        path: of the file; largest: the most bytes that it may take.
+    """
     require_file(path)
     size = path.stat().st_size
     _require(size, path, largest)
@@ -69,7 +73,11 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
 
 
 def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return what a gzip file unpacks to; DataError where it is damaged, or unpacks to more than `largest` bytes."""
+    """Return what a gzip file unpacks to; DataError where it is damaged, or unpacks to more than `largest` bytes.
+
+    Args:
+        path: of the file; largest: as said.
+    """
     require_file(path, packed=True)
     try:
         with gzip.open(path) as file:
@@ -82,9 +90,7 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
 
 
 def whole_rows(matrix: csr_matrix) -> csr_matrix:
-    """Return a SciPy matrix whose indices are all inside it, else ValueError; SciPy itself would write elsewhere in
-    memory.
-    """
+    """Return a SciPy matrix whose indices are all inside it, else ValueError: SciPy itself would write elsewhere."""
     if bool((np.diff(matrix.indptr) < 0).any()):  # what comes next does not look where the last start is 0
         raise ValueError("starts of rows that fall")
     matrix.check_format(full_check=True)
@@ -92,7 +98,11 @@ def whole_rows(matrix: csr_matrix) -> csr_matrix:
 
 
 def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
-    """Return numbers as int64; ValueError, which calls them `what`, where that would change one."""
+    """Return numbers as int64; ValueError where that would change one.
+
+    Args:
+        values: numbers of any type and shape; what: their name in the message.
+    """
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)
     if values.dtype.kind not in _PLAIN or not np.array_equal(array, values):

@@ -44,7 +44,9 @@ Element = tuple[int, memoryview]
 def read_mat(path: Path, *, largest: int = _LARGEST) -> dict[str, Any]:
     """Return the arrays of a file, and its sparse matrices as SciPy's by columns; what is neither is left out.
 
-    DataError where it is no MATLAB 5 file, is damaged, or has or unpacks to more than `largest` bytes.
+    Args:
+        path: of the file; DataError where it is no MATLAB 5 file, or damaged.
+        largest: the most bytes that it may have, and that it may unpack to.
     """
     content = read_bytes(path, largest=largest)
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])

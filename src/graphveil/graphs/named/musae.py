@@ -87,19 +87,7 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
         unzip(download(about.url, target / "files.zip", tell), files, target)
 
     folder = root.ensure(f"musae/{about.folder}", files, name=name, fetch=fetch)
-    return read_musae(name, *(folder / file for file in files))
-
-
-def read_musae(name: str, edges: Path, features: Path, target: Path) -> GraphParts:
-    """Return the graph in three files of the published format; DataError names file and row.
-
-    Args:
-        name: facebook or lastfm: what the columns are called, and which classes are kept.
-        edges: csv with two columns of node numbers.
-        features: json object, a list of feature numbers for each node.
-        target: csv with node numbers and classes.
-    """
-    about = _SETS[name]
+    edges, features, target = (folder / file for file in files)
     y = _labels(target, about)
     rows, repeated = _features(features, about)
     source, sink = _integers(_csv(edges, about.ends), edges, about.nodes)

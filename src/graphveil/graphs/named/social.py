@@ -77,7 +77,11 @@ def social_parts(
     signal: float = 0.5,
     seed: int = 0,
 ) -> GraphParts:
-    """Return the parts of `social_graph`, which explains the arguments and refusals."""
+    """Return the parts of `social_graph`.
+
+    Args:
+        nodes, average_degree, dimension, classes, homophily, apps, signal, seed: as there.
+    """
     _check(nodes, average_degree, dimension, classes, homophily, apps, signal)
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=nodes, dtype=np.int16)

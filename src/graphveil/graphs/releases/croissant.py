@@ -124,9 +124,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one kind: `stem` is "nodes", "edges", ..., `about` one sentence, `key` the column that tells rows
-    apart.
-    """
+    """Rows of one kind: `stem` is "nodes", "edges", ..., `about` one sentence, `key` what tells rows apart."""
 
     stem: str
     about: str

@@ -10,9 +10,11 @@ from graphveil.files.reading import read_text
 
 
 def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
-    """Return the `dimension` numbers of a file, one for each feature.
+    """Return the numbers of a file, one for each feature.
 
-    DataError: the file cannot be read, a line is no finite number of at least 0, or the count is another.
+    Args:
+        path: of the file; DataError where a line is no finite number of at least 0, or their count is another.
+        dimension: d, how many it must hold.
     """
     where = str(path)
     try:

@@ -36,7 +36,7 @@ def without_point(texts: polars.Series) -> polars.Series:
     return texts.str.replace(_POINT, "$1")
 
 
-def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
+def _written_otherwise(value: str, declared: Sequence[str]) -> str | None:
     """Return how to correct a cell that is not written as any declared name; None where no name is near."""
     if value.strip() in declared:
         return "remove the spaces around it"
@@ -108,7 +108,11 @@ class Table:
         return self.part(name, Block(0, 0, self.rows))
 
     def part(self, name: str, block: Block) -> polars.Series:
-        """Return a block of rows of a column; DataError as `column`, or where its file has changed."""
+        """Return a block of rows of a column.
+
+        Args:
+            name, block: DataError as of `column`, or where the file has changed.
+        """
         import polars
 
         if name not in self.names:
@@ -201,7 +205,7 @@ class Table:
             if codes.null_count() == cells.null_count():
                 return codes
         unknown = codes.is_null() & cells.is_not_null()
-        remedy = written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
+        remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
         self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some(declared), remedy)
         return codes
 

@@ -48,9 +48,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class People:
-    """What the tables of nodes and features hold: x [n, d], y int64 [n] or float32 [n, c], the declared split, and
-    which `members` may have private edges, where that is declared.
-    """
+    """All but the edges: x [n, d], y [n] or [n, c], the split, and which `members` may have private edges, where declared."""
 
     ids: KnownIds
     x: Features

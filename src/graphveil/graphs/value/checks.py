@@ -1,6 +1,4 @@
-"""What every graph must fulfil, checked on arrays: the same checks with and without torch; DataError names the first
-fault.
-"""
+"""What every graph must fulfil, checked on arrays, with and without torch alike; DataError names the first fault."""
 
 from __future__ import annotations
 
@@ -49,7 +47,11 @@ def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
 
 
 def check_features(x: Features, schema: GraphSchema) -> None:
-    """Refuse features [n, d] that are not float32, of another dimension, of no nodes, or outside the declared range."""
+    """Refuse features that are not float32, of another dimension, of no nodes, or outside the declared range.
+
+    Args:
+        x: [n, d]; schema: the declared dimension and range.
+    """
     if len(x.shape) != 2 or (isinstance(x, np.ndarray) and x.dtype != np.float32):
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
     if x.shape[1] != schema.dimension:
@@ -106,7 +108,11 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
 
 
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
-    """Refuse parts of a split that are not bool [n], n the number of nodes, or share a node."""
+    """Refuse parts of a split that are not bool [n], or share a node.
+
+    Args:
+        masks: of one split; nodes: n.
+    """
     present = list(masks)
     for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
@@ -137,7 +143,11 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 
 
 def check_private_nodes(members: np.ndarray, nodes: int) -> None:
-    """Refuse private nodes [k] that are not ascending numbers of the n nodes."""
+    """Refuse private nodes that are not ascending node numbers.
+
+    Args:
+        members: int64 [k]; nodes: n.
+    """
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
     fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)

@@ -39,9 +39,7 @@ def usable_dimension(value: object) -> bool:
 
 @dataclass(frozen=True)
 class FeatureNumbers:
-    """`dimension` numbers a node in [low, high] that stand in place of a graph's features; `source` says where they
-    come from.
-    """
+    """`dimension` numbers a node in [low, high], in place of a graph's features; `source`: where they come from."""
 
     dimension: int
     low: float
