@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphveil.attacks import attribute, reconstruction
 from graphveil.attacks.feature_reconstruction import likeness, shows_features
-from graphveil.attacks.inversion import Observed, inverted
+from graphveil.attacks.inversion import inverted
 from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import labels_alone, with_features_of_others
 from graphveil.errors import InputError
@@ -168,7 +168,7 @@ def test_an_exact_copy_comes_back_exactly() -> None:
     truth = np.random.default_rng(0).random((40, 3))
     known = np.arange(40) < 20
     moved = truth - 7.0  # as a release may move all of them
-    assert np.allclose(inverted(Observed(moved, moved), known, truth[known], seed=0), truth)
+    assert np.allclose(inverted(moved, known, truth[known], seed=0, estimate=moved), truth)
 
 
 def test_refusals_of_reconstruction() -> None:

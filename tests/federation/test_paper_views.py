@@ -32,8 +32,8 @@ def unblinded(patch: pytest.MonkeyPatch) -> None:
     """The weakened copy: products whose two shares are not blinded."""
     real_owner, real_dealer = sharing.owner_share, sharing.correction
 
-    def owner(x: Any, f: Tensor, keys: Any, step: str) -> Tensor:
-        return real_owner(x, f, keys, step) - keys.blind.expand(f"r {step}", (x.shape[0], f.shape[1]))
+    def owner(x: Any, f: Tensor, blind: Any, step: str) -> Tensor:
+        return real_owner(x, f, blind, step) - blind.expand(f"r {step}", (x.shape[0], f.shape[1]))
 
     def dealer(keys: Any, step: str, u: Tensor, width: int) -> Tensor:
         return real_dealer(keys, step, u, width) + keys.blind.expand(f"r {step}", (len(u), width))

@@ -56,8 +56,7 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
     if setting.protocol.mode == "paper":
         h0 = sum(held[name].features @ blocks[name] for name in setting.names)
         rows = [
-            start.holders[name].propagation(h0, structure_for(kind, held[name].edge_index, N))
-            for name in setting.names
+            start.holders[name].propagation(h0, structure_for(kind, held[name].edge_index, N)) for name in setting.names
         ]
         # What the server makes of published rows before it trains on them passes gradients straight through.
         z = network([h + (apart(h, LENGTH) - h).detach() for h in rows])

@@ -66,16 +66,16 @@ def attribute(
     public = np.zeros(len(rows), dtype=bool)
     # Learn on some people and judge on others, so that fitting by heart does not count.
     public[rng.permutation(len(rows))[: round(known_share * len(rows))]] = True
-    reading = _read_off(rows, truth, public)
+    scores, explained = _read_off(rows, truth, public)
     # The middle of the declared range, not of the data: whoever is judged has no say in where the line lies.
     above = truth[~public] > (graph.schema.low + graph.schema.high) / 2
-    members, non_members = _sample(reading.scores[above], rng), _sample(reading.scores[~above], rng)
-    figures = {"variance explained beyond the mean": reading.explained, "columns": float(len(columns))}
+    members, non_members = _sample(scores[above], rng), _sample(scores[~above], rng)
+    figures = {"variance explained beyond the mean": explained, "columns": float(len(columns))}
     several = ("features of one node are judged as if each were drawn by itself",) if column is None else ()
 
     def found_in(control: np.ndarray) -> float:
-        scores = _read_off(control, truth, public).scores
-        return auc_of(_sample(scores[above], rng), _sample(scores[~above], rng))
+        read, _ = _read_off(control, truth, public)
+        return auc_of(_sample(read[above], rng), _sample(read[~above], rng))
 
     labels = found_in(labels_alone(graph, split, seed))
     return judge(
@@ -114,15 +114,8 @@ def _next_below(aucs: Sequence[float]) -> float:
     return float(np.mean(aucs) + stats.t.ppf(1 - FALSE_ALARM, m - 1) * np.std(aucs, ddof=1) * np.sqrt(1 + 1 / m))
 
 
-class _Reading:
-    """Scores [m, d] of the nodes judged, and how much of the variance they explain beyond the mean predictor."""
-
-    def __init__(self, scores: np.ndarray, explained: float) -> None:
-        self.scores, self.explained = scores, explained
-
-
-def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Reading:
-    """Fit on the public nodes; return the predictions for the others beyond the mean, in deviations of each column."""
+def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> tuple[np.ndarray, float]:
+    """Fit on the public nodes; return scores of all others in deviations, and the share of variance explained."""
     centre, spread = rows[public].mean(axis=0), rows[public].std(axis=0)
     # Centred on the known people: moments of those who are judged are what the adversary is to find out.
     scaled = (rows - centre) / np.where(spread > 1e-12, spread, 1.0)
@@ -133,7 +126,7 @@ def _read_off(rows: np.ndarray, truth: np.ndarray, public: np.ndarray) -> _Readi
     errors, without = ((hidden - guess) ** 2).sum(), ((hidden - mean) ** 2).sum()
     # At least 1e-6: columns that hardly vary would otherwise dominate the ranking of all entries.
     deviation = np.maximum(truth[public].std(axis=0), 1e-6)
-    return _Reading((guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0)
+    return (guess - mean) / deviation, float(1 - errors / without) if without > 0 else 0.0
 
 
 def _truth(graph: Graph, column: int | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

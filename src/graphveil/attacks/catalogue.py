@@ -160,8 +160,7 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType(
 
 
 def attack(name: str, target: Target) -> AttackResult:
-    """Return what an attack of ATTACKS finds. Raises InputError for an unknown attack, or one that does not fit the
-    method.
+    """Return what an attack of ATTACKS finds; raises InputError for one that is unknown or does not fit the method.
 
     Args:
         name: a key of ATTACKS; those on a federation run elsewhere.

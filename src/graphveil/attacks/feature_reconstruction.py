@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from graphveil.attacks.inversion import Observed, inverted
+from graphveil.attacks.inversion import inverted
 from graphveil.attacks.limits import Limit, limit_of, limit_of_answers
 from graphveil.attacks.result import AttackResult, Samples, auc_of, judge
 from graphveil.attacks.service import Answering, answer_rows, labels_alone
@@ -66,11 +66,12 @@ class _People:
 class _View:
     """What an adversary sees of people, in words, and the limit that it is under."""
 
-    observed: Observed
+    observed: np.ndarray
     words: str
     limit: Limit
     baseline: np.ndarray | None = None
     baseline_note: str = "the mean of the class"
+    estimate: np.ndarray | None = None
 
 
 def reconstruction(
@@ -99,11 +100,8 @@ def reconstruction(
         randomness: of the reports, which are made anew for the attack.
     """
     if graph.get("release") is not None:
-        raise InputError(
-            "the graph is a release: the original graph is needed to measure success",
-            where="reconstruction",
-            remedy="give it with --truth",
-        )
+        what = "the graph is a release: the original graph is needed to measure success"
+        raise InputError(what, where="reconstruction", remedy="give it with --truth")
     rng = np.random.default_rng([seed, 0x1A6E])
     people = _people(graph, auxiliary, rng)
     served = graph if served is None else served
@@ -114,16 +112,12 @@ def reconstruction(
     else:
         view = _answered(method, graph, people, split, seed)
     hidden, seen = ~people.auxiliary, people.truth[people.auxiliary]
-    guess = inverted(view.observed, people.auxiliary, seen, seed=seed)[hidden]
+    guess = inverted(view.observed, people.auxiliary, seen, seed=seed, estimate=view.estimate)[hidden]
     # Candidates share a class: telling classes apart is no reconstruction of a person.
     truth, centre = people.truth[hidden], _centres(people)[hidden]
     targets, partners = _partners(people.groups[hidden], rng)
     own, other = _alike(guess, truth, centre, targets, targets), _alike(guess, truth, centre, targets, partners)
-    baseline = (
-        centre
-        if view.baseline is None
-        else inverted(Observed(view.baseline), people.auxiliary, seen, seed=seed)[hidden]
-    )
+    baseline = centre if view.baseline is None else inverted(view.baseline, people.auxiliary, seen, seed=seed)[hidden]
     figures = likeness(guess, truth, centre, seen.mean(axis=0), graph.get("image") is not None)
     figures["nearer to its own than to the other"] = float(((own > other) + 0.5 * (own == other)).mean())
     result = judge(
@@ -181,11 +175,8 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
     else:
         raise InputError(f"auxiliary = {auxiliary!r}", where="reconstruction", allowed="a share in (0, 1)")
     if min(len(learned), len(attacked)) < _FEWEST:
-        raise InputError(
-            f"{len(learned)} known and {len(attacked)} other nodes",
-            where="reconstruction",
-            allowed=f"{_FEWEST} of each",
-        )
+        what = f"{len(learned)} known and {len(attacked)} other nodes"
+        raise InputError(what, where="reconstruction", allowed=f"{_FEWEST} of each")
     nodes = np.sort(np.concatenate([learned[:_LEARNED], attacked[:_JUDGED]]))
     # Sorted, so that the columns lie in memory as they are read.
     columns = np.sort(rng.permutation(d)[:_COLUMNS])
@@ -194,11 +185,8 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
     # Over the declared range, so that errors of different graphs compare; the data's own range would be read off it.
     truth = (_dense(features, columns) - schema.low) / (schema.high - schema.low)
     if not truth.std(axis=0).any():
-        raise InputError(
-            "the graph has no features",
-            where="reconstruction",
-            remedy="attack a graph with features",
-        )
+        remedy = "attack a graph with features"
+        raise InputError("the graph has no features", where="reconstruction", remedy=remedy)
     groups = graph.y.numpy()[nodes] if graph.y.dim() == 1 else np.zeros(len(nodes), dtype=np.int64)
     return _People(nodes, np.isin(nodes, learned), features, truth, columns, groups)
 
@@ -206,9 +194,7 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
 def _observed_view(method: object, graph: Graph, people: _People, observed: np.ndarray) -> _View:
     if observed.shape[:1] != (int(graph.num_nodes),):
         raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
-    return _View(
-        Observed(observed[people.nodes].astype(np.float64)), "what is shown of it", limit_of(method, "features")
-    )
+    return _View(observed[people.nodes].astype(np.float64), "what is shown of it", limit_of(method, "features"))
 
 
 def _copied(
@@ -227,7 +213,7 @@ def _copied(
         reports = mechanism.randomize(people.features, randomness=randomness)
         copy, words = _dense(mechanism.centred(reports), people.columns), "its noisy report"
     copy = copy / (graph.schema.high - graph.schema.low)
-    return _View(Observed(copy, estimate=copy), words, limit_of(method, "features"))
+    return _View(copy, words, limit_of(method, "features"), estimate=copy)
 
 
 def _answered(method: Answering, graph: Graph, people: _People, split: Split | None, seed: int) -> _View:
@@ -235,7 +221,7 @@ def _answered(method: Answering, graph: Graph, people: _People, split: Split | N
     classes = people.groups[:, None] == np.unique(people.groups)
     baseline = np.concatenate([labels_alone(graph, split, seed)[people.nodes], classes], axis=1)
     rows = answer_rows(method, graph)[people.nodes]
-    return _View(Observed(rows), "the answer about it", limit, baseline, "the class, and labels spread over the edges")
+    return _View(rows, "the answer about it", limit, baseline, "the class, and labels spread over the edges")
 
 
 def _dense(rows: Values, columns: np.ndarray) -> np.ndarray:

@@ -157,8 +157,7 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
 
 
 def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
-    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN in closed form. Raises InputError: for another
-    network, or features that were propagated first.
+    """Return the limit of I [t, t] for D -> 0 of a two-layer GCN; raises InputError for another network.
 
         dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
 

@@ -11,7 +11,6 @@ alignment", CCS 2019, section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,32 +27,25 @@ _FAR = 10.0  # deviations, beyond which nothing was seen while learning
 _SMALL = 1e-9
 
 
-@dataclass(frozen=True)
-class Observed:
-    """What is shown of n people: rows [n, k], and where that is itself an estimate of what they hold, that estimate [n,
-    d].
-    """
-
-    rows: np.ndarray
-    estimate: np.ndarray | None = None
-
-
-def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, seed: int) -> np.ndarray:
+def inverted(
+    observed: np.ndarray, auxiliary: np.ndarray, truth: np.ndarray, *, seed: int, estimate: np.ndarray | None = None
+) -> np.ndarray:
     """Return the reconstructed features of all people [n, d].
 
     Args:
-        auxiliary: mask [n] of the people to learn from; truth: what they hold [m, d].
-        seed: fixes weights, batches and who is kept aside.
+        observed: what is shown of them [n, k]. auxiliary: mask [n] of the people to learn from.
+        truth: what these hold [m, d]. seed: fixes weights, batches and who is kept aside.
+        estimate: where what is shown is itself an estimate of what they hold, [n, d].
     """
     # A generator of its own: the adversary's draws never move those of training.
     order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(seed))
     aside, learn = order[: len(truth) // _CHECKED], order[len(truth) // _CHECKED :]
-    start = _start(observed, auxiliary, truth, learn.numpy())
+    start = _start(estimate, auxiliary, truth, learn.numpy())
     left = truth - start[auxiliary]
     scale = float(left.std())
     if scale < _SMALL:  # an exact copy: nothing is left over
         return start
-    rows = _scaled(observed.rows, observed.rows[auxiliary])
+    rows = _scaled(observed, observed[auxiliary])
     network = _network(rows.shape[1], truth.shape[1], seed)
     targets = torch.from_numpy(left / scale).float()
     _learn(network, rows[torch.from_numpy(auxiliary)], targets, learn, aside, seed)
@@ -62,19 +54,17 @@ def inverted(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, *, se
     return start + scale * residual
 
 
-def _start(observed: Observed, auxiliary: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
+def _start(estimate: np.ndarray | None, auxiliary: np.ndarray, truth: np.ndarray, learn: np.ndarray) -> np.ndarray:
     mean: np.ndarray = truth.mean(axis=0)
-    if observed.estimate is None:
+    if estimate is None:
         return np.repeat(mean[None], len(auxiliary), axis=0)
-    away = observed.estimate - observed.estimate[auxiliary].mean(
-        axis=0
-    )  # whatever a release subtracts from all is gone
+    away = estimate - estimate[auxiliary].mean(axis=0)  # whatever a release subtracts from all is gone
     seen = away[auxiliary][learn]
     size = float((seen**2).sum())
     # Least squares with one number: as noise grows it falls to 0, so that a useless estimate does no harm.
     gain = float((seen * (truth[learn] - mean)).sum()) / size if size > _SMALL else 0.0
-    estimate: np.ndarray = mean + gain * away
-    return estimate
+    start: np.ndarray = mean + gain * away
+    return start
 
 
 def _scaled(rows: np.ndarray, seen: np.ndarray) -> Tensor:

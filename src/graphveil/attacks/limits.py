@@ -75,8 +75,7 @@ def nothing(why: str) -> Limit:
 
 
 def limit_of(method: object, secret: str) -> Limit:
-    """Return the epsilon and delta by which a fitted method's guarantee binds an attack on a secret, or `nothing` and
-    why.
+    """Return the epsilon and delta by which a method's guarantee binds an attack on a secret, or `nothing` and why.
 
     "edge" is one undirected relationship: both of its entries, or both lists that name it. "node" is one node with all
     that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.

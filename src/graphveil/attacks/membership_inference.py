@@ -82,8 +82,7 @@ def lira(
 
 
 def confidence(method: Answering, graph: Graph) -> np.ndarray:
-    """Return log( p_y / (1 - p_y) ) [n] of the true class; 0 where a node has no label, the mean over what is true
-    where it has several.
+    """Return log( p_y / (1 - p_y) ) [n] of the true class, or the mean over all true ones; 0 without a label.
 
     Args:
         method: fitted; asked for its own people only. graph: holds the true labels, which this adversary knows.

@@ -55,8 +55,7 @@ def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: 
 
 
 def with_public_edges(graph: Graph, released: Graph) -> Graph:
-    """Return the truth with those edges marked public, `public_edges` [e], that a release of it marks: they are no
-    secret. Raises InputError if the nodes differ in number or id.
+    """Return the truth with the edges marked public that a release marks; raises InputError if nodes differ.
 
     Args:
         graph: the truth. released: the release made of it, with the same nodes in the same order.

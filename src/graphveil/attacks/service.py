@@ -130,8 +130,7 @@ class _Ready:
 
 
 def deployed(method: LPGNN, graph: Graph) -> Deployed:
-    """Return a plain network as its owner would run it on features that others hand in; see the module. Raises
-    InputError if the graph has other edges than those of the training.
+    """Return a plain network as its owner would run it on features of others; raises InputError for other edges.
 
     Args:
         method: a plain network, fitted. graph: gives features and edges where the method keeps none (a loaded model).

@@ -180,9 +180,7 @@ def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
 
 
 def _parts(pairs: Pairs, known_share: float, nodes: int, seed: int) -> tuple[Pairs | None, Pairs]:
-    """Return the pairs of nodes whose links are known, or None, and the pairs among all others. Raises InputError: when
-    either part has fewer than two edges.
-    """
+    """Return the pairs of nodes whose links are known, or None, and the pairs among all others."""
     if not known_share:
         return None, pairs
     rng = np.random.default_rng([seed, 2])

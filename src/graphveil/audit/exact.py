@@ -101,7 +101,6 @@ def worst_of_independent(table: Table, neighbours: Iterable[Pair]) -> float:
 
 def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None = None) -> float:
     """Return the least epsilon at which every two neighbours are (epsilon, delta)-close, by the hockey-stick sum.
-    Raises InputError: delta is not in (0, 1).
 
     Args:
         table: log Pr[output | input]. delta: in (0, 1). neighbours: pairs of inputs. None: every two.

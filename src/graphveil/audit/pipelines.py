@@ -35,8 +35,7 @@ _QUICK: Final = {"epochs": 3, "hidden": 8, "steps_x": 2, "steps_y": 2}
 
 
 def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) -> Pipeline[Graph, Fitted]:
-    """Return a method, or a release with training on it, to be replayed; raises InputError for an unknown one, or a
-    setting that the method does not take.
+    """Return a method, or a release with training on it, to be replayed; raises InputError for unknown ones.
 
     Args:
         name: one of `PIPELINES`. nodes: of the made graph. seed: of graph, split and weights.
@@ -106,8 +105,7 @@ def _timeless(value: object) -> object:
 
 
 def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
-    """Return the graph after one unit has changed: an edge is gone, or a training person's data are replaced. Raises
-    InputError for another unit.
+    """Return the graph after one unit has changed; raises InputError for another unit.
 
     Args:
         unit: "edge", "set of contacts" (a training person gets `count` more, of its class), "private edge", "label",
@@ -123,10 +121,8 @@ def neighbour(graph: Graph, unit: str, train: Tensor, count: int = 1) -> Graph:
         removed = int((~public).nonzero()[0])
         return _without(graph, lambda pairs: torch.arange(pairs.shape[1]) == removed)
     if unit not in ("label", "feature vector", "person", "node"):
-        raise InputError(
-            f"unit {unit!r} is not known",
-            allowed="edge, set of contacts, private edge, label, feature vector, person, node",
-        )
+        allowed = "edge, set of contacts, private edge, label, feature vector, person, node"
+        raise InputError(f"unit {unit!r} is not known", allowed=allowed)
     person = _person(train)
     values, labels = graph["x"], graph["y"].clone()
     if unit != "label":
@@ -148,9 +144,7 @@ def _inside(pairs: Tensor, train: Tensor) -> int:
 
 
 def _with_contacts(graph: Graph, train: Tensor, count: int) -> Graph:
-    """The graph in which one training person has more contacts among those of its own class. Their messages say the
-    same, so that the person's own sum moves as far as it may.
-    """
+    """Add contacts of its own class to a training person: all say the same, and move its sum as far as it may."""
     person, edges = _person(train), graph.edge_index
     strange = train & (graph["y"] == graph["y"][person])
     strange[edges[1, edges[0] == person]] = False

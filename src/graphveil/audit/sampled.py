@@ -40,8 +40,7 @@ _CHOOSING: Final = 0.2
 
 
 def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's bounds on a probability; raises InputError for no trials, or more successes than
-    trials.
+    """Return Clopper and Pearson's bounds on a probability; raises InputError for counts that cannot be.
 
     Args:
         successes, trials: what was counted. miss: the probability, at most, with which each bound misses it.
@@ -66,8 +65,7 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
 
 
 def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what epsilon is at least, from scores of two neighbouring inputs; raises InputError for fewer than ten of
-    either.
+    """Return what epsilon is at least, from scores of two neighbours; raises InputError for fewer than ten of either.
 
     Args:
         first, second: scores of independent outputs of each. delta: what is claimed.

@@ -4,7 +4,7 @@
     yield Send(to, kind, body)                      nothing comes back
     yield Checkpoint(round, state)                  nothing comes back
 
-A program is a generator of these and knows no network: `core.programs` runs all parties in one process, `transport`
+A program is a generator of these and knows no network: `core.messages` runs all parties in one process, `transport`
 runs one of them over the network.  A part of a program is a program too, run with ``yield from``.
 """
 

@@ -22,8 +22,8 @@ from graphveil.federation.effects import Checkpoint, Effect, Watch
 from graphveil.federation.simulation import head_of, partition_graph, simulate_training
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base import storage
-from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.network.objectives import true_score
+from graphveil.methods.base.storage import stored_probabilities
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -167,9 +167,7 @@ class VFGNN:
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError if the federation was
-        loaded.
-        """
+        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError where it was loaded."""
         transcript = self._fitted().transcript
         if transcript is None:
             raise AttributeError("a saved federation keeps no transcript")
@@ -207,8 +205,7 @@ class VFGNN:
 
     @classmethod
     def load(cls, path: str | Path) -> VFGNN:
-        """Return a saved federation, which predicts its own nodes and cannot publish again. Raises ModelFileError for a
-        file that is missing, damaged or of another method.
+        """Return a saved federation, which cannot publish again; raises ModelFileError for a missing or damaged file.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
@@ -233,19 +230,14 @@ class VFGNN:
         return {**OPTIONS, **self.settings, "seed": self.seed}
 
     def set_params(self, **changes: Option) -> VFGNN:
-        """Change settings before fitting; raises InputError for an unknown one, or when holders have published, also
-        for a clone.
-        """
+        """Change settings before fitting; raises InputError for unknown ones, or when holders have published."""
         seed, settings = int(changes.pop("seed", self.seed)), changes
         require_options(settings, "VFGNN")
         params = self.get_params()
         changed = {name: value for name, value in settings.items() if value != params[name]}
         if self._publication.begun and (changed or seed != self.seed):
-            raise InputError(
-                "these holders have already published, and each candidate of a search would publish again",
-                where="VFGNN",
-                remedy="make a new VFGNN; it publishes again, at a price of its own",
-            )
+            what = "these holders have already published, and each candidate of a search would publish again"
+            raise InputError(what, where="VFGNN", remedy="make a new VFGNN; it publishes again, at a price of its own")
         self.seed, self.settings = seed, {**self.settings, **changed}
         return self
 

@@ -73,8 +73,7 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder of other columns, range, classes or direction than agreed, before anything is sent; raises
-    DataError.
+    """Refuse a folder of other columns, range, classes or direction than agreed; raises DataError.
 
     Args:
         graph: of the holder's folder. agreement: of all parties. name: the holder's.
@@ -156,9 +155,7 @@ def holder_program(
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count of rows, which must be one, or InputError is raised; then run the mode's program. The
-    run's generator is seeded here, from the randomness.
-    """
+    """Wait for everybody's count of rows, then run the mode's program; raises InputError if counts differ."""
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
@@ -199,11 +196,8 @@ def run_party(
     me = agreement.party(name)
     # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
     if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
-        raise DataError(
-            f"the certificate of {name} is not the one in the agreement",
-            where=str(folder),
-            remedy="use the folder with the agreed certificate, or make a new agreement",
-        )
+        remedy = "use the folder with the agreed certificate, or make a new agreement"
+        raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
     if graph is not None:
         # Before a connection is opened: no other party should hear what is wrong with this party's files.
         require_agreed(graph, agreement, name)

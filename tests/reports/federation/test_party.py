@@ -94,7 +94,7 @@ def test_the_label_holder_keeps_what_it_measured(tmp_path: Path) -> None:
     assert (answer["test_nodes"], answer["best_round"]) == (6, 1)
     assert answer["accuracy"]["mean"] == pytest.approx(4 / 6) and "accuracy_alone" not in answer
     assert (answer["bytes_sent"], answer["bytes_received"], answer["seconds"]) == (209, 7, 2.5)
-    found = by_kind(Transcript.of([Entry(1, *ends, kind, (size,), size, "") for *ends, kind, size in SAID]))
+    found = by_kind(Transcript(tuple(Entry(1, *ends, kind, (size,), size, "") for *ends, kind, size in SAID)))
     counted = [(one["kind"], one["from"], one["count"], one["bytes"]) for one in found]
     assert counted[:2] == [("noisy-share", "clinic", 2, 200), ("noisy-share", "bank", 1, 50)] and len(counted) == 4
     assert (answer["run"], answer["party"], answer["mode"]) == ("clinic-and-bank", "clinic", "shared-linear")

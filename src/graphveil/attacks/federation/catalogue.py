@@ -99,8 +99,7 @@ def simulated(
 def attack_federation(
     name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
 ) -> AttackResult:
-    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run; raises InputError for an unknown attack, or
-    data that it cannot judge.
+    """Return what an attack finds in a simulated run; raises InputError if it cannot judge the data.
 
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.

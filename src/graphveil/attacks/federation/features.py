@@ -113,11 +113,8 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
         # More pairs than that share the highest likeness: they are the ones to be found.
         alike = true == true.max()
     if len(places) < _FEWEST or alike.all():
-        raise InputError(
-            "all pairs are alike, or there are too few",
-            where="gram",
-            allowed=f"{_FEWEST} people or more, with different features",
-        )
+        allowed = f"{_FEWEST} people or more, with different features"
+        raise InputError("all pairs are alike, or there are too few", where="gram", allowed=allowed)
     similarity, source = _best_similarity(view, victim)
     scores = similarity[places][:, places].numpy()[first, second]
     baseline_scores = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]

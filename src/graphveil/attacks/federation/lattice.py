@@ -44,9 +44,7 @@ _PASSES = 4
 
 
 def odd_columns(a: np.ndarray) -> np.ndarray:
-    """Return r columns of a [r, c] whose square matrix has an inverse modulo 2^64: an odd determinant; raises
-    InputError if there are none.
-    """
+    """Return r columns of a [r, c] with an odd determinant, or raise InputError: an inverse modulo 2^64 exists."""
     # A determinant is odd exactly where the matrix has an inverse modulo 2, so elimination over bits is enough.
     m = (a & 1).astype(np.uint8)
     independent: list[int] = []
@@ -60,11 +58,8 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
             independent.append(column)
         if len(independent) == len(m):
             return np.array(independent)
-    raise InputError(
-        "the equations are dependent modulo 2",
-        where="attack",
-        allowed="as many people of different features as columns, or more",
-    )
+    allowed = "as many people of different features as columns, or more"
+    raise InputError("the equations are dependent modulo 2", where="attack", allowed=allowed)
 
 
 def inverse(a: np.ndarray) -> np.ndarray:
@@ -130,19 +125,14 @@ def _flint() -> Any:
     try:
         import flint
     except ImportError as error:
-        raise MissingExtraError(
-            "the package python-flint is not installed",
-            where="attack lattice",
-            remedy="run: pip install 'graphveil[lattice]'",
-        ) from error
+        what = "the package python-flint is not installed"
+        raise MissingExtraError(what, where="attack lattice", remedy="run: pip install 'graphveil[lattice]'") from error
     return flint
 
 
 @dataclass(frozen=True)
 class Equations:
-    """y = q W + P v + noise modulo 2^64, words: y [n, c], q [n, d], v [d, c], columns of one or of several rounds side
-    by side.
-    """
+    """y = q W + P v + noise, words: y [n, c], q [n, d], v [d, c], columns of one or of several rounds."""
 
     y: np.ndarray
     q: np.ndarray

@@ -53,9 +53,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A parsed agreement, with the signed bytes `data`; parties: the server first; low, high: declared range of all
-    features.
-    """
+    """A parsed agreement, with the signed bytes; parties: the server first; low, high: range of all features."""
 
     name: str
     parties: tuple[Party, ...]
@@ -151,9 +149,7 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
 
 
 def read_agreement(folder: Path) -> Agreement:
-    """Return the agreement in a folder; raises DataError if a file is damaged, or any party's signature missing or
-    wrong.
-    """
+    """Return the agreement in a folder; raises DataError if a file is damaged, or a signature missing or wrong."""
     try:
         data = read_bytes(folder / FILE, largest=LARGEST_TOML)
         signatures = read_json(folder / SIGNATURES)
@@ -166,11 +162,8 @@ def read_agreement(folder: Path) -> Agreement:
         # All of them, this party's too: a run begins only where everybody signed these very bytes.
         signed = signatures.get(party.name)
         if not isinstance(signed, str):
-            raise DataError(
-                f"{party.name} has not signed",
-                where=str(folder / SIGNATURES),
-                remedy="graphveil federation sign at that party, then pass on its signatures.json",
-            )
+            remedy = "graphveil federation sign at that party, then pass on its signatures.json"
+            raise DataError(f"{party.name} has not signed", where=str(folder / SIGNATURES), remedy=remedy)
         try:
             signature = bytes.fromhex(signed)
         except ValueError as error:

@@ -113,9 +113,7 @@ class Checkpoints:
                 self._file(round).unlink()
 
     def published(self) -> int:
-        """Return the last round for which this party has begun to publish, 0 for none; raises ModelFileError if
-        damaged.
-        """
+        """Return the last round for which this party has begun to publish, or 0; raises ModelFileError if damaged."""
         return int(self._note()[0])
 
     def noted(self) -> str:
@@ -218,11 +216,8 @@ def _read(file: Path) -> dict[str, Tensor]:
             raise SafetensorError("the seal does not match")
         state: dict[str, Tensor] = load(data[:-_SEAL])
     except (OSError, SafetensorError) as error:
-        raise ModelFileError(
-            f"the checkpoint cannot be read: {error}",
-            where=str(file),
-            remedy="restore it, or remove it to resume from the previous round",
-        ) from error
+        remedy = "restore it, or remove it to resume from the previous round"
+        raise ModelFileError(f"the checkpoint cannot be read: {error}", where=str(file), remedy=remedy) from error
     return state
 
 

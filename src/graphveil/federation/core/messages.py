@@ -7,7 +7,7 @@ A message is a name and an array of one declared type; the reader states the sha
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -165,10 +165,6 @@ class Transcript:
     def to_rows(self) -> list[dict[str, Any]]:
         return [asdict(entry) | {"shape": list(entry.shape)} for entry in self.entries]
 
-    @staticmethod
-    def of(entries: Iterable[Entry]) -> Transcript:
-        return Transcript(tuple(entries))
-
 
 #: (sender, receiver) -> the messages under way, (kind, body) each, oldest first.
 _Mail: TypeAlias = dict[tuple[str, str], deque[tuple[str, Tensor]]]
@@ -222,7 +218,7 @@ def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None
     # A message that nobody reads is still a message that somebody could read: it must be in the protocol or not sent.
     if left:
         raise InputError(f"messages that nobody reads: {', '.join(left)}", where="simulation")
-    return results, Transcript.of(entries)
+    return results, Transcript(tuple(entries))
 
 
 def checked_body(expected: Receive, kind: str, body: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from functools import cached_property
 
 from graphveil.aggregation import PerturbedSum
 from graphveil.errors import InputError
-from graphveil.federation.core.publication import Guessing, PaidOnce
+from graphveil.federation.core.publication import PaidOnce
 from graphveil.privacy import ChangedSamples, Hops, calibrate_pipeline, pipeline_epsilon, require_budget
 from graphveil.privacy.accounting.budget_split import CalibratedPipeline
 from graphveil.privacy.accounting.printed import rounded_up
@@ -81,15 +81,8 @@ class PersonPrice(PaidOnce):
         # The accountant has the last word, on the noise that will be drawn: never above what was declared.
         epsilon, delta = self.trained
         if epsilon > self.epsilon or delta > self.delta:
-            raise InputError(
-                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
-                remedy="raise delta, or lower epsilon",
-            )
-
-    @property
-    def guess(self) -> Guessing:
-        """The guess of a person who does not train: the whole epsilon."""
-        return Guessing.best(self.epsilon, self.classes)
+            what = f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}"
+            raise InputError(what, remedy="raise delta, or lower epsilon")
 
     @property
     def part(self) -> ChangedSamples:

@@ -139,10 +139,8 @@ class Publication:
             )
         # Checked by the accountant: the search of calibration may end on the wrong side of the target.
         if not self.public and self.total > self.epsilon:
-            raise InputError(
-                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
-                remedy="raise them",
-            )
+            what = f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}"
+            raise InputError(what, remedy="raise them")
 
     @property
     def public(self) -> bool:

@@ -90,11 +90,8 @@ class Publisher:
         if name in self.seen:
             return
         if len(self.seen) >= self.publication.rounds:
-            raise BudgetError(
-                f"publication {len(self.seen) + 1} of {self.publication.rounds}",
-                where="embeddings",
-                remedy="agree on more rounds before the next run",
-            )
+            what = f"publication {len(self.seen) + 1} of {self.publication.rounds}"
+            raise BudgetError(what, where="embeddings", remedy="agree on more rounds before the next run")
         # Digests and not a number: after a restart only they tell a repetition from a new publication.
         self.seen = (*self.seen, name)
 
@@ -125,8 +122,7 @@ class _Keyed:
 
 
 def james_stein(x: Tensor, publication: Publication) -> Tensor:
-    """Return noisy rows [n, d] shrunk towards zero by the positive-part James-Stein factor; as they were without noise
-    or with d below 3, where nothing is gained.
+    """Return noisy rows [n, d] shrunk to 0 by the positive-part James-Stein factor; with d below 3 as they were.
 
     Args:
         x: noisy rows, float32 [n, d]. publication: whose noise it is.

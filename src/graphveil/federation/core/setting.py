@@ -163,8 +163,7 @@ class Setting:
 
     @staticmethod
     def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
-        """Build a setting from options by the names of OPTIONS; raises InputError as the class does, and for unknown
-        names.
+        """Build a setting from options by the names of OPTIONS; raises InputError as the class, and for unknown names.
 
         Args:
             members: the holders in order. classes: number of classes. server: the server's name.

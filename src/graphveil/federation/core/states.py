@@ -108,10 +108,6 @@ class RunContext:
         return Roster(self.me, self.setting.names, self.setting.server)
 
     @property
-    def other_holders(self) -> tuple[str, ...]:
-        return self.roster.other_holders
-
-    @property
     def rounds_left(self) -> range:
         """The rounds that are not finished: all holders publish once in each."""
         # Finished rounds are not run again: their noise is spent, and nobody waits for their messages.

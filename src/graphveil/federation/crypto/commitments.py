@@ -26,9 +26,7 @@ _BYTES = 32
 
 @dataclass(frozen=True)
 class Commitment:
-    """Commits to one holder's shares: the secret salt, kept in the checkpoints, and `fixed`, the digest of the salt and
-    of what is the same in all rounds.
-    """
+    """Commits to one holder's shares: a secret salt, and the digest of it and of what never changes."""
 
     salt: bytes = field(repr=False)
     fixed: bytes = field(repr=False)

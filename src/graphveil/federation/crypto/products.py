@@ -21,7 +21,6 @@ from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpack
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import (
     DealerKeys,
-    OwnerKeys,
     correction,
     left_mask,
     masked_left,
@@ -80,9 +79,7 @@ def products_with(lefts: Sequence[LeftMatrix], width: int, *, transposed: bool =
 
 
 class Dealer:
-    """The server's part: keys of masks, and corrections; it never sees what the masks hide. `lefts` are all private
-    matrices of the run.
-    """
+    """The server's part: keys of masks, and corrections; it never sees what the masks hide."""
 
     def __init__(self, lefts: Sequence[LeftMatrix], *, randomness: Randomness) -> None:
         self._lefts = tuple(lefts)
@@ -138,11 +135,11 @@ def _keys_for(lefts: Sequence[LeftMatrix], holder: str) -> int:
 
 @dataclass(frozen=True)
 class _OwnMatrix:
-    """X [n, d] and X^T of its owner, and the keys for each other party."""
+    """X [n, d] and X^T of its owner, and the key of r for each other party."""
 
     matrix: RingMatrix
     transposed: RingMatrix | None
-    keys: Mapping[str, OwnerKeys]
+    blinds: Mapping[str, MaskKey]
 
 
 @dataclass(frozen=True)
@@ -180,13 +177,13 @@ def set_up(
     for left in lefts:
         if left.owner == roster.me and left.partners:
             u = next(left_keys)
-            keys = {other: OwnerKeys(u, next(left_keys)) for other in left.partners}
+            blinds = {other: next(left_keys) for other in left.partners}
             matrix = matrices[left.name]
             # One U hides X from all others: each sees the same E, so what they see together is no more than E.
-            e = masked_left(_dense(matrix), next(iter(keys.values())))
+            e = masked_left(_dense(matrix), u)
             for other in left.partners:
                 yield Send(other, "masked-left", e)
-            own[left.name] = _OwnMatrix(matrix, transpose(matrix) if transposes else None, keys)
+            own[left.name] = _OwnMatrix(matrix, transpose(matrix) if transposes else None, blinds)
         elif roster.me in left.partners:
             rights[left.name] = next(left_keys)
     foreign: dict[str, _MaskedMatrix] = {}
@@ -221,7 +218,7 @@ def multiply(
             f = yield Receive(product.other, "masked-right", (product.inner, product.width))
             mine = masked.own[product.left.name]
             x = _facing(product, mine.matrix, mine.transposed)
-            shares[product] = owner_share(x, f, mine.keys[product.other], label)
+            shares[product] = owner_share(x, f, mine.blinds[product.other], label)
         elif product.other == me:
             # Z is U V less the owner's r: without r the other party could solve U from a few steps, and read X off E.
             z = yield Receive(masked.roster.server, "correction", (product.outer, product.width))

@@ -67,8 +67,7 @@ def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
 
 
 def multiplied(secret: bytes, points: bytes) -> bytes:
-    """Return every point times the secret, clamped as X25519 does, 32 bytes each; raises ValueError for one of small
-    order.
+    """Return every point times the secret, clamped as X25519 does; raises ValueError for one of small order.
 
     Args:
         secret: 32 bytes. points: u-coordinates, 32 bytes each.
@@ -217,11 +216,8 @@ def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
             raise ValueError("a point on the twist, or not in canonical form")
         return _tensor(multiplied(secret, rows))
     except ValueError as error:
-        raise PeerError(
-            "a blinded id is not a valid hash point",
-            where=sender,
-            remedy="it runs another version of graphveil, or is probing for ids",
-        ) from error
+        remedy = "it runs another version of graphveil, or is probing for ids"
+        raise PeerError("a blinded id is not a valid hash point", where=sender, remedy=remedy) from error
 
 
 def _different(points: Tensor, sender: str) -> list[bytes]:

@@ -76,37 +76,21 @@ def reconstruct(shares: Sequence[Tensor]) -> Tensor:
 
 
 @dataclass(frozen=True)
-class OwnerKeys:
-    """The owner's keys from the dealer: of U for the run, and of r for each step."""
-
-    left: MaskKey
-    blind: MaskKey
-
-
-@dataclass(frozen=True)
 class DealerKeys:
-    """The dealer's keys for one ordered pair (owner, other); the other party gets only `right`."""
+    """The keys for one ordered pair: the owner is dealt those of U, for the run, and r, the other party that of V."""
 
     left: MaskKey
     blind: MaskKey
     right: MaskKey
 
-    @staticmethod
-    def fresh(randomness: Randomness) -> DealerKeys:
-        return DealerKeys(*(MaskKey.fresh(randomness) for _ in range(3)))
 
-    @property
-    def owner(self) -> OwnerKeys:
-        return OwnerKeys(self.left, self.blind)
-
-
-def masked_left(x: Tensor, keys: OwnerKeys) -> Tensor:
+def masked_left(x: Tensor, left: MaskKey) -> Tensor:
     """Return E = X - U, int64 [n, d], which the owner sends to the other party once; uniform to whoever lacks U's key.
 
     Args:
-        x: X, int64 [n, d]. keys: the owner's.
+        x: X, int64 [n, d]. left: the key of U.
     """
-    return x - left_mask(keys.left, *x.shape)
+    return x - left_mask(left, *x.shape)
 
 
 def left_mask(key: MaskKey, rows: int, columns: int) -> Tensor:
@@ -135,15 +119,15 @@ def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
     return matmul(u, v) - keys.blind.expand(f"r {step}", (u.shape[0], width))
 
 
-def owner_share(x: RingMatrix, f: Tensor, keys: OwnerKeys, step: str) -> Tensor:
+def owner_share(x: RingMatrix, f: Tensor, blind: MaskKey, step: str) -> Tensor:
     """Return the owner's share of a product, X F + r, int64 [n, h].
 
     Args:
         x: X, int64 [n, d], dense or scipy CSR; X^T for the transposed product.
-        f: F, int64 [d, h]. keys: the owner's. step: names the product.
+        f: F, int64 [d, h]. blind: the key of r. step: names the product.
     """
     product = matmul(x, f)
-    return product + keys.blind.expand(f"r {step}", tuple(product.shape))
+    return product + blind.expand(f"r {step}", tuple(product.shape))
 
 
 def other_share(e: Tensor, right: MaskKey, z: Tensor, step: str) -> Tensor:

@@ -8,7 +8,7 @@
 x + r can leave the ring's half only where b = 0; there the result is 0 instead of a value that is off by 2^(64 - s),
 with chance B 2^-63 an element, and so no result is ever longer than x implies.  c is uniform to every holder, and b
 follows from it.  The masks r and r' come from keys; the dealer sends only r'_1, and the m_k add up to zero (see
-`zero_sum`): without them the share of every holder but the first would be a number that the dealer drew.
+`masks`): without them the share of every holder but the first would be a number that the dealer drew.
 Source: Escudero, Ghosh, Keller, Rachuri, Scholl, CRYPTO 2020, section 5 (probabilistic truncation), with a dealer.
 """
 
@@ -62,8 +62,7 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
 
 
 def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: Scale, step: str) -> Program[Tensor]:
-    """Return this holder's share of x >> s, to within 1, or of 0 where x + r left the ring's half, with all others and
-    dealer.
+    """Return this holder's share of x >> s, to within 1, or of 0 where x + r left the ring's half.
 
     Args:
         zero: this holder's masks that add up to zero. share: of x, int64 of any shape; |x| < `scale.reach`.

@@ -96,8 +96,7 @@ class DealerView:
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
 
     def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
-        """Recompute a holder's share of z from all holders' shares, without noise or anything else added. Returns int64
-        [n, h].
+        """Recompute a holder's share of z, int64 [n, h], without noise or anything else added.
 
         Args:
             p: shares of P by holder, int64 [n, d]. w: shares of W by holder, int64 [d, h]. round: from 1.

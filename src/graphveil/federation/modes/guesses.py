@@ -275,9 +275,7 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
 
 
 def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
-    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m]; `rows`
-    train.
-    """
+    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m]."""
     setting = party.run.setting
     if setting.person:
         party.publisher.require_paid()
@@ -304,7 +302,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         raise InputError("a node trains and validates, and has no guess", where=run.me)
     if run.done < 1:
         labels = head.training_labels(_NOT_TRAINING)
-        for name in run.other_holders:
+        for name in run.roster.other_holders:
             # All holders get the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", labels, name_of(labels))
         logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
@@ -316,7 +314,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         nodes = party.holding.nodes
         rows = _all_but(head.train.nonzero().squeeze(1), nodes) if setting.person else torch.arange(nodes)
         guesses = []
-        for name in run.other_holders:
+        for name in run.roster.other_holders:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))
             _require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
         head.look(_learned(party, head, rows, guesses), setting.rounds)

@@ -111,8 +111,7 @@ class EmbeddingHolder:
 
 
 def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]:
-    """The program of one holder in modes "individual" and "paper": return its trained networks, its publisher, and at
-    the label holder the predictions.
+    """The program of one holder in modes "individual" and "paper": return its networks, publisher and predictions.
 
     Args:
         run: its run; the generator draws initial weights, the randomness shares and the noise's key.
@@ -222,7 +221,7 @@ class _SharedLayer:
         self._masked = yield from set_up(self._run.roster, self._lefts, mine, transposes=True)
 
     def forward(self, round: int) -> Program[Tensor]:
-        setting, other_holders = self._run.setting, self._run.other_holders
+        setting, other_holders = self._run.setting, self._run.roster.other_holders
         products = products_of(setting, self._nodes)
         rights = {product: self.shares[product.left.name] for product in products}
         crossed = yield from multiply(self._ready(), products, rights, f"forward {round}")

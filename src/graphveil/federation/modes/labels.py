@@ -136,8 +136,7 @@ class LabelHead:
         return label_loss(logits[self._rows], self.reported[self._rows], self._channel)
 
     def chances(self, guesses: Tensor, response: Tensor) -> Tensor:
-        """Estimate how often a holder reports what, given the true class, on the validation nodes; float32 [classes,
-        reports].
+        """Estimate how often a holder reports what, given the true class, on validation nodes, [classes, reports].
 
         Args:
             guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, reports].

@@ -54,8 +54,7 @@ def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
 
 
 def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of every share of P with every other holder's share, in the order in which all parties take
-    them.
+    """Return the products of every share of P with every other holder's share, in the order that all take.
 
     Args:
         nodes: n, rows that all holders share. transposed: those of dW = P^T dz in place of those of z = P W.
@@ -100,8 +99,7 @@ class LinearHolder:
 
 
 def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHolder]:
-    """The program of one holder in mode "shared-linear": return its shares, its publisher, and the label holder's
-    predictions.
+    """The program of one holder in mode "shared-linear": return its shares, publisher and predictions.
 
     Args:
         run: its run; the randomness is that of its shares, of the noise's key and of the keys of masks.

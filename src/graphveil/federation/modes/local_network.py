@@ -132,8 +132,7 @@ def label_losses(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
 
 
 def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:
-    """Negative log-likelihood of all holders' guesses, the mean over nodes; in logarithms, as a product of chances
-    would be 0.
+    """Negative log-likelihood of all holders' guesses, the mean over nodes.
 
     Args:
         logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.

@@ -62,7 +62,7 @@ def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) 
         features: floats [n, d_i]. holders: I. length: of a person's rows at all holders together, in (0, 1).
     """
     rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
-    # In float64, whose rounding is what `bounds` keeps 2^-20 back for.
+    # In float64, whose rounding is what `dither.Bounds` keeps 2^-20 back for.
     lengths = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
     scale: Tensor = lengths.clamp_min(1e-12).reciprocal() * (length / math.sqrt(holders))
     return rows.double() * scale

@@ -115,9 +115,7 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties that stand after this one, and connect to those before it; raises InputError where the
-        address cannot be listened on.
-        """
+        """Listen for the parties after this one, and connect to those before it; raises InputError if it cannot."""
         # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]
@@ -176,11 +174,8 @@ class Links:
         try:
             return AdmissionProxy(self._address, refused=self._stranger, note=self._note)
         except OSError as error:
-            raise InputError(
-                f"cannot listen on {self._address}",
-                where=self._identity.name,
-                remedy="is the port in use, or the address not of this machine?",
-            ) from error
+            remedy = "is the port in use, or the address not of this machine?"
+            raise InputError(f"cannot listen on {self._address}", where=self._identity.name, remedy=remedy) from error
 
     def _exchange(
         self, grpc: Any, proxy: AdmissionProxy, by_print: Mapping[str, Peer], incoming: Iterator[bytes], context: Any
@@ -330,10 +325,8 @@ class Links:
             raise WireError("no greeting", where=peer.name)
         # Before any message: with different epsilons or rounds, each party would charge its own.
         if frame.agreement_hash != self._agreement_hash:
-            raise WireError(
-                f"{peer.name} and {self._identity.name} have different agreements",
-                remedy="compare the agreement files, byte by byte",
-            )
+            remedy = "compare the agreement files, byte by byte"
+            raise WireError(f"{peer.name} and {self._identity.name} have different agreements", remedy=remedy)
         process = parse_control(frame.body).get("process")
         if not isinstance(process, str):
             raise WireError("no greeting", where=peer.name)
@@ -347,8 +340,7 @@ class Links:
 
 
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
-    """Return the first message of a call, b"" where it ends without one; raises WireError if nothing comes, or what it
-    raised.
+    """Return the first message of a call, b"" where it ends without one; raises WireError if nothing comes.
 
     gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.

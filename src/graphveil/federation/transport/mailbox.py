@@ -180,11 +180,8 @@ class Mailbox:
 
         def late() -> None:
             if time.monotonic() - max(began, self._heard) > self._patience:
-                raise PeerError(
-                    f"has been silent for {self._patience:.0f} s",
-                    where=self._ends.name,
-                    remedy="restart the party; the run resumes from the last finished round",
-                )
+                remedy = "restart the party; the run resumes from the last finished round"
+                raise PeerError(f"has been silent for {self._patience:.0f} s", where=self._ends.name, remedy=remedy)
 
         self._monitor.wait(ready, late, lambda: None)
 

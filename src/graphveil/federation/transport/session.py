@@ -150,7 +150,7 @@ class Session:
                 done, state = self._agree()
                 result = self._drive(done, state)
                 self._part()
-                return Finished(result, Transcript.of(self._entries))
+                return Finished(result, Transcript(tuple(self._entries)))
             except SessionOver:
                 continue
             except Exception as error:

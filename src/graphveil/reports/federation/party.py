@@ -132,7 +132,7 @@ class TranscriptFile:
                 file.write("\n")  # a line that was cut off by a crash stays by itself
 
             def record(entry: Entry) -> None:
-                row = Transcript.of([entry]).to_rows()[0] | _price(entry.kind, self._per_round)
+                row = Transcript((entry,)).to_rows()[0] | _price(entry.kind, self._per_round)
                 with writing(self._file):
                     file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
 
@@ -163,7 +163,7 @@ def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
             raise _no_message("is no message", where)
         if row.pop("agreement") == agreement.hash.hex()[:16]:
             entries.append(_entry(row, where))
-    return Transcript.of(entries)
+    return Transcript(tuple(entries))
 
 
 def _entry(row: dict[str, Any], where: str) -> Entry:
