@@ -17,7 +17,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import Method
-from graphveil.methods.base.options import NAMES, NUMBERS, Bounds
+from graphveil.methods.base.settings import NAMES, NUMBERS, Bounds
 from graphveil.methods.local.label_propagation import LabelPropagation
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.registry import build_method, chosen_settings, find_method

@@ -31,7 +31,7 @@ from graphveil.methods import (
     ProGAP,
     Solitude,
 )
-from graphveil.methods.base.options import INFINITE
+from graphveil.methods.base.settings import INFINITE
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 from tests.methods import made

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.cli.base.console import complain, nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.methods.base.options import OPEN_WORDS
+from graphveil.methods.base.settings import OPEN_WORDS
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 

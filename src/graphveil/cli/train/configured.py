@@ -25,7 +25,7 @@ from graphveil.errors import InputError
 from graphveil.files.reading import read_toml
 from graphveil.files.serial import json_safe
 from graphveil.methods.base.method import Method, Option
-from graphveil.methods.base.options import NAMES, NUMBERS, OPEN_WORDS, Bounds
+from graphveil.methods.base.settings import NAMES, NUMBERS, OPEN_WORDS, Bounds
 from graphveil.methods.registry import METHODS
 
 METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"

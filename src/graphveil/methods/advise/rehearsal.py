@@ -169,11 +169,11 @@ def pilot_world(pilot: GraphParts) -> World:
     return World(f"the pilot {pilot.schema.name}", plain_graph(opened))
 
 
-def _inside(graph: GraphParts) -> float:
+def _inside(similar: GraphParts) -> float:
     """The share of contacts inside a class in a made graph, %; classes that public edges cannot follow reach less."""
-    source, target = graph.edge_index
-    both = (graph.y[source] >= 0) & (graph.y[target] >= 0)
-    return 100 * float((graph.y[source] == graph.y[target])[both].mean()) if both.any() else 0.0
+    source, target = similar.edge_index
+    both = (similar.y[source] >= 0) & (similar.y[target] >= 0)
+    return 100 * float((similar.y[source] == similar.y[target])[both].mean()) if both.any() else 0.0
 
 
 def _share(excess: float, classes: int) -> float:

@@ -21,7 +21,7 @@ class Option:
 
     Attributes:
         help: one line. file: whether it may name a file.
-        within: the names that it takes, where they are not those that `base.options` has for a setting of its name.
+        within: the names that it takes, where they are not those that `base.settings` has for a setting of its name.
     """
 
     default: Any

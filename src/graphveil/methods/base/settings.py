@@ -1,13 +1,25 @@
-"""How a network is trained, where that cannot touch a guarantee; checked without torch."""
+"""How a network is trained, options that several methods share, and which values settings take; checked without torch.
+
+Values are for editors and forms; the constructors are the law and refuse more: what depends on another setting, or on
+the data, is not said here.  A name that means different things in different methods has the widest range of them, or
+says its own in `Option.within`.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final, TypedDict
 
+from graphveil.aggregation.names import FINEST, UNITS, WEIGHT_KINDS
 from graphveil.errors import InputError
+from graphveil.graphs.degree_bound import RULES
+from graphveil.mechanisms.catalogue import feature_names, feature_names_with
+from graphveil.methods.base.method import Option
 from graphveil.models.names import BACKBONES
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.training.selection import SELECTIONS
 
 SCALINGS = ("standard", "published")
@@ -47,9 +59,9 @@ class NetworkSettings:
     patience: int = 50
 
     def __post_init__(self) -> None:
-        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS), ("loss", LOSSES)):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
+        for name in ("model", "scaling", "selection", "loss"):
+            if getattr(self, name) not in NAMES[name]:
+                raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(NAMES[name]))
         for name, low, high in (
             ("steps_x", 0, 64),
             ("steps_y", 0, 64),
@@ -124,3 +136,127 @@ def require_device(device: str) -> None:
 
     if not (device.startswith("cuda") and torch.cuda.is_available()):
         raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+
+
+INFINITE = math.inf
+NETWORK_HELP = {
+    "model": "backbone: sage, gcn, gat or mlp",
+    "steps_x": "hops of feature propagation; auto: chosen from reports, 0 for public features",
+    "steps_y": "hops of label propagation in the loss; auto: chosen from reports, 0 for public labels",
+    "scaling": "standard (shift and scale the propagated features) or published",
+    "selection": "which epoch is kept: robust, published or last",
+    "hidden": "hidden width",
+    "dropout": "dropout rate",
+    "learning_rate": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam",
+    "epochs": "maximum number of epochs",
+    "patience": "stop after so many epochs of which none was the best so far; 0: never",
+}
+#: What people send besides lists, in a local collection.
+PEOPLE = {
+    "epsilon_x": Option(1.0, float, "epsilon of one feature report; inf: features are public"),
+    "epsilon_y": Option(1.0, float, "epsilon of one label report; inf: labels are public"),
+    "epsilon": Option(
+        None, float, "total per person, split as advised; where the label gets all of it, label-pool is run"
+    ),
+    "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(feature_names())),
+    "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
+    "sampled": Option(None, int, "features that a report tells (multi-bit); none: as many as are best at epsilon_x"),
+}
+#: A reader that was trained elsewhere, of methods that pool several opinions.
+START = {
+    "start": Option(None, str, "a reader pre-trained on public graphs joins the pool: public, or its file", file=True)
+}
+#: What `tune` tries of a network on noisy features: too few hops leave the noise, too many erase a dense graph.
+NOISY_HOPS = {"steps_x": (2, 4, 8)}
+#: And where lists are noisy, so that each hop brings noise of its own.
+NOISY_LISTS = {"steps_x": (0, 1, 2, 4, 8)}
+AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")}
+
+
+def field_options(
+    settings: type, help: Mapping[str, str], types: Mapping[str, type] | None = None
+) -> dict[str, Option]:
+    """Return an option for each field of a settings dataclass that there is help for.
+
+    Args:
+        settings: the dataclass. help: field -> one line. types: of fields whose default, None, does not say it.
+    """
+    offered = [field for field in fields(settings) if field.name in help]
+    typed = {field.name: (types or {}).get(field.name, type(field.default)) for field in offered}
+    return {field.name: Option(field.default, typed[field.name], help[field.name]) for field in offered}
+
+
+def network_options(without: Iterable[str] = ()) -> dict[str, Option]:
+    """Return the options of a network, but for those named; how many hops it takes follows from the budgets."""
+    options = field_options(NetworkSettings, {key: NETWORK_HELP[key] for key in NETWORK_HELP if key not in without})
+    return {
+        key: Option(None, option.type, option.help) if key in ("steps_x", "steps_y") else option
+        for key, option in options.items()
+    }
+
+
+def refuse_idle_delta(given: Mapping[str, Any]) -> None:
+    """Refuse a delta beside a feature mechanism that has none."""
+    takers = feature_names_with("delta")
+    if "delta" in given and given.get("mechanism") not in takers:
+        raise InputError(
+            f"delta belongs to the {' or '.join(takers)} mechanism alone",
+            remedy=f"leave it out or set mechanism={takers[0]}",
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Numbers from `least` to `most`, above `above` and below `below`; None: no such end. `infinite`: or infinity."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    infinite: bool = False
+
+
+_EPSILON: Final = Bounds(above=0, most=LARGEST_EPSILON, infinite=True)
+_SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), Bounds(least=1)
+_WITH_ZERO: Final = Bounds(least=0)
+#: The word that leaves a setting open: features are not collected, or hops are chosen from reports.
+OPEN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"epsilon_x": "none", "steps_x": "auto", "steps_y": "auto"})
+NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
+    {
+        **dict.fromkeys(("epsilon", "epsilon_x", "epsilon_y", "epsilon_a"), _EPSILON),
+        **dict.fromkeys(("delta", "share_hops", "tree_share", "count_share", "contraction"), _SHARE),
+        **dict.fromkeys(("clip", "penalty"), _POSITIVE),
+        # class-sums takes a learning rate of 0: its network then stays as it began.
+        **dict.fromkeys(("learning_rate", "learning_rate_a", "weight_decay", "sharpness"), _WITH_ZERO),
+        **dict.fromkeys(("lambda1", "lambda2", "complement"), _WITH_ZERO),
+        **dict.fromkeys(("chains", "degree_bound", "relationships", "sampled", "steps"), _COUNT),
+        **dict.fromkeys(("epochs", "passes"), Bounds(least=1, most=10**6)),
+        **dict.fromkeys(("patience", "queries"), Bounds(least=0, most=10**6)),
+        **dict.fromkeys(("steps_x", "steps_y"), Bounds(least=0, most=64)),
+        # One is taken: no edge is read then, or neighbours alone.
+        **dict.fromkeys(("restart", "share"), Bounds(above=0, most=1)),
+        "batch": Bounds(least=1, most=10**9),
+        "bits": Bounds(least=1, most=FINEST),
+        "degree_share": Bounds(least=0.01, most=0.99),
+        "dropout": Bounds(least=0, below=1),
+        "floor": Bounds(least=1, most=10_000),
+        "hidden": Bounds(least=1, most=4096),
+        "hops": Bounds(least=1, most=64),
+        "hop_ratio": Bounds(least=0.125, most=8),
+        "residual": Bounds(least=0, most=100),
+        "rounds": Bounds(least=1, most=1000),
+    }
+)
+NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "loss": LOSSES,
+        "mechanism": feature_names(),
+        "model": BACKBONES,
+        "rule": RULES,
+        "scaling": SCALINGS,
+        "selection": SELECTIONS,
+        "unit": UNITS,
+        "weights": WEIGHT_KINDS,
+    }
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphveil.methods.base.method import BASELINE, Method
-from graphveil.methods.base.options import network_options
+from graphveil.methods.base.settings import network_options
 
 #: What plain networks are saved as, whatever their backbone.
 PLAIN_NETWORK = "plain-network"

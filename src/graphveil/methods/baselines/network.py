@@ -17,9 +17,8 @@ from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.method import entry_of
-from graphveil.methods.base.options import INFINITE
 from graphveil.methods.base.people.released import require_labels
-from graphveil.methods.base.settings import NetworkOptions, TrainingOptions
+from graphveil.methods.base.settings import INFINITE, NetworkOptions, TrainingOptions
 from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import Guarantee

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.degree_bound import RULES
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Forced, Method, Option, Replay
-from graphveil.methods.base.options import NETWORK_HELP, START, field_options
+from graphveil.methods.base.settings import NETWORK_HELP, START, field_options
 from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,

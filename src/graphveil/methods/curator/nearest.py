@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from graphveil.errors import InputError, NoiseError
-from graphveil.methods.base.options import NUMBERS, Bounds
+from graphveil.methods.base.settings import NUMBERS, Bounds
 
 Curator = TypeVar("Curator")
 Priced = TypeVar("Priced")
@@ -27,8 +27,7 @@ def with_nearest(method: Curator, noise_of: Callable[[Curator], Priced]) -> Pric
     """Return what `noise_of` gives for a method.
 
     Args:
-        method: whose `parameters` build it once more.
-        noise_of: what prices a method, from public facts alone.
+        method, noise_of: whose `parameters` build it once more; what prices a method, from public facts alone.
 
     Raises:
         InputError: naming a setting and the nearest value of it with which the noise can be had.

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PUBLISHED_RIVAL, Method, Option, Replay
-from graphveil.methods.base.options import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
+from graphveil.methods.base.settings import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 
 LIST_MECHANISMS = ("lists", "degree-preserving", "degree-and-lists")

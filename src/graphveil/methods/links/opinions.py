@@ -9,7 +9,7 @@
     counts      z = the same of H and of S side by side,    p(y | v) = softmax( z_v W + b )
     regression  p(y | v) = softmax( x_v W + b ) behind the label's channel
 
-The network is that of class sums (`models.networks.fusion`) on sums that people's own noise protects.  It is trained
+The network is that of class sums (`models.networks.two_layers`) on sums that people's own noise protects.  It is trained
 twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on both.
 The few columns of counts cannot learn training labels by heart, as features and counts together may.
 Shapes: x [n, d]; H, S [n, c]; z [n, 2 c], of counts [n, 4 c]; twice as many where links have a direction.

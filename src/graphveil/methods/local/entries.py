@@ -6,7 +6,7 @@ import math
 
 from graphveil.errors import InputError
 from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, Forced, Method, Option, Replay
-from graphveil.methods.base.options import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
+from graphveil.methods.base.settings import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
 from graphveil.privacy import require_budget
 
 _ROOM = "graphveil.methods.local"
@@ -129,11 +129,7 @@ LEAST_FEATURE_EPSILON = 1.0
 
 
 def advised_split(total: float, classes: int) -> tuple[float | None, float]:
-    """Return (epsilon_x, epsilon_y) for a total budget per person; None collects no features.
-
-    Raises:
-        InputError: for a total that is not finite and positive.
-    """
+    """Return (epsilon_x, epsilon_y) for a total budget per person; None collects no features."""
     if not (math.isfinite(total) and total > 0):
         raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
     require_budget("epsilon", total, "data declared public, in epsilon_x or epsilon_y")

@@ -13,7 +13,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names, feature_names_with
 from graphveil.methods.base.method import RELEASE, Forced, Method, Option, Replay
-from graphveil.methods.base.options import INFINITE, NOISY_HOPS, network_options
+from graphveil.methods.base.settings import INFINITE, NOISY_HOPS, network_options
 
 RELEASE_FEATURES = feature_names(releases=True)
 #: How the private part of the edges is made anew.

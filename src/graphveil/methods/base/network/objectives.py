@@ -36,7 +36,7 @@ from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph
 from graphveil.graphs.value.splits import known_labels
-from graphveil.models.labels.shares import class_softmax
+from graphveil.models.labels.label_prior import class_softmax
 from graphveil.runtime.late import Tensor, torch
 
 
