@@ -31,8 +31,7 @@ from sqlalchemy import insert
 
 from graphveil.collection.store.store import Store
 from graphveil.collection.store.tables import COUNTS, ENROLMENTS, opened
-from graphveil.collection.task.declare import Prices, Words, task_facts
-from graphveil.collection.task.organiser import signed_task
+from graphveil.collection.task.declare import Prices, Words, signed_task, task_facts
 from graphveil.device.task import Task
 from graphveil.device.wire import VERSION, enrolment_id
 from graphveil.graphs import GraphSchema

@@ -30,7 +30,7 @@ from graphveil.graphs import load_graph
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.runs.intervals import interval
 from graphveil.privacy import Guarantee, SeededRandomness
-from graphveil.reports.attacks.image_figure import image_grid
+from graphveil.reports.attacks.figure import image_grid
 
 OPEN = "published without noise"
 MECHANISMS = ("multi-bit", "feature-rr")

@@ -59,13 +59,13 @@ def test_the_wheel_trains_and_reports(command: Path, tmp_path: Path) -> None:
 def test_the_wheel_holds_what_is_not_code(command: Path) -> None:
     """Pretrained readers, libraries of the pages, pages of a collector."""
     script = "import sys, pathlib, graphveil; home = pathlib.Path(graphveil.__file__).parent; "
-    script += "[print(*sorted(path.name for path in (home / part).iterdir())) for part in sys.argv[1:]]"
-    parts = ("methods/pretrained", "reports/vendor", "collection/assets")
+    script += "[print(*sorted(path.name for path in (home / part).iterdir() if path.suffix)) for part in sys.argv[1:]]"
+    parts = ("methods/pretrained", "reports/vendor", "collection/assets", "collection/simulation")
     run = [command.parent / "python", "-c", script, *parts]
     done = subprocess.run(run, check=True, capture_output=True, text=True, env=CLEAN)
     here = [ROOT / "src" / "graphveil" / part for part in parts]
     assert [line.split() for line in done.stdout.splitlines()] == [
-        sorted(path.name for path in folder.iterdir()) for folder in here
+        sorted(path.name for path in folder.iterdir() if path.suffix) for folder in here
     ]
 
 

@@ -131,10 +131,10 @@ def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal, out: Pa
 def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, out: Path, trained: Path
 ) -> None:
-    from graphveil.reports.releases import lift as release_lift
+    from graphveil.reports.releases import card as release_card
 
-    monkeypatch.setattr(release_lift, "REPEATS", 1)
-    monkeypatch.setattr(release_lift, "SETTINGS", {"epochs": 1})
+    monkeypatch.setattr(release_card, "REPEATS", 1)
+    monkeypatch.setattr(release_card, "SETTINGS", {"epochs": 1})
     assert "--lift" in Path("out/card.md").read_text()
     assert type_in("report", "out", "--lift", "--json").json["card"] == "out/card.md"
     for name in ("card.md", "card.html"):

@@ -22,7 +22,7 @@ from graphveil.collection.export.export import read_export
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector
 from graphveil.collection.store.store import hashed
-from graphveil.collection.task.organiser import new_key
+from graphveil.collection.task.declare import new_key
 from graphveil.errors import InputError
 from tests.collection.collections import key
 from tests.collection.test_desk import drafted, enrolled, ready, sent

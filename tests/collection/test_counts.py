@@ -15,10 +15,10 @@ import pytest
 from sqlalchemy import event, func, select
 from sqlalchemy.exc import OperationalError
 
+from graphveil.collection.service.administration import Standing
+from graphveil.collection.service.answers import exposition
 from graphveil.collection.service.intake import Intake
-from graphveil.collection.service.metrics import exposition
 from graphveil.collection.service.service import Collector, Tally
-from graphveil.collection.service.standing import Standing
 from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
 from tests.collection.collections import PEOPLE as MANY

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.task.declare import Prices, Words, at_most, task_facts
-from graphveil.collection.task.organiser import new_key, read_key, signed_opening, signed_task
+from graphveil.collection.task.declare import (
+    Prices,
+    Words,
+    at_most,
+    new_key,
+    read_key,
+    signed_opening,
+    signed_task,
+    task_facts,
+)
 from graphveil.device import DeviceError, Opening, Task
 from graphveil.device.canonical import canonical
 from graphveil.device.reports.features import Features

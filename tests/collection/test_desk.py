@@ -22,9 +22,8 @@ from graphveil.collection.service.serving import Place, listening, server_of
 from graphveil.collection.store.frozen import Last, Row
 from graphveil.collection.store.store import Store, hashed
 from graphveil.collection.store.tables import opened
-from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.declare import Prices, new_key
 from graphveil.collection.task.drafts import write_draft
-from graphveil.collection.task.organiser import new_key
 from graphveil.collection.task.subject import Subject
 from graphveil.device import Opening, Report, answer
 from graphveil.device.wire import report

@@ -23,7 +23,7 @@ from graphveil.collection.export.export import FILES, export, read_export
 from graphveil.collection.export.learning import left_out
 from graphveil.collection.export.reports import Received
 from graphveil.collection.service.tokens import links_at, read_tokens, write_tokens
-from graphveil.collection.store.seals import salt_of, seal_of
+from graphveil.collection.store.frozen import salt_of, seal_of
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import IDS, PEOPLE, Collection, begun, url_of
 from tests.on_device.signing import features, label, links, opening_of

@@ -11,8 +11,8 @@ from pathlib import Path
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.people import ids_hash, ids_of
 from graphveil.device.reports.answer import NANO
-from graphveil.device.telling import about_one_link, odds
 from graphveil.device.task import Task
+from graphveil.device.telling import about_one_link, odds
 from tests.on_device.javascript import page_said
 from tests.on_device.pretended import spelled
 from tests.on_device.signing import degree, links, task_of

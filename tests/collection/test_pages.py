@@ -11,7 +11,6 @@ import pytest
 
 from graphveil.collection.service.pages import ASSETS, FOLDER, PAGES
 from graphveil.collection.service.service import Collector
-from graphveil.collection.simulation.clients import LINES
 from tests.collection.collections import begun, url_of
 from tests.collection.test_service import asked, served
 
@@ -47,7 +46,7 @@ def test_no_other_file_is_served(url: str, name: str) -> None:
 
 
 def test_every_file_of_the_folder_is_in_the_list() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted([*ASSETS, *PAGES.values(), LINES.name])
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted([*ASSETS, *PAGES.values()])
 
 
 def test_no_page_holds_a_script_a_style_or_another_site() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from graphveil.collection.export.export import read_export
-from graphveil.collection.simulation.clients import commands_of
-from graphveil.collection.simulation.phones import ring
+from graphveil.collection.simulation.phones import commands_of, ring
 from graphveil.collection.simulation.played import Cast, Client, play, served
 from graphveil.collection.task.declare import Prices
 from graphveil.collection.task.drafts import write_draft

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.task.declare import Prices
-from graphveil.collection.task.organiser import new_key, signed_task
+from graphveil.collection.task.declare import Prices, new_key, signed_task
 from graphveil.device import Task
 from graphveil.device.reports.degree import Degree
 from graphveil.device.reports.exact import DIGIT, WORD

@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from graphveil.collection.service.answers import STATUS
-from graphveil.collection.service.group import Group
+from graphveil.collection.service.intake import Group
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.service import Collector, room_at
 from graphveil.collection.service.serving import Place, server_of

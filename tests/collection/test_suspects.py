@@ -16,8 +16,7 @@ import pytest
 from graphveil.collection.export.bodies import Bodies
 from graphveil.collection.export.export import Collected
 from graphveil.collection.export.suspects import inspect, without
-from graphveil.collection.store.frozen import Last
-from graphveil.collection.store.seals import SHORT
+from graphveil.collection.store.frozen import SHORT, Last
 from graphveil.device import Task, answer
 from graphveil.errors import InputError
 from tests.on_device.signing import MOODS, degree, features, label, links, task_of

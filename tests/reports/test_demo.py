@@ -16,8 +16,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import load_plain
 from graphveil.methods import METHODS
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
-from graphveil.reports.demo.folder import ROOM, SECRETS, write
-from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, SHARES, UNITS, tell
+from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, ROOM, SECRETS, SHARES, UNITS, tell, write
 from graphveil.runtime.progress import Progress
 from tests.graphs.made import folder as own_folder
 from tests.reports.demo_made import ATTACKS, story

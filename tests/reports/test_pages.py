@@ -12,7 +12,7 @@ import pytest
 
 from graphveil.methods.base.network.objectives import SEVERAL
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.base.scripts import VENDOR
+from graphveil.reports.base.templating import VENDOR
 from graphveil.reports.runs import page
 from tests.reports import made
 from tests.reports.made import card_html, card_markdown

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.collection.service.tokens import in_order, links_at, replaced, write_tokens
+from graphveil.collection.task.declare import new_key, read_key, signed_opening, signed_task
 from graphveil.collection.task.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
-from graphveil.collection.task.organiser import new_key, read_key, signed_opening, signed_task
 from graphveil.device.people.people import ids_hash
 from graphveil.device.task import Opening, moment, short_key
 from graphveil.errors import InputError, MissingExtraError
@@ -173,7 +173,6 @@ class Desk:
             return {"epoch": epoch, "hash": digest.hex(), "received": received, "order_forgotten": forget(store)}
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the collection."""
         with self.store() as store:
             task = store.task()
             facts: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}

@@ -12,10 +12,8 @@ import pytest
 from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.attacks.limits import nothing
 from graphveil.attacks.result import Samples
-from graphveil.reports.attacks.curves import attack_charts
-from graphveil.reports.attacks.figure import attack_figure, summary
+from graphveil.reports.attacks.figure import attack_charts, attack_figure, image_figure, summary
 from graphveil.reports.attacks.files import PLAIN, read_attacks
-from graphveil.reports.attacks.image_figure import image_figure
 from graphveil.reports.attacks.run import keep
 from graphveil.reports.base.figures import png, svg
 from tests.reports import made

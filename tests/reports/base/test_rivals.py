@@ -10,8 +10,8 @@ import pytest
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.intervals import interval as interval_over
-from graphveil.reports.base import rivals, words
-from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base import words
+from graphveil.reports.base.record import RunRecord, difference
 from graphveil.reports.runs.page import page_html
 from tests.reports import made
 from tests.reports.made import card_markdown
@@ -28,14 +28,14 @@ def score(mean: float, half: float, runs: tuple[float, ...] = (0.0,)) -> Interva
 
 def test_several_runs_are_paired() -> None:
     mine, theirs = (0.80, 0.90, 0.70), (0.79, 0.88, 0.68)
-    found = rivals.difference(score(0.8, 0.2, mine), score(0.78, 0.2, theirs))
+    found = difference(score(0.8, 0.2, mine), score(0.78, 0.2, theirs))
     expected = interval_over([np.array([a - b]) for a, b in zip(mine, theirs, strict=True)], difference=True)
     assert found == expected
     assert found.low > 0
 
 
 def test_one_run_adds_both_intervals_as_independent_ones() -> None:
-    found = rivals.difference(score(0.8, 0.03), score(0.7, 0.04))
+    found = difference(score(0.8, 0.03), score(0.7, 0.04))
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.05, 0.15))
 
 
@@ -54,7 +54,7 @@ def test_the_sentence_follows_the_interval(own: float, runs: int, says: str) -> 
 
 
 def test_without_rivals_there_is_no_lead_and_no_sentence() -> None:
-    assert words.rival_sentence(made.record()) == "" and rivals.lead(made.record()) is None
+    assert words.rival_sentence(made.record()) == "" and made.record().lead is None
 
 
 def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
@@ -68,7 +68,7 @@ def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
     for text in (card_markdown(made.record()), read(page_html(made.record(), {})).text):
         assert "rival" not in text
         assert "relationship" not in text
-    lead = rivals.lead(record())
+    lead = record().lead
     assert lead is not None
     assert f"blink-hybrid: {words.points(lead.mean)} points" in card
     # Without a price, connections are no line of what is protected.

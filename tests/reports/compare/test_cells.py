@@ -17,7 +17,7 @@ from graphveil.files.outputs import Output
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
 from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing
-from graphveil.reports.compare.figure import figure
+from graphveil.reports.compare.folder import figure
 from graphveil.reports.compare.rows import Row, tabulate
 from graphveil.reports.compare.sheet import Sheet, called, sheet
 from tests.reports import made

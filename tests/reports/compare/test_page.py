@@ -11,9 +11,8 @@ import pytest
 from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
 from graphveil.reports.compare.folder import accuracy_chart, page_html, write
-from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
-from graphveil.reports.compare.sheet import Sheet
+from graphveil.reports.compare.sheet import Sheet, assumed_facts, three_lines
 from graphveil.reports.compare.table import cells, columns
 from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.against import against_html, write_against
@@ -42,7 +41,7 @@ def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void()
         assert all(cell in said for one in group.rows for cell in cells(page, group, one))
         assert group.promise.protected in said
         assert all(f"{head}: {text}" in said for head, text in three_lines(group, "listed below"))
-        assert all(fact in said for fact in facts(group))
+        assert all(fact in said for fact in assumed_facts(group))
     assert "VOID, runs so marked protect nobody: known noise." in said
     assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
     assert all(remark in said for remark in (trust.LEGEND, *page.comparable))

@@ -9,9 +9,9 @@ from dataclasses import replace
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import brief
-from graphveil.reports.compare import promised, table
+from graphveil.reports.compare import table
 from graphveil.reports.compare.rows import Row, facts
-from graphveil.reports.compare.sheet import Group, Sheet
+from graphveil.reports.compare.sheet import Group, Sheet, assumed_facts, three_lines
 from tests.reports.base.test_first_line import promised as every_guarantee
 
 
@@ -39,12 +39,12 @@ def test_no_critical_assumption_of_any_row_is_left_out() -> None:
         bare = replace(guarantee, assumes=())
         # Beside a row that assumes nothing, which must not speak for both.
         (group,) = groups(row("first", bare), row("second", guarantee))
-        assumes = dict(promised.three_lines(group, "table.md"))["Assumes"]
+        assumes = dict(three_lines(group, "table.md"))["Assumes"]
         for fact in guarantee.assumes:
             if fact.code in brief.ABOVE_ALL:
                 assert brief.ABOVE_ALL[fact.code] in assumes.partition("second: ")[2]
                 met.add(fact.code)
-        listed = promised.facts(group)
+        listed = assumed_facts(group)
         assert listed == [f"second: {fact.sentence}" for fact in guarantee.assumes]
         assert all(table.markdown(line) in table.markdown_text(Sheet("here", group.rows)) for line in listed)
     assert met >= {"asymptotic", "server-colludes-not", "joint-privacy", "degree-promised"}
@@ -53,27 +53,27 @@ def test_no_critical_assumption_of_any_row_is_left_out() -> None:
 def test_rows_alike_are_told_once_with_the_least_and_the_largest_price() -> None:
     guarantee = replace(protecting(), epsilon=1.0)
     (group,) = groups(*(row("first", replace(guarantee, epsilon=price)) for price in (2.0, 1.0, 4.00001)))
-    lines = dict(promised.three_lines(group, "study/table.md"))
+    lines = dict(three_lines(group, "study/table.md"))
     assert f": epsilon 1 to {rounded_up(4.00001)}, " in lines["Guarantee"]
     assert lines["Assumes"] == f"{brief.assumed(guarantee)} -> study/table.md"
-    assert not any(text.startswith("first: ") for text in (*lines.values(), *promised.facts(group)))
+    assert not any(text.startswith("first: ") for text in (*lines.values(), *assumed_facts(group)))
 
 
 def test_a_void_row_lends_its_price_to_no_other() -> None:
     guarantee = replace(protecting(), epsilon=2.0)
     void = replace(guarantee, epsilon=1.0, void="noise was reproducible (seed 3)")
     (group,) = groups(row("first", void), row("second", guarantee))
-    lines = dict(promised.three_lines(group, "table.md"))
+    lines = dict(three_lines(group, "table.md"))
     assert "epsilon 2," in lines["Guarantee"]
     assert lines["Not protected"].startswith("first: anything, in this run; ")
     (alone,) = groups(row("first", void))
-    assert promised.three_lines(alone, "table.md")[0] == ("Guarantee", f"NONE, this run protects nobody: {void.void}")
+    assert three_lines(alone, "table.md")[0] == ("Guarantee", f"NONE, this run protects nobody: {void.void}")
 
 
 def test_where_nothing_is_protected_each_row_says_what_is_open_to_whom() -> None:
     one, other = (replace(guarantee, epsilon=math.inf, parts=()) for guarantee in (protecting(), another()))
     (group,) = groups(row("first", one), row("second", other), row("third", one))
-    said = dict(promised.three_lines(group, "table.md"))["Guarantee"]
+    said = dict(three_lines(group, "table.md"))["Guarantee"]
     assert said == "; ".join(brief.claim([each]) for each in (one, other))
     assert said.startswith("NONE, ")
 

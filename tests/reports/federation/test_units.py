@@ -12,10 +12,9 @@ import torch
 from graphveil.cli.federation import screens as screens
 from graphveil.federation.core.setting import MODES
 from graphveil.privacy.statement.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
-from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.card import check_party, unit_line
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.plan import planned, priced
-from graphveil.reports.federation.units import unit_line
 from tests.cli.test_federation import plan, read
 from tests.reports.federation.test_party import N, agreement, head, logits, outcome
 

@@ -18,8 +18,7 @@ from graphveil.methods.runs import experiment
 from graphveil.methods.runs.result import Result
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.reports.runs import folder as run_folder
-from graphveil.reports.runs.copies import own, shareable
-from graphveil.reports.runs.layout import pairs_among, sample_nodes
+from graphveil.reports.runs.copies import own, pairs_among, sample_nodes, shareable
 from graphveil.reports.runs.picture import BOTH, HIDDEN, MADE, Picture
 from tests.reports.pages import read
 

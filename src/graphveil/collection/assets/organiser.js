@@ -3,7 +3,7 @@
 import * as admin from "./admin.js";
 import { el, fill, find, goTo, note, table, tell, theirs } from "./dom.js";
 import { count } from "./numbers.js";
-import { hours, moment, next, numbers, participation, promised, refusals } from "./standing.js";
+import { hours, moment, next, numbers, participation, promised, refusals } from "./admin.js";
 
 const EVERY = 5_000;
 const SAID = {

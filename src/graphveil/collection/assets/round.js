@@ -4,14 +4,12 @@
  * Whether it is open is the collector's word: it decides what is shown, and nothing that protects anybody.
  */
 
-import { answers as formOf } from "./answers.js";
+import { answers as formOf, readFile } from "./answers.js";
 import * as collector from "./collector.js";
 import * as device from "./device.js";
 import { el, fill, find, goTo, more, note } from "./dom.js";
-import { readFile } from "./file.js";
 import { moment } from "./numbers.js";
-import { report, sent } from "./outcome.js";
-import { readings } from "./reading.js";
+import { readings, report, sent } from "./outcome.js";
 import { codeOf, WORDS } from "./refusals.js";
 import { terms } from "./terms.js";
 import { answersAs, doing, now, refuse, showAccounts, step } from "./visit.js";

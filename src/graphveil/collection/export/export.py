@@ -25,8 +25,18 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.collection.export.bodies import Bodies
-from graphveil.collection.store.frozen import Bytes, Last, Leaves
-from graphveil.collection.store.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
+from graphveil.collection.store.frozen import (
+    SHORT,
+    Bytes,
+    Last,
+    Leaves,
+    epoch_hash,
+    flag_places,
+    flags_of,
+    leaf_of,
+    leaf_size,
+    seal_of,
+)
 from graphveil.device.people.canonical_id import require_distinct
 from graphveil.device.people.people import ids_hash
 from graphveil.device.reports.features import Features
@@ -136,7 +146,6 @@ def _times_of(numbers: Numbers, leaves: Leaves) -> Times:
 
 
 def _answer_flags(task: Task, last: Last) -> Bytes:
-    """Return who answers each field in their last report, 0 or 1 [n, fields]."""
     # From the flags' own bytes: as bits, a body is eight times as long.
     return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
 
@@ -203,7 +212,6 @@ def _require(holds: bool, what: str) -> None:
 
 
 def _epochs(facts: Any, task: Task) -> Epochs:
-    """Return nonce and hash of every epoch."""
     _require(isinstance(facts, dict) and facts.get("standard") == VERSION, "is no description of a collection")
     _require(facts.get("task") == task.hash.hex(), "belongs to another task")
     epochs = tuple((bytes.fromhex(epoch["nonce"]), bytes.fromhex(epoch["hash"])) for epoch in facts["epochs"])

@@ -73,7 +73,6 @@ class Findings:
 
     @property
     def sentence(self) -> str:
-        """The findings in a sentence."""
         by = ", ".join(
             f"{check.field}: {check.what} {len(check.people):,}" for check in self.checks if len(check.people)
         )
@@ -83,7 +82,6 @@ class Findings:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The findings for programs."""
         by = [{"field": check.field, "check": check.what, "suspects": len(check.people)} for check in self.checks]
         counts = {"reports": self.reports, "suspects": len(self.suspects), "by": by, "amiss": list(self.amiss)}
         return {**counts, "false_alarm": ALARM, "sentence": self.sentence}
@@ -131,12 +129,10 @@ class _Answers:
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The rows that hold an answer."""
         return np.flatnonzero(self.bodies.answered(self.place))
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
-        """The numbers of those who answered."""
         return self.bodies.numbers[self.rows]
 
     def failing(self, chances: law.Chances) -> npt.NDArray[np.int64]:

@@ -89,7 +89,6 @@ class Arrival:
             write_down(error)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
         while True:
             await asyncio.to_thread(self.look)
             await asyncio.sleep(OFTEN)

@@ -122,7 +122,6 @@ class Connection(HttpToolsProtocol):
 
     @property
     def waiting(self) -> float | None:
-        """Since when the server waits for the client; None while it does not."""
         is_answering = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
         return None if is_answering and not self.flow.write_paused else self._since
 
@@ -134,14 +133,12 @@ class Connection(HttpToolsProtocol):
         _make_room(cast("set[Client]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client."""
         super().connection_lost(exc)
         self._occupy(0, 0, 0)
         if self._alarm is not None:
             self._alarm.cancel()
 
     def leave(self) -> None:
-        """Cut the client off."""
         self.connections.discard(self)
         self._occupy(0, 0, 0)
         self.transport.abort()
@@ -166,7 +163,6 @@ class Connection(HttpToolsProtocol):
             self.leave()
 
     def on_message_begin(self) -> None:
-        """Begin to read a head."""
         super().on_message_begin()
         self._head, self._ignored = 0, 0
         self.scope["extensions"] = {PROVEN: {"call": self._prove}}
@@ -178,26 +174,22 @@ class Connection(HttpToolsProtocol):
             raise ValueError("too many fields")
 
     def on_headers_complete(self) -> None:
-        """End the head."""
         super().on_headers_complete()
         self._head = None
         if len(self.pipeline) > AHEAD:
             raise ValueError("too many requests ahead of their answers")
 
     def on_response_complete(self) -> None:
-        """Restart the client's time."""
         self._since, self.proven = time.monotonic(), False
         self._occupy(sum(len(cycle.body) for cycle, _ in self.pipeline), self._unsent)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait until the client has taken what was written."""
         self._since = time.monotonic()
         super().pause_writing()
         self._occupy(self._received, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Go on writing."""
         super().resume_writing()
         self._occupy(self._received, 0)
 
@@ -267,11 +259,9 @@ class Accepting:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Accept no more clients."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until it accepts no more."""
         await asyncio.wait([self._task])
 
     async def _run(self) -> None:
@@ -301,7 +291,6 @@ class PatientServer(Server):
         self._handshake, self._memory = handshake, Memory()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
         # Without sockets: uvicorn would serve them with the event loop's own handshake timeout, a minute.
         await super().startup([])
         for listener in sockets or ():

@@ -12,8 +12,7 @@ from typing import Any
 
 from graphveil.collection.service.answers import problem, report_answers
 from graphveil.collection.service.connections import PROVEN
-from graphveil.collection.service.group import Group
-from graphveil.collection.service.intake import reports_in
+from graphveil.collection.service.intake import Group, reports_in
 from graphveil.collection.service.limits import Buckets
 from graphveil.collection.service.troubles import code_of, write_down
 
@@ -65,7 +64,6 @@ class Door:
         return min((self.most + 1) * self.size, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         status, headers, body = await self._answer(scope, receive)
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})

@@ -16,7 +16,6 @@ class Rate:
     burst: float
 
     def buckets(self) -> Buckets:
-        """Return buckets that fill at this rate."""
         return Buckets(self.each_second, self.burst)
 
 

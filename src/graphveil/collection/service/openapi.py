@@ -13,8 +13,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from graphveil.collection.service import metrics, models
-from graphveil.collection.service.answers import LATER, STATUS
+from graphveil.collection.service import models
+from graphveil.collection.service.answers import LATER, METRICS_KIND, STATUS
 from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 
 #: The framework's schemas of answers with the status 422, which no route gives.
@@ -57,7 +57,7 @@ ROUTES: Final[Mapping[str, RouteDoc]] = {
     ),
     "GET /heartbeat": RouteDoc("Whether it runs", models.Alive, _OPEN),
     "GET /version": RouteDoc("What runs", models.Version, _OPEN),
-    "GET /metrics": RouteDoc("Public counters", (metrics.KIND.partition(";")[0], _TEXT), _STORED),
+    "GET /metrics": RouteDoc("Public counters", (METRICS_KIND.partition(";")[0], _TEXT), _STORED),
     "GET /admin/status": RouteDoc("How the collection stands", models.Status, _ADMIN),
     "GET /admin/expected": RouteDoc("What the answers would say", models.Expected, (*_ADMIN, "bad-request")),
     "POST /admin/open": RouteDoc("Open an epoch", models.Opened, (*_ADMIN, "not-now", "no-key")),

@@ -16,15 +16,14 @@ from fastapi import APIRouter, Request, Response
 
 FOLDER = Path(__file__).parents[1] / "assets"
 PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
-#: All files that are served by name. `device.js` and `people.js` are built in `clients/js`; so is `lines.mjs`, which no
-#: page needs.
+#: All files that are served by name. `device.js` and `people.js` are built in `clients/js`.
 ASSETS = (
     *("look.css", "icon.svg", "device.js", "people.js", "dom.js", "numbers.js"),
     # Of the person's page.
-    *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
-    *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "round.js", "terms.js", "visit.js"),
+    *("person.css", "person.js", "answers.js", "collector.js", "outcome.js", "refusals.js", "round.js", "terms.js"),
+    "visit.js",
     # Of the organiser's page.
-    *("organiser.css", "organiser.js", "admin.js", "standing.js"),
+    *("organiser.css", "organiser.js", "admin.js"),
 )
 _KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {

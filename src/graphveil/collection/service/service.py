@@ -33,13 +33,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import graphveil
 from graphveil.collection.desk import Desk
-from graphveil.collection.service import metrics
 from graphveil.collection.service.addresses import host_of, is_host, name_of
 from graphveil.collection.service.administration import Administration, Refused
+from graphveil.collection.service.answers import METRICS_KIND, exposition
 from graphveil.collection.service.arrival import Arrival, forget
 from graphveil.collection.service.door import Door, Receive, Scope, Send, said_size
-from graphveil.collection.service.group import Group
-from graphveil.collection.service.intake import Intake
+from graphveil.collection.service.intake import Group, Intake
 from graphveil.collection.service.limits import Buckets, Rate
 from graphveil.collection.service.models import Enrolling, Round
 from graphveil.collection.service.openapi import add, completed
@@ -92,7 +91,6 @@ class Tally:
                 self._counts.update(counts)
 
     async def run(self) -> None:
-        """Store what is counted, again and again, until cancelled."""
         while True:
             await asyncio.sleep(_TALLIED_EVERY)
             await asyncio.to_thread(self.write)
@@ -136,7 +134,6 @@ class Collector:
         self.app = self._build_app()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -282,10 +279,10 @@ class Collector:
         # Anybody may request it: where counting takes long, it happens at most a tenth of the time.
         start = time.monotonic()
         if start >= self._counted[0]:
-            text = metrics.exposition(self.store.status())
+            text = exposition(self.store.status())
             took = time.monotonic() - start
             self._counted = start + (10 * took if took > 0.1 else 0.0), text
-        return Response(self._counted[1], media_type=metrics.KIND)
+        return Response(self._counted[1], media_type=METRICS_KIND)
 
 
 def room_at(folder: Path) -> Callable[[], bool]:

@@ -149,7 +149,6 @@ def server_of(application: Application, place: Place, handshake: float | None = 
 
 @contextmanager
 def listening(place: Place) -> Iterator[socket.socket]:
-    """Open a socket that listens at a place."""
     # Bound here and not by the server: a port in use is one line of error, and a free port is known before serving.
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     with socket.socket(family) as own:
@@ -164,6 +163,5 @@ def listening(place: Place) -> Iterator[socket.socket]:
 
 
 def address(own: socket.socket, place: Place) -> str:
-    """Return the URL of a listening socket."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     return f"{'https' if place.certificate else 'http'}://{host}:{own.getsockname()[1]}"

@@ -120,7 +120,6 @@ class Apart:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         # All clients are on this machine, and the requests of one address are limited.
         if scope["type"] == "http" and scope.get("client"):
             port = int(scope["client"][1])
@@ -267,7 +266,6 @@ class _Stage:
         return _totals(counts, clients, len(devices), self.cast) | {"hash": hash}
 
     def _arrivals(self, people: int) -> list[list[int]]:
-        """Return who enrols before each epoch."""
         chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
         if self.cast.epochs == 1:
             return [chosen]

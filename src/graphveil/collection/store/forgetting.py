@@ -17,7 +17,6 @@ _EVERY = select(EPOCHS.c.epoch).order_by(EPOCHS.c.epoch).with_for_update()
 
 
 def is_scrubbed(connection: Connection) -> bool:
-    """Return whether bodies were scrubbed."""
     return connection.execute(_SCRUBBED).scalar_one_or_none() is not None
 
 

@@ -17,9 +17,20 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from graphveil.collection.store.forgetting import OPEN, is_scrubbed, require_bodies, require_closed
-from graphveil.collection.store.frozen import Gathered, Last, Leaves, last_of, rows_of
+from graphveil.collection.store.frozen import (
+    Gathered,
+    Last,
+    Leaves,
+    epoch_hash,
+    flag_places,
+    flags_of,
+    last_of,
+    leaf_of,
+    rows_of,
+    salt_of,
+    seal_of,
+)
 from graphveil.collection.store.rewriting import overwrite
-from graphveil.collection.store.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
 from graphveil.collection.store.tables import (
     COUNTS,
     ENROLMENTS,
@@ -77,8 +88,6 @@ class Sent:
 
 @dataclass(frozen=True)
 class Enrolment:
-    """An enrolled person: number, key of the tags, first epoch."""
-
     number: int
     key: bytes
     joined: int
@@ -129,7 +138,6 @@ class Store:
             return Task.of(data)
 
     def setting(self, name: str) -> bytes | None:
-        """Return a setting, None where there is none."""
         with self.reader.connect() as connection:
             return self._setting(connection, name)
 
@@ -213,7 +221,6 @@ class Store:
         return int(epoch)
 
     def nonces(self) -> tuple[bytes, ...]:
-        """Return the nonce of every epoch, in order."""
         with self.reader.connect() as connection:
             return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
 
@@ -223,7 +230,6 @@ class Store:
             return connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
 
     def epoch(self) -> int | None:
-        """Return the epoch that is open, if any."""
         with self.reader.connect() as connection:
             return connection.execute(OPEN).scalar_one_or_none()
 
@@ -361,7 +367,6 @@ class Store:
         return forgotten
 
     def count(self, refused: Mapping[str, int]) -> None:
-        """Add to the counters of refusals, by code."""
         if not refused:
             return
         with self.engine.begin() as connection:
@@ -395,7 +400,6 @@ class Store:
             return int(connection.execute(query).scalar() or 0)
 
     def refusals(self) -> dict[str, int]:
-        """Return how many reports were refused, by code."""
         with self.reader.connect() as connection:
             return {row.code: row[1] for row in connection.execute(select(REFUSALS))}
 

@@ -72,7 +72,6 @@ class Draft:
 
     @property
     def asks(self) -> bool:
-        """Whether any field has a price."""
         return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
@@ -171,7 +170,6 @@ def read_draft(folder: Path) -> Draft:
 
 
 def read_ids(folder: Path) -> tuple[str, ...]:
-    """Return who may take part, in order."""
     # Split at "\n" only: an id may hold other characters that Python takes for the end of a line.
     lines = (folder / IDS).read_text(encoding="utf-8").split("\n")
     try:

@@ -57,7 +57,6 @@ def planned(draft: Draft) -> Plan | None:
 
 
 def _lists(prices: Prices) -> dict[str, Any]:
-    """Return the settings of the fields about links."""
     if prices.links is None:
         return {}
     if prices.degree is None:

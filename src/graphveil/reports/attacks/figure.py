@@ -1,10 +1,10 @@
-"""The picture of an attack: its ROC curve, whole and where false alarms are few, and what epsilon forbids."""
+"""The pictures of an attack: its ROC curve, on paper and for the page, and images beside what it made of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,8 +17,9 @@ from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.attacks.files import over_limit
-from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
+from graphveil.reports.attacks.files import PLAIN, over_limit
+from graphveil.reports.base.charts import Chart, Line
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean, drawable
 from graphveil.reports.base.text import printable
 
 _LEAST: Final = 1e-3
@@ -31,11 +32,10 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
     """
     figure = Figure(figsize=(8.6, 4.9), layout="constrained")
     whole, few = figure.subplots(1, 2)
-    limited = [result for result in results.values() if result.limit is not None]
+    tightest = _tightest(results)
     for axes, grid in ((whole, np.linspace(0, 1, 401)), (few, np.geomspace(_LEAST, 1, 401))):
         axes.plot(grid, grid, color=GREY, linewidth=1, linestyle=":")
-        if limited:
-            tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
+        if tightest is not None:
             allowed = bound(grid, tightest.epsilon, tightest.delta)
             axes.fill_between(grid, allowed, 1.0, color=GREY, alpha=0.22, linewidth=0)
             axes.plot(grid, allowed, color=GREY, linewidth=1.2)
@@ -54,17 +54,15 @@ def attack_figure(results: Mapping[str, AttackResult]) -> Figure:
         _few_alarms(few, result, colour)
     few.set_title("few false alarms, with the 95% interval at 1%", loc="left", color=INK, fontsize=10)
     whole.set_title(_subject(next(iter(results.values()))), loc="left", color=INK, fontsize=10, parse_math=False)
-    handles = _legend(results, limited)
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=1,
-        frameon=False,
-        labelcolor=INK,
-        fontsize=9,
-        handlelength=2.5,
-    )
+    style: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": 9, "handlelength": 2.5}
+    figure.legend(handles=_legend(results, tightest), loc="outside lower center", ncols=1, **style)
     return figure
+
+
+def _tightest(results: Mapping[str, AttackResult]) -> AttackResult | None:
+    # One limit alone: several would hide each other, and the tightest is what was promised.
+    limited = [result for result in results.values() if result.limit is not None]
+    return min(limited, key=lambda result: (result.epsilon, result.delta), default=None)
 
 
 def _curve(axes: Axes, result: AttackResult, colour: str) -> None:
@@ -73,7 +71,6 @@ def _curve(axes: Axes, result: AttackResult, colour: str) -> None:
 
 
 def _few_alarms(axes: Axes, result: AttackResult, colour: str) -> None:
-    """The share found at 1% of false alarms, with its interval."""
     score = result.tpr_at_1_fpr
     low, high, mean = (max(value, _LEAST) for value in (score.low, score.high, score.mean))
     axes.errorbar(
@@ -81,16 +78,15 @@ def _few_alarms(axes: Axes, result: AttackResult, colour: str) -> None:
     )
 
 
-def _legend(results: Mapping[str, AttackResult], limited: list[AttackResult]) -> list[Line2D | Patch]:
+def _legend(results: Mapping[str, AttackResult], tightest: AttackResult | None) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = []
     for colour, (name, result) in zip(_COLOURS, results.items(), strict=False):
         auc = result.auc
-        text = f"{_drawable(name)}: AUC {auc.mean:.3f} ({auc.low:.3f} to {auc.high:.3f})"
+        text = f"{drawable(name)}: AUC {auc.mean:.3f} ({auc.low:.3f} to {auc.high:.3f})"
         if result.baseline is not None:
-            text += f"; {result.baseline:.3f} anyway ({_drawable(result.baseline_note)})"
+            text += f"; {result.baseline:.3f} anyway ({drawable(result.baseline_note)})"
         handles.append(Line2D([], [], color=colour, linewidth=1.8, label=text.replace("$", r"\$")))
-    if limited:
-        tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
+    if tightest is not None:
         delta = f", delta {rounded_up(tightest.delta)}" if tightest.delta else ""
         text = f"more than epsilon {rounded_up(tightest.epsilon, 4)}{delta} allows for one secret"
         handles.append(Patch(color=GREY, alpha=0.3, label=text))
@@ -100,12 +96,7 @@ def _legend(results: Mapping[str, AttackResult], limited: list[AttackResult]) ->
 
 def _subject(result: AttackResult) -> str:
     words = {"linkteller": "LinkTeller", "lira": "membership by shadow models (LiRA)"}
-    return _drawable(words.get(result.name, result.name.replace("-", " ")))
-
-
-def _drawable(text: str) -> str:
-    """Letters that matplotlib's own font has; others become question marks."""
-    return printable(text).encode("latin-1", "replace").decode("latin-1")
+    return drawable(words.get(result.name, result.name.replace("-", " ")))
 
 
 def summary(result: AttackResult) -> tuple[str, ...]:
@@ -126,3 +117,100 @@ def summary(result: AttackResult) -> tuple[str, ...]:
     if result.beats_limit:
         lines.append(over_limit(result))
     return (*lines, *result.notes)
+
+
+def attack_charts(name: str, results: Mapping[str, AttackResult]) -> tuple[Chart, Chart]:
+    """Return how many members are found at each share of false alarms.
+
+    Args:
+        name: a word that no other chart of the page has.
+        results: attacked -> what one attack found, at least one.
+    """
+    return (
+        _chart(f"{name}whole", "Members found at each share of false alarms", results, np.linspace(0, 1, 201)),
+        _chart(f"{name}few", "The same where false alarms are few", results, np.geomspace(_LEAST, 1, 121), log=True),
+    )
+
+
+def _chart(name: str, title: str, results: Mapping[str, AttackResult], grid: np.ndarray, *, log: bool = False) -> Chart:
+    # A logarithmic axis has no place for nothing found.
+    least = _LEAST if log else 0.0
+    lines = [
+        Line(label, colour, _values(np.interp(grid, *np.array(result.roc).T), least))
+        for colour, (label, result) in zip(_COLOURS, results.items(), strict=False)
+    ]
+    lines.append(Line("guessing", GREY, _values(grid, least), dashed=True))
+    tightest = _tightest(results)
+    if tightest is not None:
+        allowed = bound(grid, tightest.epsilon, tightest.delta)
+        meaning = f"epsilon {rounded_up(tightest.epsilon, 4)} allows at most"
+        lines.append(Line(meaning, GREY, _values(allowed, least), filled=True))
+    alt = f"Line chart of the share of members found over the share of false alarms: {', '.join(results)}."
+    return Chart(name, title, alt, "false alarms", "members found", tuple(grid.tolist()), tuple(lines), log)
+
+
+def _values(shares: np.ndarray, least: float) -> tuple[float, ...]:
+    return tuple(np.maximum(shares, least).tolist())
+
+
+_GAP = 0.25  # of an image, between two
+
+
+def image_figure(results: Mapping[str, AttackResult]) -> Figure | None:
+    """Return the grid of an attack that reconstructs images, what is unprotected first; None for any other attack."""
+    several = {label: result.samples for label, result in results.items() if result.samples is not None}
+    if not several:
+        return None
+    samples = next(iter(several.values()))
+    rows = [("original", samples.original)]
+    for label in sorted(several, key=lambda label: label != PLAIN):
+        epsilon = results[label].epsilon
+        name = label if math.isinf(epsilon) else f"{label}, epsilon {rounded_up(epsilon, 4)}"
+        rows.append((name, several[label].reconstructed))
+    return image_grid(
+        samples.classes, rows, "The first of those attacked in each class. The top row is true private data."
+    )
+
+
+def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], note: str = "") -> Figure:
+    """Return one line of images for each of rows, from the top down.
+
+    Args:
+        classes: what is written above each image [k]. rows: name, images [k, height, width] in 0..1, dark where high.
+    """
+    figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
+    lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
+    for axes, (name, images) in zip(lines, rows, strict=True):
+        strip, step, width = _strip(np.clip(images, 0.0, 1.0))
+        axes.imshow(strip, cmap="gray_r", vmin=0.0, vmax=1.0, interpolation="nearest")
+        axes.set_ylabel(
+            drawable(name),
+            rotation=0,
+            ha="right",
+            va="center",
+            color=INK,
+            parse_math=False,
+        )
+        axes.set_xticks([step * place + (width - 1) / 2 for place in range(len(classes))], [])
+        axes.set_yticks([])
+        axes.tick_params(length=0, labelcolor=INK)
+        axes.spines[:].set_visible(False)
+    top = lines[0]
+    top.xaxis.tick_top()
+    top.set_xticks(top.get_xticks(), [printable(name)[:12] for name in classes], fontsize=9)
+    for text in top.get_xticklabels():
+        text.set_parse_math(False)
+    if note:
+        figure.supxlabel(note, fontsize=9, color=GREY)
+    return figure
+
+
+def _strip(images: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """Return images [k, h, w] beside each other on a faint frame, the step from one to the next, and w."""
+    count, height, width = images.shape
+    gap = max(1, round(_GAP * width))
+    strip = np.zeros((height, count * width + (count - 1) * gap))
+    for place, image in enumerate(images):
+        start = place * (width + gap)
+        strip[:, start : start + width] = image
+    return strip, width + gap, width

@@ -1,4 +1,8 @@
-"""Attack the model of a run, and keep what was found in its folder: ``attack-<name>.json`` and a picture."""
+"""Attack the model of a run, or a released graph, and keep what was found: ``attack-<name>.json`` and a picture.
+
+A released graph can be attacked by its curator alone: the truth scores it. What is found is computed from private data
+without noise, so it goes into a folder of the curator's beside the release, which is public, with a card that says so.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.feature_reconstruction import shows_features
-from graphveil.attacks.release_edges import with_public_edges
+from graphveil.attacks.release_edges import as_it_is, published_edges, with_public_edges
 from graphveil.errors import InputError, WriteError
 from graphveil.files.outputs import Output, Say, locked_folder
+from graphveil.files.writing import writing
 from graphveil.graphs import Graph, Split, load_plain
 from graphveil.graphs.value.splits import apart, keeps_apart
 from graphveil.methods import load_method
@@ -22,13 +27,14 @@ from graphveil.methods.baselines.network import baseline, open_reading
 from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Randomness
-from graphveil.reports.attacks.figure import attack_figure
-from graphveil.reports.attacks.files import PLAIN
-from graphveil.reports.attacks.image_figure import image_figure
+from graphveil.reports.attacks.figure import attack_figure, image_figure
+from graphveil.reports.attacks.files import PLAIN, read_attacks
+from graphveil.reports.base.card import write_card
 from graphveil.reports.base.figures import png, svg
 from graphveil.reports.base.files import new_folder, sealed, write_bytes
 from graphveil.reports.base.parts import OWN, OWN_FOLDER, public_part, write_with_mode
 from graphveil.reports.base.text import plain_name
+from graphveil.reports.releases.card import read_lift, release_card
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
 from graphveil.reports.runs.origin import graph_of, in_rows_of
@@ -119,21 +125,17 @@ def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None
     """
 
     def write() -> tuple[Path, ...]:
-        files = write_found(results, run, name)
+        files = _write_found(results, run, name)
         rewrite_all(run)
         return files
 
     # Alone: of two attacks at once each would leave the other out of the cards.
     with locked_folder(run, say):
-        return or_beside(write, results, run, name, say)
+        return _or_beside(write, results, run, name, say)
 
 
-def or_beside(write: Callable[[], T], results: Results, folder: Path, name: str, say: Say) -> T | tuple[Path, ...]:
-    """Return what `write` returns; where the disk refuses, the files of an attack in a new folder beside `folder`.
-
-    Args:
-        write: writes what was found into the folder. results: attacked -> result. say: hears where the files went.
-    """
+def _or_beside(write: Callable[[], T], results: Results, folder: Path, name: str, say: Say) -> T | tuple[Path, ...]:
+    """Return what `write` returns; where the disk refuses, the files of an attack in a new folder beside `folder`."""
     try:
         return write()
     except WriteError as error:
@@ -142,7 +144,7 @@ def or_beside(write: Callable[[], T], results: Results, folder: Path, name: str,
         def make(path: Path) -> tuple[Path, ...]:
             with new_folder(path) as beside:
                 beside.chmod(OWN_FOLDER)
-                files = write_found(results, beside, name)
+                files = _write_found(results, beside, name)
             return tuple(path / file.name for file in files)
 
         with ExitStack() as stack:
@@ -150,8 +152,7 @@ def or_beside(write: Callable[[], T], results: Results, folder: Path, name: str,
             return output.write_beside(error, make)
 
 
-def write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
-    """Write the files of an attack into a folder and return them, as `keep`."""
+def _write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(results)
     files = (folder / f"{stem}.json", folder / f"{stem}.png", folder / f"{stem}.svg")
@@ -164,3 +165,80 @@ def write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
         write_bytes(folder / f"{stem}-images.png", png(images), mode=OWN)
         write_with_mode(folder / f"{stem}-images.svg", svg(images))
     return files
+
+
+ENDING = ".curator"
+_OTHERS = ("graph.toml", "release.json", "result.json", "agreement.toml")
+
+
+def attack_release(
+    release: Path,
+    name: str,
+    *,
+    truth: str | None,
+    data_root: Path | None = None,
+    nodes: int = 500,
+    seed: int = 0,
+    plain: bool = True,
+) -> dict[str, AttackResult]:
+    """Return what an attack finds in a release and, beside it, in the truth published as it is. Raises InputError for
+    an attack that does not fit or no truth; DataError if the release is incomplete or was changed.
+
+    Args:
+        truth: the graph that the release was made of. nodes: among how many random nodes pairs are judged.
+    """
+    if name != PUBLISHED:
+        remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
+        raise InputError(f"{name} attacks a model, but this is a graph", allowed=PUBLISHED, remedy=remedy)
+    if truth is None:
+        raise InputError("is required", where="--truth", allowed="the original graph of the release")
+    released, graph = load_plain(release), load_plain(truth, root=data_root)
+    results = {released.release.method: published_edges(graph, released, targets=nodes, seed=seed)}
+    if plain:
+        results[PLAIN] = published_edges(graph, as_it_is(graph, released), targets=nodes, seed=seed)
+    return results
+
+
+def curator_folder(release: Path, out: Path | None) -> Path:
+    """Return where the curator keeps what no one else may see. Raises InputError if inside the release, or used
+    otherwise.
+
+    Args:
+        out: as asked for; None: beside the release, its name and ENDING.
+    """
+    beside = release if release.name not in ("", "..") else release.resolve()
+    folder = beside.with_name(beside.name + ENDING) if out is None else out
+    # Links resolved: a folder that only looks as if it were elsewhere is published all the same.
+    if release.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise InputError(
+            f"{folder} is inside the release, which is public", where="--out", remedy="name another folder"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder", where="--out")
+    if any((folder / name).exists() for name in _OTHERS):
+        raise InputError(f"{folder} holds other files", where="--out", remedy="name a new folder")
+    return folder
+
+
+def keep_for_curator(
+    results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
+) -> tuple[Path, ...]:
+    """Write what was found, and the curator's card, into the curator's folder, or beside it; return the files of the
+    attack.
+
+    Args:
+        results: attacked -> result; computed from private data without noise.
+        release: the published folder, which is only read. folder: the curator's own; created where it is missing.
+        name: of the attack, which names its files. say: hears in one line of files that went beside the folder.
+    """
+
+    def write() -> tuple[Path, ...]:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with locked_folder(folder, say):
+            files = _write_found(results, folder, name)
+            card = release_card(load_plain(release), release, lift=read_lift(release), attacks=read_attacks(folder))
+            write_card(card, folder)
+        return files
+
+    return _or_beside(write, results, folder, name, say)

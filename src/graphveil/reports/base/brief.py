@@ -133,7 +133,6 @@ def _slip(alike: Sequence[Guarantee]) -> str:
 
 
 def _prices(epsilons: Sequence[float]) -> str:
-    """Return the least and the largest, or the only one."""
     return " to ".join(dict.fromkeys((rounded_up(min(epsilons)), rounded_up(max(epsilons)))))
 
 

@@ -25,8 +25,6 @@ RESULTS = "Results, and the lift over the free baseline"
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or a few."""
-
     text: str
     strong: bool = False
     kind: ClassVar[str] = "paragraph"
@@ -34,32 +32,24 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of sentences."""
-
     lines: tuple[str, ...]
     kind: ClassVar[str] = "points"
 
 
 @dataclass(frozen=True)
 class Command:
-    """What can be typed."""
-
     text: str
     kind: ClassVar[str] = "command"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table."""
-
     cells: tuple[str, ...]
     strong: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A head and rows of as many cells."""
-
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     kind: ClassVar[str] = "table"
@@ -73,8 +63,6 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
-
     title: str
     parts: tuple[Part, ...]
 
@@ -154,12 +142,10 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
 
 
 def exposed(lines: tuple[str, ...]) -> Section:
-    """Return what a reader might wrongly think is protected."""
     return Section("What is not protected", (Points(lines),))
 
 
 def spent(ledger: Ledger) -> Section:
-    """Return every spend and the total of each unit."""
     if not ledger.spends:
         return Section("What was spent", (Paragraph("Nothing was spent: no noise was added."),))
     rows = [

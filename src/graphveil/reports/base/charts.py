@@ -82,7 +82,6 @@ class Chart:
             axes.fill_between(x, y, 1.0, color=line.colour, alpha=0.2, linewidth=0)
 
     def numbers(self) -> dict[str, Any]:
-        """What the page's script draws, as JSON types."""
         lines = [{**vars(line), "name": printable(line.name)} for line in self.lines]
         return {"x": self.x, "y": self.y, "log": self.log, "places": self.places, "lines": lines}
 

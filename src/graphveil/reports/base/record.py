@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError
-from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.intervals import Interval, over_runs
 from graphveil.methods.runs.result import Cost, Scores, Spent
 from graphveil.privacy import Guarantee, Ledger
 
 if TYPE_CHECKING:
     from graphveil.methods.runs.result import Result
-
 
 _MOST_NOTES = 10_000
 
@@ -53,6 +52,12 @@ class RunRecord:
     version: str = ""
     run: str | None = None
     built: str = ""
+
+    @property
+    def lead(self) -> Interval | None:
+        """The accuracy minus that of the best rival at the same privacy price, or None where no rival was trained."""
+        scores = self.scores
+        return None if scores.best_rival is None else difference(scores.accuracy, scores.rivals[scores.best_rival])
 
     @classmethod
     def from_result(cls, result: Result, *, options: Mapping[str, Any]) -> RunRecord:
@@ -172,3 +177,22 @@ def _epsilon(value: float | str | None) -> float | None:
 def number_of(value: object) -> Any:
     """Turns the word ``"inf"`` back into the number it stood for."""
     return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+
+
+def difference(own_score: Interval, rival_score: Interval) -> Interval:
+    """One score minus another with a 95% interval; several runs are paired. Of one run, or of equal ones, the two
+    intervals are added as if independent, which is too wide where both err on the same nodes, never too narrow.
+
+    Args:
+        own_score: one number for each run. rival_score: of the same runs in the same order, or of as many nodes.
+    """
+    if len(own_score.runs) == len(rival_score.runs) > 1:
+        leads = [own - rival for own, rival in zip(own_score.runs, rival_score.runs, strict=True)]
+        # Equal runs say nothing of chance: their spread would be an interval of no width.
+        if len(set(leads)) > 1:
+            return over_runs([Interval(gap, gap, gap, (gap,)) for gap in leads], difference=True)
+    mean = own_score.mean - rival_score.mean
+    # Newcombe's square-and-add: each end of the difference takes the two ends that are farthest apart.
+    low = math.hypot(own_score.mean - own_score.low, rival_score.high - rival_score.mean)
+    high = math.hypot(own_score.high - own_score.mean, rival_score.mean - rival_score.low)
+    return Interval(mean, mean - low, mean + high, (mean,), "added")

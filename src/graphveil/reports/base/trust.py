@@ -70,12 +70,10 @@ class Promise:
 
     @property
     def observers(self) -> str:
-        """Who may look, in words."""
         return "nobody" if self.against is None else self.against.text
 
     @property
     def unit(self) -> str:
-        """Everything that is protected, in words."""
         return " and ".join(part.unit.text for part in self.parts) or "nothing"
 
     @property
@@ -241,7 +239,6 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
 
 
 def _promised(promise: Promise, opened: Sequence[str]) -> str:
-    """What is protected, and what is not."""
     return promise.unit + (f" with {_and(opened)} unprotected" if opened else "")
 
 
@@ -263,7 +260,6 @@ def _apart(first: Promise, second: Promise) -> bool:
 
 
 def _differences(first: Promise, second: Promise) -> str:
-    """Why two promises cannot be compared."""
     why = []
     if {part.unit for part in first.parts} != {part.unit for part in second.parts}:
         why.append("other units")

@@ -15,7 +15,6 @@ from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.privacy.statement.unit import NODE_WITHOUT_EDGES
-from graphveil.reports.base import rivals
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import percent, points, printable
 
@@ -250,7 +249,7 @@ def trusted(guarantee: Guarantee) -> str:
 
 def rival_sentence(record: RunRecord) -> str:
     """How a run stands beside other methods at the same privacy price, in one sentence; nothing without rivals."""
-    lead = rivals.lead(record)
+    lead = record.lead
     if lead is None:
         return ""
     best = record.scores.best_rival
@@ -395,7 +394,6 @@ def _covered(units: Sequence[ProtectedUnit]) -> frozenset[str]:
 
 
 def _open_in_release(guarantee: Guarantee, covered: frozenset[str]) -> list[str]:
-    """What a published graph shows as it is."""
     lines = [f"The {part}s: published as they are." for part in ("feature", "label", "edge") if part not in covered]
     if "edge" in covered:
         slip = ", at a larger delta" if guarantee.delta else ""

@@ -49,7 +49,6 @@ class Cell:
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "__".join(parts)) + ".json"
 
     def to_dict(self) -> dict[str, Any]:
-        """Method, settings and seed."""
         return {"method": self.method, "settings": dict(self.settings), "seed": self.seed}
 
 
@@ -71,7 +70,6 @@ class Comparison:
     options: Mapping[str, Any]
 
     def cells(self) -> Iterator[Cell]:
-        """All cells, method by method."""
         for method, fixed in self.methods.items():
             own = self.takes[method]
             for values in itertools.product(*(self.axes[axis] for axis in own)):

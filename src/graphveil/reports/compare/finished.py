@@ -12,15 +12,13 @@ from graphveil.federation.core.setting import MODES, Setting
 from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import PLAIN, read_attacks
-from graphveil.reports.attacks.release import ENDING
-from graphveil.reports.base import rivals
-from graphveil.reports.base.record import interval_from_dict
+from graphveil.reports.attacks.run import ENDING
+from graphveil.reports.base.record import difference, interval_from_dict
 from graphveil.reports.compare.rows import Attacked, Row, facts, row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.reports.federation.card import check_party, open_lines
 from graphveil.reports.federation.party import OUTCOME
-from graphveil.reports.releases.card import is_release
-from graphveil.reports.releases.lift import read_lift
+from graphveil.reports.releases.card import is_release, read_lift
 from graphveil.reports.runs.folder import read_run
 
 _AGREEMENT = "agreement.toml"
@@ -119,7 +117,7 @@ def _party(folder: Path) -> Row:
     row = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
     if accuracy is None or alone is None:
         return row
-    lift = rivals.difference(accuracy, alone)
+    lift = difference(accuracy, alone)
     return replace(row, best_control="label holder alone", control=alone, lift=lift)
 
 
@@ -142,7 +140,6 @@ def _outcome(folder: Path) -> dict[str, Any]:
 
 
 def _attacks(folder: Path, method: str) -> dict[str, Attacked]:
-    """What attacks found in a folder's model, beside a plain network."""
     attacks = {}
     for name, results in read_attacks(folder).items():
         attacked = results.get(method) or next((result for label, result in results.items() if label != PLAIN), None)

@@ -157,7 +157,6 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _plain(value: float) -> str:
-    """``0.01``, ``100``, ``10k``, ``10M``."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.intervals import Interval, over_runs
 from graphveil.privacy import Guarantee, Ledger
-from graphveil.reports.base import rivals, trust, words
+from graphveil.reports.base import trust, words
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare.cells import Cell, Comparison
 
@@ -38,7 +38,6 @@ class Attacked:
         return cls(result.auc, result.tpr_at_1_fpr, beside, result.limit, result.beats_limit)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as a JSON object."""
         return {
             "auc": self.auc.to_dict(),
             "tpr_at_1_fpr": self.tpr.to_dict(),
@@ -101,16 +100,13 @@ class Row:
 
     @property
     def other_units(self) -> tuple[dict[str, Any], ...]:
-        """What the guarantee says of other units."""
         return trust.conversions(self.guarantee, self.epsilon_relationship) if self.promise.parts else ()
 
     @property
     def opened(self) -> tuple[str, ...]:
-        """What is used as it is."""
         return tuple(aspect for aspect, state in self.protects.items() if state == "no")
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as a JSON object."""
         return {
             "method": self.method,
             "data": self.data,
@@ -222,7 +218,7 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
         best, lead = (
             (first.scores.best_control, first.scores.lift)
             if kind == "control"
-            else (first.scores.best_rival, rivals.lead(first))
+            else (first.scores.best_rival, first.lead)
         )
         return best, None if best is None else scores[0][best], lead
     best = max(scores[0], key=lambda name: sum(by_name[name].mean for by_name in scores), default=None)

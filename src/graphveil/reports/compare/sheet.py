@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.base import trust
+from graphveil.reports.base import brief, trust
 from graphveil.reports.base.text import is_price, number, printable
 from graphveil.reports.compare.cells import Comparison
 from graphveil.reports.compare.rows import Row
@@ -23,7 +23,6 @@ class Group:
 
     @property
     def head(self) -> str:
-        """Who is trusted."""
         return f"{self.letter}. {trust.HEADS[self.promise.trust]}"
 
     @property
@@ -66,12 +65,10 @@ class Sheet:
 
     @property
     def score(self) -> str:
-        """What is measured."""
         return " or ".join(dict.fromkeys(row.score for row in self.rows))
 
     @property
     def comparable(self) -> list[str]:
-        """Which epsilons may be compared, in sentences."""
         groups = self.groups
         epsilons = [group.rows[0].parts[0].epsilon if group.rows[0].parts else 0.0 for group in groups]
         opened = [group.rows[0].opened for group in groups]
@@ -101,7 +98,7 @@ def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
     return Sheet(title, ordered, varied)
 
 
-def _names(rows: Sequence[Row]) -> str:
+def _names(rows: Iterable[Row]) -> str:
     return ", ".join(dict.fromkeys(row.method for row in rows))
 
 
@@ -126,3 +123,43 @@ def _settings(row: Row) -> str:
 
 def _value(value: object) -> str:
     return number(value) if isinstance(value, float) else str(value)
+
+
+def three_lines(group: Group, where: str) -> tuple[tuple[str, str], ...]:
+    """Heading and text of each line; what differs between rows is listed by method.
+
+    Args:
+        where: the file that tells every fact in full.
+    """
+    return (
+        ("Guarantee", "; ".join(_claims(group))),
+        ("Not protected", _by_methods(group.rows, lambda row: brief.open_parts(row.exposed))),
+        ("Assumes", f"{_by_methods(group.rows, lambda row: brief.assumed(row.guarantee))} -> {where}"),
+    )
+
+
+def assumed_facts(group: Group) -> list[str]:
+    """Every fact that a row leans on, as a sentence; where others of its group do not, with the methods before it."""
+    everybody = _names(group.rows)
+    assumed: dict[str, list[Row]] = {}
+    for row in group.rows:
+        for fact in row.guarantee.assumes:
+            assumed.setdefault(fact.sentence, []).append(row)
+    owners = {sentence: _names(rows) for sentence, rows in assumed.items()}
+    return [text if of == everybody else f"{of}: {text}" for text, of in owners.items()]
+
+
+def _claims(group: Group) -> Iterable[str]:
+    if group.promise.parts:
+        return (brief.claim([row.guarantee for row in group.rows]),)
+    # Where nothing is protected, rows may differ in what is open, and to whom.
+    return dict.fromkeys(brief.claim([row.guarantee]) for row in group.rows)
+
+
+def _by_methods(rows: Iterable[Row], say: Callable[[Row], str]) -> str:
+    same: dict[str, list[Row]] = {}
+    for row in rows:
+        same.setdefault(say(row), []).append(row)
+    if len(same) == 1:
+        return next(iter(same))
+    return "; ".join(f"{_names(some)}: {text}" for text, some in same.items())

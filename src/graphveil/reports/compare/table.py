@@ -17,9 +17,8 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import markdown, percent, points, spreadsheet
 from graphveil.reports.base.words import interval, lift_interval, measured
-from graphveil.reports.compare import promised
 from graphveil.reports.compare.rows import Attacked, Row
-from graphveil.reports.compare.sheet import Group, Sheet, called
+from graphveil.reports.compare.sheet import Group, Sheet, assumed_facts, called, three_lines
 
 #: The file that tells of each group what it assumes, in full.
 MARKDOWN: Final = "table.md"
@@ -121,7 +120,7 @@ def markdown_text(page: Sheet) -> str:
     for group in page.groups:
         head = columns(page, group)
         lines += [f"## {markdown(group.head)}", "", markdown(group.promise.protected), ""]
-        lines += [f"- {head}: {markdown(text)}" for head, text in promised.three_lines(group, "listed below the table")]
+        lines += [f"- {head}: {markdown(text)}" for head, text in three_lines(group, "listed below the table")]
         lines += [""]
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
@@ -133,7 +132,7 @@ def markdown_text(page: Sheet) -> str:
 
 def _assumed(group: Group) -> list[str]:
     """What a group assumes, one fact an item."""
-    assumptions = promised.facts(group)
+    assumptions = assumed_facts(group)
     return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in assumptions), ""] if assumptions else []
 
 

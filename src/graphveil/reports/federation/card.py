@@ -25,7 +25,6 @@ from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
-from graphveil.reports.federation.units import unit_line
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 _SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
@@ -125,7 +124,6 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _published(outcome: Mapping[str, Any]) -> str:
-    """Return how often a holder publishes, and at which price."""
     line = f"Mode {outcome['mode']}, {outcome['publications']} publications"
     if math.isinf(float(outcome["epsilon"])):
         return f"{line}, without noise"
@@ -165,9 +163,17 @@ def _bought(outcome: Mapping[str, Any]) -> Section:
 
 
 def _wire(outcome: Mapping[str, Any]) -> Section:
-    """Return what this party sent and received, and what each kind of message reveals."""
     kinds = sorted({(message["from"], message["to"], message["kind"]) for message in outcome["messages"]})
     rows = tuple(Row((sender, to, kind, KINDS[kind].reveals)) for sender, to, kind in kinds)
     if not rows:
         return Section("Messages sent and received", (Points(("Nothing.",)),))
     return Section("Messages sent and received", (Table(("from", "to", "what", "what it reveals"), rows),))
+
+
+def unit_line(unit: Mapping[str, Any]) -> str:
+    """Return one unit's price and warning, as a plan and an outcome state them, as a sentence."""
+    epsilon = float(unit["epsilon"])
+    price = (
+        "epsilon inf" if math.isinf(epsilon) else f"epsilon {rounded_up(epsilon)}, delta {rounded_up(unit['delta'])}"
+    )
+    return f"{unit['unit']}: {price}; {str(unit['warning']).rstrip('.')}."

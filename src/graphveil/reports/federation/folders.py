@@ -342,7 +342,6 @@ def _introduced(party: Party, has_key: bool) -> dict[str, Any]:
 
 
 def _signatures(file: Path, agreement: Agreement) -> dict[str, str]:
-    """Return the signatures in a file after checking each."""
     try:
         content = dict(read_json(file))
         checked = {str(name): bytes.fromhex(str(text)) for name, text in content.items()}

@@ -124,7 +124,6 @@ class TranscriptFile:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[Entry], None]]:
-        """Yield what writes one entry."""
         with writing(self._file):
             file = self._file.open("a", buffering=1, encoding="utf-8")
         with file:

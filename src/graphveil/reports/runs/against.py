@@ -13,8 +13,7 @@ from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.charts import Charts, overlaid_charts
 from graphveil.reports.base.parts import write_with_mode
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.base.scripts import page_scripts
-from graphveil.reports.base.templating import rendered
+from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.folder import read_run
 
 #: Options that say where a run was made, and not what it is.

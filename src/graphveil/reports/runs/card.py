@@ -14,7 +14,7 @@ from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.attacks.files import AttackResults, attacks_section
 from graphveil.reports.base import card as cards
-from graphveil.reports.base import front_matter, rivals, text, words
+from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.front_matter import Metric, Subject
 from graphveil.reports.base.record import RunRecord, number_of
@@ -41,7 +41,6 @@ class About:
 
     @classmethod
     def of(cls, record: RunRecord) -> About:
-        """The public part of a record."""
         what = record.method, record.data, _with_file_names(record), record.privacy.epsilon_relationship, record.version
         return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
@@ -170,7 +169,7 @@ def _scores(score: Interval) -> tuple[str, str]:
 
 def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
     """Return how the run stands beside other methods at the same price, if any were trained."""
-    lead = rivals.lead(record)
+    lead = record.lead
     if lead is None:
         return ()
     line = f"{text.points(lead.mean)} points (95%: {words.lift_interval(lead)})"
@@ -179,7 +178,6 @@ def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
 
 
 def attack_command(record: RunRecord) -> str:
-    """Return the command that attacks the run."""
     truth = " --truth DATA" if words.on_release(record) else ""
     return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"
 

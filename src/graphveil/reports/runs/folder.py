@@ -222,7 +222,6 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _paid(record: RunRecord, guarantee: Guarantee, ledger: Ledger) -> RunRecord:
-    """Return a record with what its model promises and its ledger holds by now."""
     return replace(record, privacy=replace(record.privacy, guarantee=guarantee, ledger=ledger))
 
 
@@ -253,7 +252,6 @@ def rewrite_public_card(path: Path) -> About:
 
 
 def config_toml(record: RunRecord) -> str:
-    """Method, data, settings and options of a run as TOML."""
     lines = [f"method = {toml_value(record.method)}", f"data = {toml_value(record.data)}"]
     for table, values in (("settings", _settings(record)), ("options", record.options)):
         lines += ["", f"[{table}]"]

@@ -10,15 +10,13 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import less_than_a_person
 from graphveil.reports.attacks.files import AttackResults, attacks_section
-from graphveil.reports.base import rivals, text, words
+from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Row, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.record import RunRecord
-from graphveil.reports.base.scripts import page_scripts
-from graphveil.reports.base.templating import rendered
+from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.card import About, attack_command, public_card
-from graphveil.reports.runs.drawing import Drawing
-from graphveil.reports.runs.picture import Picture
+from graphveil.reports.runs.picture import Drawing, Picture
 
 _CEILING = "not private (ceiling)"
 
@@ -33,32 +31,26 @@ class Bar:
 
     @property
     def mean(self) -> str:
-        """Where the bar ends."""
         return _place(self.score.mean)
 
     @property
     def low(self) -> str:
-        """Where its whisker begins; where the bar ends, if it has none."""
         return _place(self.score.low if self.measured else self.score.mean)
 
     @property
     def high(self) -> str:
-        """Where its whisker ends; where the bar ends, if it has none."""
         return _place(self.score.high if self.measured else self.score.mean)
 
     @property
     def measured(self) -> bool:
-        """Whether it has an interval."""
         return words.measured(self.score)
 
     @property
     def number(self) -> str:
-        """The number beside it."""
         return text.percent(self.score.mean)
 
     @property
     def tooltip(self) -> str:
-        """The text shown to whoever points at it."""
         runs = ", ".join(text.percent(run) for run in self.score.runs)
         return f"{self.name}: {self.number} (95%: {words.interval(self.score)}); runs: {runs}"
 
@@ -107,7 +99,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "rivals": record.scores.rivals,
         "bars": tuple(_bars(record)),
         "scores": tuple(_scores(record)),
-        "lead": rivals.lead(record),
+        "lead": record.lead,
         "standing": words.rival_sentence(record),
         "spends": _spends(record),
         "totals": _totals(record),
@@ -129,7 +121,7 @@ def _attacked(record: RunRecord, attacks: AttackResults) -> dict[str, Any]:
 def _curves(attacks: AttackResults) -> Iterator[tuple[str, tuple[Chart, ...]]]:
     if not attacks:
         return
-    from graphveil.reports.attacks.curves import attack_charts  # loads the attacks, which most runs never meet
+    from graphveil.reports.attacks.figure import attack_charts  # loads the attacks, which most runs never meet
 
     for number, (name, results) in enumerate(attacks.items()):
         yield name, attack_charts(f"attack{number}", results)

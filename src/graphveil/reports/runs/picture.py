@@ -1,8 +1,8 @@
-"""The picture of a graph as a value, as a run folder keeps it: places of nodes, what is predicted, edges by kind."""
+"""The picture of a graph: a value as a run folder keeps it, markup for paper, and numbers for the page's script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -35,7 +35,6 @@ class Picture:
     names: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The picture as JSON types."""
         content = asdict(self)
         return {"told": content.pop("caption"), **content}
 
@@ -66,3 +65,136 @@ def _pair(value: Any, below: int) -> tuple[int, int]:
     if not (0 <= first < below and 0 <= second < below):
         raise ValueError(f"{value} is no pair of numbers below {below}")
     return first, second
+
+
+#: Class -> its colour, over again where there are more classes.
+COLOURS: Final = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
+    *("#8c6d31", "#7b5ea7", "#b3261e", "#3a7d44", "#5b6470", "#a3a500"),
+)
+_STROKES: Final = {
+    **dict.fromkeys((LINKED, PUBLIC, RELEASED, BOTH), "#8a9099"),
+    HIDDEN: "#d55e00",
+    MADE: "#56b4e9",
+}
+_WORDS: Final = {
+    LINKED: "linked",
+    PUBLIC: "linked, publicly",
+    RELEASED: "linked in the release",
+    BOTH: "true and released",
+    HIDDEN: "true, not in the release",
+    MADE: "in the release, not true",
+}
+#: Beyond this many edges lines hide the nodes unless they are thin.
+_MANY: Final = 2_500
+
+
+@dataclass(frozen=True)
+class Key:
+    colour: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    picture: Picture
+
+    @property
+    def nodes(self) -> tuple[Key, ...]:
+        """The legend of the nodes: the class predicted for them, and rings where that is wrong."""
+        used = sorted(set(self.picture.predicted))
+        counts = {label: self.picture.predicted.count(label) for label in used}
+        return tuple(
+            Key(_colour(label), f"predicted {self.picture.classes[label]} ({counts[label]:,})")
+            for label in used
+            if label < len(self.picture.classes)
+        )
+
+    @property
+    def edges(self) -> tuple[Key, ...]:
+        return tuple(
+            Key(_stroke(kind), f"{_word(kind)} ({len(of):,} drawn)") for kind, of in self.picture.edges.items()
+        )
+
+    @property
+    def wrong(self) -> str:
+        """How many predictions are wrong, of those drawn whose label is known; nothing in a copy without labels."""
+        pairs = zip(self.picture.predicted, self.picture.labels, strict=False)
+        wrong = [predicted != label for predicted, label in pairs if label >= 0]
+        if not wrong:
+            return ""
+        return f"{sum(wrong):,} of the {len(wrong):,} predictions drawn are wrong: they are rings."
+
+    @property
+    def alt(self) -> str:
+        """What the picture shows, for those who do not see it."""
+        lines = (*self.picture.caption, *(key.meaning for key in self.edges), self.wrong)
+        return " ".join(line for line in lines if line)
+
+    def svg(self) -> str:
+        """The picture as an ``<svg>`` element: dots of a class and lines of a kind are one path, so it stays small."""
+        lines = [self._path(kind, pairs) for kind, pairs in self.picture.edges.items()]
+        dots = [self._dots(label) for label in sorted(set(self.picture.predicted))]
+        return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join([*lines, *dots, self._rings()])}</svg>'
+
+    def numbers(self) -> dict[str, Any]:
+        kinds = [{"word": _word(kind), "colour": _stroke(kind), "pairs": of} for kind, of in self.picture.edges.items()]
+        colours = [_colour(label) for label in range(len(self.picture.classes))]
+        whole = self.picture
+        return {
+            "places": whole.places,
+            "predicted": whole.predicted,
+            "classes": whole.classes,
+            "labels": whole.labels,
+            "parts": whole.parts,
+            "covered": whole.covered,
+            "names": whole.names,
+            "edges": kinds,
+            "colours": colours,
+        }
+
+    def _path(self, kind: str, pairs: tuple[tuple[int, int], ...]) -> str:
+        place = self.picture.places
+        # One path for all: a thousand elements of their own would make the page slow and large.
+        steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
+        width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
+        return _stroked(steps, _stroke(kind), width, opacity)
+
+    def _dots(self, label: int) -> str:
+        return _filled(self._where(lambda node: self.picture.predicted[node] == label), _colour(label), 5.5)
+
+    def _rings(self) -> str:
+        """Wrong predictions: a spot of the page's colour inside the dot."""
+        labels = self.picture.labels
+        if not labels:
+            return ""
+        wrong = self._where(lambda node: labels[node] >= 0 and labels[node] != self.picture.predicted[node])
+        return _filled(wrong, "var(--page)", 2.75)
+
+    def _where(self, chosen: Any) -> list[tuple[int, int]]:
+        return [place for node, place in enumerate(self.picture.places) if chosen(node)]
+
+
+def _filled(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
+    # Two half circles each: lines of no length with round ends are shorter, but browsers leave them out of a PDF.
+    half = f"a{radius} {radius} 0 1 0"
+    dots = "".join(f"M{x - radius:g} {y}{half} {2 * radius:g} 0{half}-{2 * radius:g} 0" for x, y in places)
+    return f'<path d="{dots}" fill="{colour}"/>' if dots else ""
+
+
+def _stroked(path: str, colour: str, width: float, opacity: float) -> str:
+    style = f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
+    return f'<path d="{path}" {style}/>' if path else ""
+
+
+def _colour(label: int) -> str:
+    return COLOURS[label % len(COLOURS)]
+
+
+def _stroke(kind: str) -> str:
+    return _STROKES.get(kind, _STROKES[LINKED])
+
+
+def _word(kind: str) -> str:
+    # A kind from an edited file is shown under no other name than the plainest.
+    return _WORDS.get(kind, _WORDS[LINKED])

@@ -49,7 +49,6 @@ class TrialLog:
 
     @property
     def path(self) -> Path:
-        """Where the log lies."""
         return self._output.path
 
     def __call__(self, entry: Mapping[str, Any]) -> None:
@@ -60,7 +59,6 @@ class TrialLog:
         self._add(entry, hashlib.sha256(self._lines[-1]).hexdigest())
 
     def end(self) -> None:
-        """Write the last line."""
         self({"ended": True})
 
     def _add(self, entry: Mapping[str, Any], previous: str) -> None:
@@ -72,7 +70,6 @@ class TrialLog:
             self._output.write(self._create)
 
     def _create(self, path: Path) -> None:
-        """Make a log of all lines so far, where there is none."""
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # O_EXCL: of two tunings at once only one gets the name. Mode 0600 from the first byte.

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from datetime import datetime
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphveil.errors import MissingExtraError, WriteError
 from graphveil.reports.tracking.released import Released
+from graphveil.runtime.late import quiet
 
 #: Writes what was released, to a place in the library's own words (None: what its variables say); returns where.
 Tracker: TypeAlias = Callable[[Released, str | None], str]
 
-#: Name, which is that of the extra too -> the library, and the module here that calls it.
-TRACKERS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "mlflow": ("mlflow", "mlflow_runs"),
-        "tensorboard": ("tensorboard", "tensorboard_events"),
-        "wandb": ("wandb", "wandb_runs"),
-    }
-)
+_NAME = "graphveil"
+#: What MLflow takes in one call.
+_AT_ONCE = 500
+_LONGEST = 6_000
 
 
 def find_tracker(name: str) -> Tracker:
     """Return the tracker called `name`, one of `TRACKERS`. Raises MissingExtraError if its library is not installed."""
-    library, module = TRACKERS[name]
+    library, write = TRACKERS[name]
     # Looked for and not imported: loading one takes seconds, and a training stands in between.
     if find_spec(library) is None:
         raise MissingExtraError(
@@ -36,7 +36,6 @@ def find_tracker(name: str) -> Tracker:
         )
 
     def send(released: Released, place: str | None) -> str:
-        write: Tracker = import_module(f"graphveil.reports.tracking.{module}").write
         try:
             return write(released, place)
         except Exception as error:
@@ -44,3 +43,88 @@ def find_tracker(name: str) -> Tracker:
             raise WriteError(what, where="--track", remedy="the run itself is saved") from error
 
     return send
+
+
+def _to_mlflow(released: Released, place: str | None) -> str:
+    """Write a run of the experiment that MLflow's variables name, else "graphveil"; return the URI and its number."""
+    # Before the first import: MLflow tells its makers of each use otherwise.
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    with quiet():
+        from mlflow.entities import Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        # The client and not `mlflow.start_run`, which adds user, script and git commit of this machine.
+        client: Any = MlflowClient(tracking_uri=place)
+        run = client.create_run(_experiment(client), run_name=released.title).info.run_id
+        parameters = [Param(key, str(value)[:_LONGEST]) for key, value in released.facts.items()]
+        client.log_batch(run, params=parameters)
+        now = int(1000 * time.time())
+        metrics = [Metric(key, value, now, 0) for key, value in released.figures.items()]
+        metrics += [Metric(key, value, now, step) for step, row in released.points() for key, value in row.items()]
+        for first in range(0, len(metrics), _AT_ONCE):
+            client.log_batch(run, metrics=metrics[first : first + _AT_ONCE])
+        client.set_terminated(run)
+    return f"{client.tracking_uri}, run {run}"
+
+
+def _experiment(client: Any) -> str:
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
+    experiment = client.get_experiment_by_name(name)
+    return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)
+
+
+def _to_tensorboard(released: Released, place: str | None) -> str:
+    """Write a folder of event files into that of all runs, as `tensorboard --logdir` takes it; return it."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    folder = Path(place or "runs/tensorboard") / f"{released.title}-{datetime.now():%Y%m%d-%H%M%S-%f}"
+    # `filename_suffix` stays as it is: the file's name holds that of the machine in any case, and no reader needs it.
+    with SummaryWriter(log_dir=str(folder)) as writer:
+        table = "\n".join(f"| {key} | {value} |" for key, value in released.facts.items())
+        writer.add_text("run", f"| fact | value |\n| --- | --- |\n{table}")
+        for key, value in released.figures.items():
+            writer.add_scalar(key, value, 0)
+        for step, row in released.points():
+            for key, value in row.items():
+                writer.add_scalar(key, value, step)
+    return str(folder)
+
+
+def _to_wandb(released: Released, place: str | None) -> str:
+    """Write a run into the folder that gets `wandb/`, on this machine unless WANDB_MODE says otherwise; return it."""
+    # Before the first import: faults of its own are reported to its makers otherwise.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    import wandb
+
+    # Nothing leaves the machine before a user has asked for it in W&B's own words; `wandb sync` sends it later.
+    where: dict[str, Any] = {"mode": os.environ.get("WANDB_MODE", "offline")}
+    if place is not None:
+        where["root_dir"] = place
+    settings = wandb.Settings(
+        # The words of the command, the script, installed packages, git, screen and machine: all of it names paths.
+        x_disable_meta=True,
+        x_disable_machine_info=True,
+        x_disable_stats=True,
+        x_save_requirements=False,
+        disable_code=True,
+        disable_git=True,
+        console="off",
+        silent=True,
+        **where,
+    )
+    project = os.environ.get("WANDB_PROJECT", _NAME)
+    try:
+        with wandb.init(project=project, name=released.title, config=dict(released.facts), settings=settings) as run:
+            for step, row in released.points():
+                run.log(dict(row) | {"epoch": step})
+            run.summary.update(dict(released.figures))
+            return str(run.dir)
+    finally:
+        # Its service is a process of its own, which would stay until this one ends.
+        wandb.teardown()
+
+
+#: Name, which is that of the extra too -> the library, and what calls it.
+TRACKERS: Mapping[str, tuple[str, Tracker]] = MappingProxyType(
+    {"mlflow": ("mlflow", _to_mlflow), "tensorboard": ("tensorboard", _to_tensorboard), "wandb": ("wandb", _to_wandb)}
+)
