@@ -57,7 +57,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     from graphveil.graphs import random_split, social_graph
     from graphveil.methods.links.collection import named_pairs
     from graphveil.methods.links.link_beliefs import LinkBeliefs
-    from graphveil.models.blocks.pair_messages import PairMessages
+    from graphveil.models.blocks.block_model import PairMessages
     from graphveil.privacy import SeededRandomness
 
     torch.set_num_threads(1)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, build_inputs, normalised, propagate
-from graphveil.aggregation.high_order import regularised, require_dense, upgnet_features
+from graphveil.aggregation.inputs import regularised, require_dense, upgnet_features
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.errors import InputError
 

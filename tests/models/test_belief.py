@@ -15,24 +15,25 @@ from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
 from graphveil.mechanisms import RandomizedResponse
-from graphveil.models.blocks.pair_messages import DAMPING, PIECE, PairMessages
+from graphveil.models.blocks.block_model import DAMPING, PIECE, PairMessages
 from graphveil.models.labels import belief
-from graphveil.models.labels.answers import answer_shares, fit_answers, with_answers
 from graphveil.models.labels.belief import (
     DEPTH,
     DISCOUNT,
     SCALE,
     TEMPER,
     Edges,
+    answer_shares,
     diffuse,
     edges_of,
+    fit_answers,
     fit_process,
     gradient,
     heard_of_friends,
     propagate_beliefs,
+    with_answers,
 )
-from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, channel, class_shares, homophily
-from graphveil.models.labels.shares import class_softmax
+from graphveil.models.labels.label_prior import HOMOPHILY, LEAST_SHARE, channel, class_shares, class_softmax, homophily
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 

@@ -12,8 +12,8 @@ from graphveil.aggregation import build_inputs
 from graphveil.models.labels.label_prior import log_channel
 from graphveil.models.labels.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
 from graphveil.models.labels.pool import held_out, pool_weights, surely_better
-from graphveil.models.networks.fusion import Fusion
 from graphveil.models.networks.perceptrons import ClassReader
+from graphveil.models.networks.two_layers import Fusion
 from tests.sizes import LargestTensor
 
 N, D, C = 400, 12, 3

@@ -16,8 +16,8 @@ from graphveil.aggregation import Support, build_inputs
 from graphveil.errors import InputError
 from graphveil.models import build_backbone
 from graphveil.runtime.progress import Progress
-from graphveil.training import Calibrated, Calibration, Schedule, train_calibrated
-from graphveil.training.calibration import EdgeWeights, complement_of
+from graphveil.training import Calibration, Schedule, train_calibrated
+from graphveil.training.calibration import Calibrated, EdgeWeights, complement_of
 from tests.training.dense import dense_calibrated, forward
 
 N, D, HIDDEN, CLASSES = 30, 6, 5, 3

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
+from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, train_privately
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum
-from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
+from graphveil.training.dp_sgd import Recorder, linear_layers, poisson_batch, refuse_mixed_rows
 from tests.mechanisms.samplers.scripted import Scripted
 
 SCHEDULE = {"steps": 3, "rate": 0.5, "expected_batch": 32.0, "noise_multiplier": 1.0}

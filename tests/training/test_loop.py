@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphveil.errors import InputError
-from graphveil.training import Epoch, Schedule, Trained, fastest_threads, selection_rule, threads, train
+from graphveil.training import Epoch, Schedule, Trained, fastest_threads, threads, train
 from graphveil.training.full_batch import FullBatch, Rows, train_full_batch
 from graphveil.training.head_loss import head_loss
 from graphveil.training.loop import Adam
-from graphveil.training.selection import SMOOTHING
+from graphveil.training.selection import SMOOTHING, selection_rule
 
 TARGET = torch.tensor([0, 1, 0, 1])
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from graphveil.aggregation import ReceiverRows
 from graphveil.errors import BudgetError, InputError
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.training.attention import TopologyDescent, clipped_deltas, fixed_head
 from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.convolved import ConvolvedRegression
 from graphveil.training.noisy_updates import PrivateSchedule
-from graphveil.training.topology import TopologyDescent, clipped_deltas, fixed_head
 
 PEOPLE, COLUMNS, CLASSES = 40, 4, 3
 #: So short a norm that every gradient is clipped.

@@ -18,6 +18,15 @@ order than its spread, and its variance is, to first order, with W = (P^K)_v, x 
 
 Weights of 1 / rho are unbiased too, but pay for the distance of x_u from o in place of x; with s left out a person
 looks the nearer to the middle of the range the fewer around them answered.
+
+What UPGNet makes of noisy features before a network reads them (`upgnet_features`): small averages set to zero, which
+is not linear and needs the n x d matrix, and hops averaged.
+
+    Z = S_C(D^-1 A X*),      S_C(z) = sign(z) max(|z| - C, 0)          node feature regularisation (NFR)
+    X' = (P Z + P^2 Z + ... + P^K Z) / K                               high-order aggregator (HOA)
+
+Source: "Going Deeper into Locally Differentially Private Graph Neural Networks", ICML 2025; C = 1 is that of the
+authors' code, which after the subtraction also sets to zero what is left within C.
 """
 
 from __future__ import annotations
@@ -29,14 +38,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.aggregation.propagation import propagate
+from graphveil.aggregation.propagation import Adjacency, propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
-from graphveil.engine import LOCAL, Engine
+from graphveil.engine import LOCAL, Blocks, Engine
+from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 #: One multiply-add of a sparse row sum costs about this many of a dense product (benchmarks/kernels.py).
 SPARSE_COST = 2.0
@@ -202,3 +211,61 @@ def _load(centred: sp.csr_matrix | np.ndarray | Tensor, device: torch.device | s
     if sp.issparse(centred):
         return from_scipy(centred).to(device)
     return torch.from_numpy(np.ascontiguousarray(centred, dtype=np.float32)).to(device)
+
+
+#: C, and the middle of the range, for features in [0, 1].
+THRESHOLD, MIDDLE = 1.0, 0.5
+#: Numbers of a dense matrix, at most: 2 GB in float32, of which a sum of hops and a training hold four at once.
+MOST_VALUES = 1 << 29
+
+
+def upgnet_features(
+    centred: sp.csr_matrix | np.ndarray, a: Adjacency, hops: int, reported: Tensor | None = None
+) -> Tensor:
+    """Return X' [n, d].
+
+    Args:
+        centred: X* [n, d] less the middle of its range, of length 1; a: who is linked to whom; hops: K; 0 leaves Z.
+        reported: mask [n] of whose row is a report, over whom the averages of Z go; None: everybody's.
+    """
+    step = torch.from_numpy(regularised(centred, a, None if reported is None else reported.numpy()))
+    if not hops:
+        return step
+    p, total = a.normalised(), torch.zeros_like(step)
+    for _ in range(hops):
+        step = p @ step
+        total += step
+    return total / hops
+
+
+def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.ndarray | None = None) -> np.ndarray:
+    """Return Z [n, d] float32; zeros where a node has no neighbour.
+
+    Args:
+        centred, a, reported: as `upgnet_features`.
+    """
+    mean, features = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
+    for block in Blocks.of(*features.shape):
+        rows = mean[block.rows]
+        averaged = rows @ centred
+        # A constant is its own average, but for nodes that have nobody to average.
+        middle = MIDDLE * np.asarray(rows.sum(axis=1)).reshape(-1, 1)
+        dense = averaged.toarray() if sp.issparse(averaged) else averaged
+        if reported is not None and not reported.all():
+            # Shares of neighbours who answered; where nobody did, the row is zeros and stays so.
+            share = np.asarray(rows @ reported.astype(np.float32)).reshape(-1, 1)
+            dense = np.where(share > 0, dense / np.maximum(share, np.finfo(np.float32).tiny), 0)
+        dense = dense + middle
+        features[block.rows] = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
+    return features
+
+
+def require_dense(nodes: int, dimension: int) -> None:
+    """Refuse features that would have more than `MOST_VALUES` numbers as a dense matrix."""
+    if nodes * dimension > MOST_VALUES:
+        raise InputError(
+            f"{nodes:,} nodes with {dimension:,} features",
+            where="upgnet",
+            allowed=f"{MOST_VALUES:,} numbers in all: its layers need every one of them",
+            remedy="train lpgnn, which does not",
+        )

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from graphveil.engine.contract import Block as Block
     from graphveil.engine.contract import Blocks as Blocks
     from graphveil.engine.contract import Engine as Engine
+    from graphveil.engine.contract import Mapped as Mapped
+    from graphveil.engine.contract import create as create
+    from graphveil.engine.contract import room_beside as room_beside
     from graphveil.engine.local import LOCAL as LOCAL
     from graphveil.engine.local import LocalEngine as LocalEngine
-    from graphveil.engine.mapped import Mapped as Mapped
-    from graphveil.engine.mapped import create as create
-    from graphveil.engine.mapped import room_beside as room_beside
     from graphveil.engine.on_ray import RayEngine as RayEngine
 
 _HOMES = {
@@ -32,10 +32,10 @@ _HOMES = {
     "Blocks": "contract",
     "Engine": "contract",
     "LocalEngine": "local",
-    "Mapped": "mapped",
+    "Mapped": "contract",
     "RayEngine": "on_ray",
-    "create": "mapped",
-    "room_beside": "mapped",
+    "create": "contract",
+    "room_beside": "contract",
 }
 
 __all__ = list(_HOMES)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from graphveil.engine.contract import Blocks, Engine, Shared
-from graphveil.engine.mapped import opened
+from graphveil.engine.contract import Blocks, Engine, Shared, opened
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
-from graphveil.engine.contract import Blocks, Engine, Shared
+from graphveil.engine.contract import Blocks, Engine, Mapped, Shared, opened
 from graphveil.engine.local import arguments
-from graphveil.engine.mapped import Mapped, opened
 from graphveil.errors import InputError, MissingExtraError
 
 Result = TypeVar("Result")

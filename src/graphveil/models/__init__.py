@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.models.blocks.block_model import BlockBeliefs as BlockBeliefs
     from graphveil.models.blocks.block_model import NamedPairs as NamedPairs
-    from graphveil.models.blocks.block_model import block_beliefs as block_beliefs
     from graphveil.models.names import BACKBONES as BACKBONES
     from graphveil.models.networks.attention import Incoming as Incoming
     from graphveil.models.networks.attention import PairAttention as PairAttention
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from graphveil.models.networks.backbone import first_width as first_width
     from graphveil.models.networks.backbone import learned_structure as learned_structure
     from graphveil.models.networks.backbone import structure_for as structure_for
-    from graphveil.models.networks.fusion import Fusion as Fusion
-    from graphveil.models.networks.fusion import beside as beside
-    from graphveil.models.networks.fusion import standardised as standardised
     from graphveil.models.networks.own import Links as Links
     from graphveil.models.networks.own import OwnBackbone as OwnBackbone
     from graphveil.models.networks.own import as_rows as as_rows
@@ -30,13 +25,15 @@ if TYPE_CHECKING:
     from graphveil.models.networks.perceptrons import HopClassifier as HopClassifier
     from graphveil.models.networks.perceptrons import Stage as Stage
     from graphveil.models.networks.perceptrons import VoteHead as VoteHead
+    from graphveil.models.networks.two_layers import Fusion as Fusion
+    from graphveil.models.networks.two_layers import beside as beside
+    from graphveil.models.networks.two_layers import standardised as standardised
 
 _HOMES = {
     "BACKBONES": "names",
     "Backbone": "networks.backbone",
-    "BlockBeliefs": "blocks.block_model",
     "Encoder": "networks.perceptrons",
-    "Fusion": "networks.fusion",
+    "Fusion": "networks.two_layers",
     "HopClassifier": "networks.perceptrons",
     "Incoming": "networks.attention",
     "Links": "networks.own",
@@ -46,14 +43,13 @@ _HOMES = {
     "Stage": "networks.perceptrons",
     "VoteHead": "networks.perceptrons",
     "as_rows": "networks.own",
-    "beside": "networks.fusion",
-    "block_beliefs": "blocks.block_model",
+    "beside": "networks.two_layers",
     "build_backbone": "networks.backbone",
     "first_width": "networks.backbone",
     "learned_structure": "networks.backbone",
     "require_scores": "networks.own",
     "require_weights": "networks.own",
-    "standardised": "networks.fusion",
+    "standardised": "networks.two_layers",
     "structure_for": "networks.backbone",
 }
 

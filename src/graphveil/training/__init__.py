@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING
 from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.training.calibration import Calibrated as Calibrated
     from graphveil.training.calibration import Calibration as Calibration
     from graphveil.training.calibration import train_calibrated as train_calibrated
     from graphveil.training.dp_sgd import PrivateDescent as PrivateDescent
-    from graphveil.training.dp_sgd import poisson_batch as poisson_batch
     from graphveil.training.dp_sgd import train_privately as train_privately
     from graphveil.training.loop import Objective as Objective
     from graphveil.training.loop import Schedule as Schedule
     from graphveil.training.loop import Trained as Trained
     from graphveil.training.loop import train as train
     from graphveil.training.noisy_updates import PrivateSchedule as PrivateSchedule
-    from graphveil.training.selection import SELECTIONS as SELECTIONS
     from graphveil.training.selection import Epoch as Epoch
-    from graphveil.training.selection import selection_rule as selection_rule
     from graphveil.training.threads import fastest_threads as fastest_threads
 
 _HOMES = {
-    "SELECTIONS": "selection",
-    "Calibrated": "calibration",
     "Calibration": "calibration",
     "Epoch": "selection",
     "Objective": "loop",
@@ -34,8 +28,6 @@ _HOMES = {
     "Schedule": "loop",
     "Trained": "loop",
     "fastest_threads": "threads",
-    "poisson_batch": "dp_sgd",
-    "selection_rule": "selection",
     "train": "loop",
     "train_calibrated": "calibration",
     "train_privately": "dp_sgd",

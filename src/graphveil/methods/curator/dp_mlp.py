@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from graphveil import models
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople
+from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
@@ -52,8 +52,8 @@ from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
+from graphveil.training.dp_sgd import linear_layers, refuse_mixed_rows
 from graphveil.training.full_batch import Rows
-from graphveil.training.row_checks import linear_layers, refuse_mixed_rows
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -72,7 +72,6 @@ class PaidNodes:
 
 class LaterWeights:
     """The mean of a network's weights over the later half of a private training, which it follows by its progress.
-
     Post-processing: the weights after each step are released by what was paid for.
     """
 
@@ -95,7 +94,7 @@ class LaterWeights:
             weight.copy_(mean)
 
 
-class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
+class DPMLP(FittedEstimator[FittedCurator]):
     """A perceptron by private gradient descent; the unit is one node's features and label.
 
     Args:
@@ -162,7 +161,7 @@ class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
         self._untrained: PaidNodes | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training with so many training nodes, from public facts alone."""
+        """Return the noise of a training, from public facts alone."""
         return with_nearest(self, lambda core: core._noise(schema, core._parameters(schema), people))
 
     def collect(
@@ -194,7 +193,6 @@ class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
 
         Raises:
             BudgetError: what was paid for has been trained.
-            InputError: no source of noise.
         """
         people, noise = collected.people, collected.noise
         network = self._network(people.schema)
@@ -233,12 +231,8 @@ class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
         return randomness
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c], each row from that node's features: for that node alone.
-
-        Another graph's nodes cost nothing: the weights are released, and no edge is read.
-
-        Raises:
-            InputError: for a graph with other features, or a loaded model asked without a graph.
+        """Return class probabilities [n, c], each row from that node's features: for that node alone. Another graph's
+        nodes cost nothing: the weights are released, and no edge is read.
         """
         fitted = self.result
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
@@ -255,17 +249,14 @@ class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
         return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the training protects."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void, edges=False)
 
@@ -303,11 +294,7 @@ class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
         """Return what `stored` gave, able to predict on a graph.
 
         Args:
-            stored: the facts and tensors of a file.
-            backbone: the module that was trained, where it was a user's own; its weights come from the file.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
+            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
         """
         facts = stored.facts
         settings = {**facts["settings"], "device": "cpu"}

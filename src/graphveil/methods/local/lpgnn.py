@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from graphveil import models
-from graphveil.aggregation.high_order import require_dense, upgnet_features
+from graphveil.aggregation.inputs import require_dense, upgnet_features
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
@@ -99,7 +99,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
         sampled: features that a report tells ("multi-bit"); None: as many as are best.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
-        denoising: "hops" (above), or "upgnet", see `aggregation.high_order`.
+        denoising: "hops" (above), or "upgnet", see `aggregation.inputs`.
         stand_in: what the network reads where epsilon_x is None, see `methods.base.network.features`.
         trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
         pooling: "labels": the network is pooled with what labels say alone, see `methods.local.pooled`; "none".
@@ -205,14 +205,12 @@ class LPGNN(ReportsEstimator[Fitted]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
-        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+        """Train on reports alone, see `ReportsEstimator.fit_reports`.
 
         Args:
-            released: the reports.
-            topology: of the people who sent them.
+            released, topology: the reports, and the people who sent them.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-            progress: told how far it is.
-            engine: where blocks of people are worked on before the training; nothing that comes out depends on it.
+            progress, engine: hears how far it is; where blocks are worked on before training, on which nothing depends.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
@@ -256,15 +254,14 @@ class LPGNN(ReportsEstimator[Fitted]):
         reports: LocalReports | None = None,
         engine: Engine = LOCAL,
     ) -> Tensor:
-        """Return class probabilities [n, c].
-
-        For the training topology (or no graph) they were computed while fitting and nothing private is read.  On
-        another graph the network speaks alone: those known by their ids are predicted from the report they sent, which
-        is kept; new ids send one at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is
-        taken to be asked again, which is charged to those who have reported; see `methods.base.people.people`.
+        """Return class probabilities [n, c]. For the training topology (or no graph) they were computed while fitting
+        and nothing private is read.  On another graph the network speaks alone: those known by their ids are predicted
+        from the report they sent; new ids send one at epsilon_x, in a row of the ledger of their own.  Where no ids
+        tell, everybody is taken to be asked again, which is charged to those who have reported; see
+        `methods.base.people.people`.
 
         Args:
-            randomness: the source of noise of those who have to be asked.
+            graph, randomness: whom to predict; the source of noise of those who have to be asked.
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
             reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
@@ -302,12 +299,10 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def several(self) -> bool:
-        """Whether a node has several labels."""
         return self.result.several
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
@@ -328,13 +323,11 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
     # ---- files ----
 
     def stored(self) -> Stored:
-        """Return weights, predictions, settings, guarantee and ledger; no reports, no edges."""
         return Stored(self.facts(), self.tensors())
 
     def keep(self, model: Path) -> None:
@@ -342,7 +335,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         save_people(model, self.kind, self.records, of=self.result.fingerprint)
 
     def recall(self, model: Path) -> None:
-        """Read people's reports from the file beside a saved model."""
         with restoring(model):
             self.records = read_people(model, self.kind, of=self.result.fingerprint)
 
@@ -373,7 +365,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of a saved file by name."""
         return network_tensors(self.result.network)
 
     @classmethod
@@ -381,11 +372,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Args:
-            stored: the facts and tensors of a file.
-            backbone: the module that was trained, where it was a user's own; its weights come from the file.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
+            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
         """
         facts, tensors = stored.facts, stored.tensors
         method = cls._built_from(facts, backbone)

@@ -19,8 +19,7 @@ from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.methods.base.people.local_privacy import TOPOLOGY, LocalPrivacy
 from graphveil.methods.base.people.released import Answers, LocalReports, Topology, ask_question, randomize_people
-from graphveil.models.labels.answers import Matrix, fit_answers, with_answers
-from graphveil.models.labels.belief import edges_of, heard_of_friends
+from graphveil.models.labels.belief import Matrix, edges_of, fit_answers, heard_of_friends, with_answers
 from graphveil.models.labels.label_prior import class_shares, homophily
 from graphveil.privacy import Guarantee, Ledger, Randomness, Spend, either
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
@@ -32,13 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuestionPrivacy(LocalPrivacy):
-    """As `LocalPrivacy`, where epsilon_x is the budget of an answer and nobody sends a feature vector.
+    """As `LocalPrivacy`, where epsilon_x is the finite budget of an answer and nobody sends a feature vector.
 
     Attributes:
         question: of those who send no label, see `mechanisms.question`.
-
-    Raises:
-        InputError: an answer without a finite budget.
     """
 
     question: str = ""
@@ -50,25 +46,21 @@ class QuestionPrivacy(LocalPrivacy):
 
     @property
     def collects_features(self) -> bool:
-        """Nobody sends a feature vector."""
         return False
 
     def features(self, schema: GraphSchema) -> NotCollected:
-        """Return what stands for no feature vector being sent."""
         # Answers are reports of their own, and no vector of features can be made of them.
         return NotCollected()
 
     def question_for(self, schema: GraphSchema) -> Question:
-        """Return what makes the answers.
-
-        Raises:
-            InputError: the schema has no such column, or it cannot be asked so.
+        """Return what makes the answers; raises InputError where the schema has no such column, or it cannot be asked
+        so.
         """
         domain = VectorDomain(schema.dimension, schema.low, schema.high)
         return question_from(self.question, float(self.epsilon_x or 0.0), domain, schema.columns)
 
     def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
-        """Return what one collection spends, in order: an answer of some, a label of the others."""
+        """Return what one collection spends, in order: an answer of some, a label of all others."""
         question = self.question_for(schema)
         facts: dict[str, float | int | str] = {"question": self.question, "answers": len(question.answers)}
         name = type(question.mechanism).__name__
@@ -93,11 +85,8 @@ def collect_answers(
     """Return labels of the train and validation nodes, and answers of the test nodes.
 
     Args:
-        graph: with the truth at hand.
-        split: who sends what; public.
-        privacy: budgets and question.
-        randomness: the source of the devices' noise.
-        engine: where blocks of people are worked on; no report depends on it.
+        graph, split, privacy: the truth at hand, who sends what (public), budgets and question.
+        randomness, engine: of the devices' noise; where people are worked on, on which no report depends.
     """
     labels = randomize_people(graph, split, privacy, randomness=randomness, engine=engine)
     # Never both: whoever sends a label is not asked, so nobody spends more than the larger of the two budgets.
@@ -110,9 +99,7 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
     """Return class probabilities [n, c] with everybody's own answer and those of friends taken in.
 
     Args:
-        probabilities: [n, c], from labels alone.
-        released: with the answers.
-        topology: of the people who sent them.
+        probabilities: [n, c], from labels alone. released, topology: with the answers, and of who sent them.
         statistics: see `read_statistics`.
     """
     question, answers = _question_of(released), released.features
@@ -145,9 +132,7 @@ def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | No
     """Return how often each class gives each answer [c, k], rows adding up to 1; None where nothing is declared.
 
     Args:
-        text: rows of classes between semicolons, answers between commas.
-        classes: how many rows there must be.
-        answers: how many numbers in each.
+        text: rows of classes between semicolons, answers between commas. classes, answers: c and k.
 
     Raises:
         InputError: other numbers than that, a negative one, or a row of zeros.

@@ -1,6 +1,6 @@
 """UPGNet: LPGNN with two layers of another kind in place of its hops.
 
-The layers, and their source, are in `aggregation.high_order`.
+The layers, and their source, are in `aggregation.inputs`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 class UPGNet(LPGNN):
-    """LPGNN with UPGNet's two layers in place of its hops, as published: nothing is pooled.
-
-    Raises:
-        InputError: for budgets and settings outside their range, or unknown settings.
-    """
+    """LPGNN with UPGNet's two layers in place of its hops, as published: nothing is pooled."""
 
     entry = entry_of("upgnet", LOCAL_METHODS)
 

@@ -1,4 +1,4 @@
-"""Classes of nodes from noisy labels and an assortative graph: tempered belief propagation, and a Gaussian process.
+"""Classes of nodes from noisy labels and an assortative graph: belief propagation, a Gaussian process, answers.
 
     m_{u->v}(y) propto sum_x  b_{u\\v}(x) H(x, y) ^ t_uv ,    b_u(x) propto prior(x) Pr[y'_u | x] prod_w m_{w->u}(x)
     H = ((1 - h) pi pi^T + h diag(pi)) / (pi pi^T),           t_uv = t (d_u d_v)^-gamma / mean
@@ -11,6 +11,13 @@ said, so no report returns to its own sender.  The process (`fit_process`) is ob
 
 so class scores vary smoothly along edges, and the exact likelihood of each noisy report pulls at them.  Solved by a
 fixed number of Adam steps with exact gradients.  Several blocks (which reports are used) are solved side by side.
+Of answers to a question, how often each class gives each is learned too:
+
+    p(class v | labels, answer) ~ p(class v | labels) sum_a t(a | class) Pr[report v | a]
+    t = argmax  sum_v log sum_c p(c | labels) sum_a t(a | c) Pr[report v | a]  +  log prior(t)       (EM)
+
+The prior counts for some people in each class: with declared statistics theirs, else with the answers of everybody,
+which say nothing of the class.  Everything read here was released.
 Source: Yedidia, Freeman, Weiss, "Understanding belief propagation and its generalizations", 2003, equations 12 and 15.
 Shapes: evidence [n, c], messages [E, c], result [n, c]; likelihood [n, c], used [n, b], scores [n, b, c].
 """
@@ -18,11 +25,14 @@ Shapes: evidence [n, c], messages [E, c], result [n, c]; likelihood [n, c], used
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
-from graphveil.models.labels.shares import class_softmax
+from graphveil.models.labels.label_prior import class_softmax
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -168,3 +178,64 @@ def gradient(
     slope = expected.addcdiv_(joint, joint.sum(dim=0), value=-1).mul_(used)
     pulled = diffuse(q, slope.permute(1, 2, 0).reshape(n, -1), alpha, DEPTH, transposed=True)
     return pulled.mul_(SCALE).add_(a, alpha=penalty)
+
+
+Matrix = npt.NDArray[np.float64]
+
+#: How many people the prior of each class counts for: what everybody answers, and what was declared.
+OWN_WEIGHT: Final = 2.0
+DECLARED_WEIGHT: Final = 30.0
+_ROUNDS: Final = 60
+
+
+def answer_shares(evidence: Matrix) -> Matrix:
+    """Return how often each answer is true among all who answered [k], by maximum likelihood of log Pr[report |
+    answer].
+    """
+    likely = _likely(evidence)
+    shares = np.full(likely.shape[1], 1 / likely.shape[1])
+    for _ in range(_ROUNDS):
+        parts = likely * shares
+        # Half a person for each answer: one that nobody gave stays possible.
+        shares = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+        shares /= shares.sum()
+    return shares
+
+
+def fit_answers(posterior: Matrix, evidence: Matrix, statistics: Matrix | None = None) -> Matrix:
+    """Return t [c, k]: how often each class gives each answer.
+
+    Args:
+        posterior: [n, c] of those who answered, from labels alone; evidence: log Pr[report | answer] [n, k].
+        statistics: [c, k], declared and public; None: nothing is known before.
+    """
+    likely, classes = _likely(evidence), posterior.shape[1]
+    prior = np.tile(answer_shares(evidence), (classes, 1)) if statistics is None else statistics
+    weight = OWN_WEIGHT if statistics is None else DECLARED_WEIGHT
+    table = prior.copy()
+    for _ in range(_ROUNDS):
+        chance = likely @ table.T
+        share = posterior / (posterior * chance).sum(axis=1, keepdims=True)
+        # The prior enters every round: what the rounds approach is the mode of the posterior, not of the likelihood.
+        table = table * (share.T @ likely) + weight * prior
+        table /= table.sum(axis=1, keepdims=True)
+    return table
+
+
+def with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
+    """Return the classes' probabilities [n, c] with the answers taken in.
+
+    Args:
+        posterior: [n, c], from labels alone; evidence: [n, k]; table: t [c, k].
+    """
+    # Given one's class, what others' labels say and one's own answer are taken to be independent.
+    joint = posterior * (_likely(evidence) @ table.T)
+    whole: Matrix = joint / joint.sum(axis=1, keepdims=True)
+    return whole
+
+
+def _likely(evidence: Matrix) -> Matrix:
+    """Likelihoods up to a factor for each report, the largest of them 1."""
+    # Factors of a report cancel in every posterior, and left in they could underflow.
+    likely: Matrix = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    return likely

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from graphveil.models.labels.shares import log_shares_of
+from graphveil.models.labels.label_prior import log_shares_of
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.models.labels.shares import log_shares_of
+from graphveil.models.labels.label_prior import log_shares_of
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
 from graphveil.runtime.late import torch
-from graphveil.training.topology import TopologyDescent, fixed_head
+from graphveil.training.attention import TopologyDescent, fixed_head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
