@@ -161,7 +161,9 @@ def column_from(facts: Mapping[str, Any]) -> Column:
     """Return a column saved with `column_facts`; raises KeyError, TypeError or InputError for anything else."""
     kind = next(kind for kind in _KINDS if kind.word == facts["kind"])
     parts = {key: value for key, value in facts.items() if key not in ("name", "kind")}
-    return Column(facts["name"], kind(**{key: _frozen(value) for key, value in parts.items()}))
+    return Column(
+        facts["name"], kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in parts.items()})
+    )
 
 
 def require_columns(columns: Sequence[Column]) -> None:
@@ -170,11 +172,6 @@ def require_columns(columns: Sequence[Column]) -> None:
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise InputError(f"the column {twice[0]!r} is declared twice", where="columns", allowed="each name once")
-
-
-def _frozen(value: Any) -> Any:
-    # JSON has lists where kinds have tuples, which can be compared and hashed.
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _require_names(kind: str, names: object, least: int) -> None:

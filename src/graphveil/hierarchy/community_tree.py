@@ -242,7 +242,9 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         result = community[result]
         if moved == 0 or community.max() + 1 == len(groups):
             return result
-        groups = _first_of_each(community, groups)
+        shared = np.empty(int(community.max()) + 1, np.int64)
+        shared[community] = groups
+        groups = shared
         adjacency = _merged(adjacency, community)
 
 
@@ -271,13 +273,6 @@ def without_gaps(numbers: IntArray) -> IntArray:
     used = np.zeros(len(numbers), np.bool_)
     used[numbers] = True
     return (np.cumsum(used) - 1)[numbers]
-
-
-def _first_of_each(community: IntArray, values: IntArray) -> IntArray:
-    """The value that all members of a community share."""
-    result = np.empty(int(community.max()) + 1, np.int64)
-    result[community] = values
-    return result
 
 
 _SMALLEST: Final = 4

@@ -113,7 +113,9 @@ def _subsets(sizes: IntArray, counts: IntArray, rng: np.random.Generator) -> Int
     drawn = _distinct(firsts, sizes, np.where(inverted, sizes - counts, counts), rng)
     owner = np.searchsorted(firsts, drawn, side="right") - 1
     left_out, chosen = drawn[inverted[owner]], drawn[~inverted[owner]]
-    full = _expand_intervals(firsts[inverted], sizes[inverted])
+    # All numbers of the inverted intervals, ascending.
+    first, size = firsts[inverted], sizes[inverted]
+    full = np.arange(int(size.sum())) + np.repeat(first - _firsts(size), size)
     return np.sort(np.concatenate([chosen, full[~contains(left_out, full)]]))
 
 
@@ -129,8 +131,3 @@ def _distinct(firsts: IntArray, sizes: IntArray, counts: IntArray, rng: np.rando
         ends = np.searchsorted(drawn, firsts + sizes)
         lacking = counts - np.diff(ends, prepend=0)
     return drawn
-
-
-def _expand_intervals(firsts: IntArray, sizes: IntArray) -> IntArray:
-    """All numbers of some intervals, ascending."""
-    return np.arange(int(sizes.sum())) + np.repeat(firsts - _firsts(sizes), sizes)

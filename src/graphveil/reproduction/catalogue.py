@@ -35,7 +35,7 @@ EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhi
 
 
 def find_exhibit(name: str) -> Exhibit:
-    """Return the table or figure called `name`, ready to be run; InputError where there is none, or why it cannot be."""
+    """Return the table or figure called `name`, ready to be run; InputError says why it cannot be."""
     # Named are those that can be run: the others would be a second refusal.
     if name not in EXHIBITS:
         # Names differ in their last digit: a low bar would offer another table of the same paper.

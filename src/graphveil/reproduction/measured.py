@@ -34,7 +34,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Run:
-    """One finished split: accuracy as a fraction, with the interval of its test nodes, price, seconds, parties' cost."""
+    """One finished split: accuracy as a fraction, with its interval, price, seconds and the parties' cost."""
 
     accuracy: Interval
     price: Price

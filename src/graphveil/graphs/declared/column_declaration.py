@@ -133,7 +133,7 @@ def parse_missing(
                 f"missing names {'all columns' if name == ALL else repr(name)}", where=where, allowed=allowed
             )
     stands = {name: _stand(name, kinds[name], value, where) for name, value in pairs.items()}
-    changed = tuple(replace(column, kind=_with_own(column.kind, stands.get(column.name))) for column in columns)
+    changed = tuple(_with_own(column) if stands.get(column.name) == OWN_CATEGORY else column for column in columns)
     return tuple(stands.items()), changed
 
 
@@ -197,10 +197,11 @@ def _words(kind: Kind) -> tuple[str, ...]:
     return own + YES_NO
 
 
-def _with_own(kind: Kind, stand: Stand | None) -> Kind:
-    if stand != OWN_CATEGORY:
-        return kind
-    return replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)
+def _with_own(column: Column) -> Column:
+    kind = column.kind
+    return replace(
+        column, kind=replace(kind, empty=True) if isinstance(kind, Category) else Category(YES_NO, empty=True)
+    )
 
 
 def stand_for(name: str, missing: Missing) -> Stand | None:

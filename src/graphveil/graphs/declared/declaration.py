@@ -248,13 +248,11 @@ def _word(content: Mapping[str, object], key: str, where: str) -> str | None:
 
 def _words(content: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
     values = content[key]
-    if not isinstance(values, list) or not all(_is_name(value) for value in values):
+    if not isinstance(values, list) or not all(
+        isinstance(value, str | int) and not isinstance(value, bool) for value in values
+    ):
         raise DataError(f"{key} is {values!r}", where=where, allowed='a list such as ["a", "b"]')
     return tuple(str(value) for value in values)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _float(value: float) -> float:

@@ -130,6 +130,7 @@ def _url(about: _Set) -> str:
 def _read_sparse(path: Path, about: _Set) -> _Parts:
     """The CSR arrays `adj_*`, `attr_*` and `labels`."""
     from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
 
     names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
     *parts, label_array = read_npz(path, [*names, "labels"])
@@ -139,27 +140,16 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     )
     labels = whole_numbers(label_array, "labels")
     # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
-    notes = _binarise(rows)
+    changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
+    rows.data[rows.data > 0] = 1
+    notes = (f"set {changed:,} positive feature values to 1, as PyG's reader does",) if changed else ()
     if about.largest_component:
-        inside = _largest_component(adjacency)
+        _, part = connected_components(adjacency, directed=False)
+        inside: np.ndarray = part == np.bincount(part).argmax()
         rows, adjacency, labels = rows[inside], adjacency[inside][:, inside], labels[inside]
         notes += (f"kept the largest component: {inside.sum():,} of {inside.size:,} nodes",)
     edges = adjacency.tocoo()
     return _Parts(_checked(rows, about), edges.row, edges.col, labels, (0.0, 1.0), _SOURCE, notes)
-
-
-def _binarise(rows: csr_matrix) -> tuple[str, ...]:
-    changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
-    rows.data[rows.data > 0] = 1
-    return (f"set {changed:,} positive feature values to 1, as PyG's reader does",) if changed else ()
-
-
-def _largest_component(adjacency: csr_matrix) -> np.ndarray:
-    from scipy.sparse.csgraph import connected_components
-
-    _, part = connected_components(adjacency, directed=False)
-    inside: np.ndarray = part == np.bincount(part).argmax()
-    return inside
 
 
 def _checked(rows: csr_matrix, about: _Set) -> Features:

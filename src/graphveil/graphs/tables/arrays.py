@@ -83,7 +83,8 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
     clipped = 0
     if declared.out_of_range == "clip":
         # Before clipping: infinity would be clipped into the range, though it is no measurement at all.
-        check_range(_view(matrix), -_FINITE, _FINITE, "x")
+        view = matrix if rows is None else SparseRows(stored, matrix.indices, matrix.indptr, matrix.shape)
+        check_range(view, -_FINITE, _FINITE, "x")
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)
     check_range(features, declared.low, declared.high, "x")
@@ -100,12 +101,6 @@ def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
     absent = np.isnan(stored)
     stored[absent] = float(stand)
     return filled_notes([("the features", int(absent.sum()), stand)])
-
-
-def _view(matrix: Any) -> Features:
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    return SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -209,7 +204,10 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
     import polars
 
     if isinstance(frame, str | os.PathLike):
-        return read_table(_existing(Path(frame), title))
+        path = Path(frame)
+        if not path.exists():
+            raise DataError(f"no file {str(path)!r}", where=title, allowed=_FRAMES)
+        return read_table(path)
     # Collected once, here: a lazy frame could give other rows each time it is read.
     if isinstance(frame, polars.LazyFrame):
         frame = frame.collect()
@@ -237,12 +235,6 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
     frame = polars.DataFrame(series)
     check_columns(frame.schema, title)
     return Table(title, frame, row_names=row_names)
-
-
-def _existing(path: Path, title: str) -> Path:
-    if not path.exists():
-        raise DataError(f"no file {str(path)!r}", where=title, allowed=_FRAMES)
-    return path
 
 
 def _columns(frame: object, title: str) -> dict[str, object]:
@@ -282,7 +274,7 @@ def _objects(title: str, name: str, values: list[Any]) -> polars.Series:
     """A column of Python values: of one kind, or else all as text."""
     import polars
 
-    plain = [None if _is_missing(value) else _python(value) for value in values]
+    plain = [None if _is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
     kinds = {type(value) for value in plain if value is not None}
     if kinds <= {int, float} or kinds == {bool}:
         try:
@@ -294,10 +286,6 @@ def _objects(title: str, name: str, values: list[Any]) -> polars.Series:
         kind = sorted(kind.__name__ for kind in odd)[0]
         raise DataError(f"column {name!r} holds a {kind}", where=title, allowed="text, numbers, true or false")
     return polars.Series(name, [None if value is None else str(value) for value in plain], dtype=polars.String)
-
-
-def _python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_missing(value: Any) -> bool:

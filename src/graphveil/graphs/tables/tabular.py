@@ -48,7 +48,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class People:
-    """All but the edges: x [n, d], y [n] or [n, c], the split, and which `members` may have private edges, where declared."""
+    """All but the edges; x [n, d], y [n] or [n, c], and which `members` may have private edges, where declared."""
 
     ids: KnownIds
     x: Features
@@ -133,15 +133,10 @@ def _ids(nodes: Table, column: str) -> KnownIds:
     nodes.refuse(missing, "{column} is missing", column, "an id in every row")
     nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
     if not numbers:
-        _refuse_twins(nodes, column, ids.to_list())
+        twin = twins_of(ids.to_list())
+        if twin is not None:
+            raise DataError(f"{column} {twin[1]}", where=nodes.where(twin[0]), allowed=DISTINCT)
     return KnownIds(ids)
-
-
-def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
-    twin = twins_of(ids)
-    if twin is not None:
-        row, problem = twin
-        raise DataError(f"{column} {problem}", where=nodes.where(row), allowed=DISTINCT)
 
 
 def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:

@@ -171,7 +171,8 @@ def validate(graph: Graph) -> Graph:
     _check_features(graph)
     _check_labels(graph)
     _check_edges(graph)
-    _check_masks(graph)
+    masks = (graph.get(name) for name in MASKS)
+    check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
     node_names(graph)
     _check_known(graph)
     return graph
@@ -228,11 +229,6 @@ def _check_edges(graph: Graph) -> None:
     if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
         raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
     check_edges(_array(edges), graph.x.shape[0], directed=graph.schema.directed)
-
-
-def _check_masks(graph: Graph) -> None:
-    masks = (graph.get(name) for name in MASKS)
-    check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
 
 
 def _check_known(graph: Graph) -> None:
