@@ -28,9 +28,7 @@ def require_engine(engine_choice: EngineChoice, info: Method) -> None:
     if _one_thread(engine_choice):
         # Every method can run in one thread: no class has to be loaded to allow it.
         return
-    from graphveil.methods.base.parameters import require_blocks
-
-    require_blocks(info.load_class(), info.name)
+    info.load_class().require_blocks()
 
 
 def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
@@ -40,9 +38,7 @@ def require_predicting(engine_choice: EngineChoice, model: Estimator) -> None:
         engine_choice: what was typed; model: the model that predicts.
     """
     if not _one_thread(engine_choice):
-        from graphveil.methods.base.parameters import require_predictions
-
-        require_predictions(model)
+        model.require_predictions()
 
 
 def require_engine_choice(engine_choice: EngineChoice) -> None:

@@ -30,11 +30,10 @@ from graphveil.methods.base.parameters import (
     admitting,
     documented,
     labels_apart,
+    not_by_blocks,
     not_fitted,
     parameters_of,
-    require_blocks,
     require_parameters,
-    require_predictions,
     would_ask_again,
 )
 from graphveil.methods.base.people.account import Account
@@ -67,6 +66,8 @@ class Estimator:
         settings_type: takes the parameters that `__init__` does not name; None: there are none.
         further_help: a line about parameters that commands do not offer.
         says_who: what may be said of the people of a graph to predict: "people", "reports", or nothing.
+        by_blocks, trains_by_blocks, predicts_by_blocks: whether `collect`, whether `train`, and whether
+            `probabilities` (for people outside the collection) takes an `engine`: they work on blocks of rows.
         account: what was paid so far, and what for.
         lift: accuracy above the best control, where `methods.runs.experiment.run` measured it with controls, else None;
             never saved, since it is measured against true labels.
@@ -161,7 +162,7 @@ class Estimator:
             raise labels_apart(graph)
         # Before the graph is looked at: what an engine cannot do is refused at no price.
         if engine != LOCAL:
-            require_blocks(self, self.name)
+            self.require_blocks()
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
         how: dict[str, Any] = {"randomness": source, "progress": progress}
@@ -207,7 +208,7 @@ class Estimator:
                     allowed=", ".join(self.says_who) or "the people of the training alone, or another graph",
                 )
         if engine != LOCAL:
-            require_predictions(self)
+            self.require_predictions()
         how = {"randomness": randomness, **identity, **_on(engine, self.predicts_by_blocks)}
         return self.probabilities(None if graph is None else _as_graph(graph), **how)
 
@@ -244,6 +245,17 @@ class Estimator:
         """
         graph = _as_graph(graph)
         return true_score(self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
+
+    @classmethod
+    def require_blocks(cls) -> None:
+        """Refuse an engine that can work on nothing here: named and left aside, it would have a user wait for it."""
+        if not (cls.by_blocks or cls.trains_by_blocks):
+            raise not_by_blocks(cls.entry.name)
+
+    def require_predictions(self) -> None:
+        """Refuse an engine that can work on nothing in predictions."""
+        if not self.predicts_by_blocks:
+            raise not_by_blocks(self.name, "predict by blocks")
 
     # ---- what it says of itself ----
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import wraps
 from textwrap import wrap
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from graphveil.errors import InputError
 
@@ -183,39 +183,6 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
         remedy="choose settings on one collection, which costs nothing more: `graphveil tune`, or "
         "methods.runs.tuning.tune; for other people, build another method",
     )
-
-
-class Blocks(Protocol):
-    """A method, as far as its engine is concerned.
-
-    Attributes:
-        by_blocks, trains_by_blocks, predicts_by_blocks: whether `collect`, whether `train`, and whether
-            `probabilities` (for people outside the collection) takes an `engine`.
-    """
-
-    by_blocks: ClassVar[bool]
-    trains_by_blocks: ClassVar[bool]
-    predicts_by_blocks: ClassVar[bool]
-
-    @property
-    def name(self) -> str: ...
-
-
-def require_blocks(method: Blocks | type[Blocks], name: str) -> None:
-    """Refuse a method of which no engine can work on anything yet.
-
-    Args:
-        method: the method or its class. name: what it is called.
-    """
-    # An engine that is named and then left aside would have a user wait for a cluster that does nothing.
-    if not (method.by_blocks or method.trains_by_blocks):
-        raise not_by_blocks(name)
-
-
-def require_predictions(method: Blocks) -> None:
-    """Refuse a method in whose predictions no engine can work on anything."""
-    if not method.predicts_by_blocks:
-        raise not_by_blocks(method.name, "predict by blocks")
 
 
 def not_by_blocks(name: str, work: str = "work by blocks yet") -> InputError:
