@@ -10,8 +10,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.files.columns import Category, Column, YesNo
+from graphveil.files.reading import read_scores
 from graphveil.graphs import load_graph
-from graphveil.graphs.releases.score_file import read_scores
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.base.mechanism import VectorDomain
 from graphveil.mechanisms.mixed import Mixed

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.hierarchy import Dendrogram, dendrogram_of
-from graphveil.hierarchy.likelihood import log_likelihood
+from graphveil.hierarchy.counts import log_likelihood
 from graphveil.hierarchy.markov import Chain, Layer, open_chain
 from graphveil.hierarchy.mcmc_steps import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, relabel
 from graphveil.privacy import SeededRandomness

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from graphveil.hierarchy import Dendrogram
-from graphveil.hierarchy.likelihood import log_likelihood
+from graphveil.hierarchy.counts import log_likelihood
 from graphveil.hierarchy.markov import Chain, Layer, open_chain
 from graphveil.hierarchy.mcmc_steps import LEFT, RIGHT, gains, rearrange
 from tests.hierarchy.trees import all_trees, below

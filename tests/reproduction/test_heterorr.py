@@ -12,8 +12,7 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import runner, table
 from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.exhibit import Entry
-from graphveil.reproduction.measured import Price, Run
+from graphveil.reproduction.exhibit import Entry, Price, Run
 from graphveil.reproduction.runner import Outcome, Row
 from graphveil.reproduction.table import tests_of as significance_of
 

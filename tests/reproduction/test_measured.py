@@ -10,7 +10,7 @@ import pytest
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.files import json_safe
-from graphveil.reproduction.measured import Cost, Price, Run
+from graphveil.reproduction.exhibit import Cost, Price, Run
 
 RUNS = (
     Run(Interval(0.5, 0.4, 0.6, (0.5,)), Price("one person", 2.0, 1e-5), 1.5),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graphveil.methods.runs.intervals import Interval
-from graphveil.reproduction.exhibit import Entry, Exhibit, Published
-from graphveil.reproduction.measured import Cost
+from graphveil.reproduction.exhibit import Cost, Entry, Exhibit, Published
 from graphveil.reproduction.runner import Outcome, Price, Row, Run
 from graphveil.reproduction.table import HEADS, cells, markdown, remarks
 

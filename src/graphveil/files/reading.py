@@ -173,6 +173,28 @@ def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, A
     return content
 
 
+def read_scores(path: str | Path, dimension: int) -> tuple[float, ...]:
+    """Return the numbers of a text file, one a line for each feature; `#` begins a comment.
+
+    Args:
+        path: of the file; DataError where a line is no finite number of at least 0, or their count is another.
+        dimension: d, how many it must hold.
+    """
+    where = str(path)
+    try:
+        lines = read_text(Path(path)).splitlines()
+    except (FileNotFoundError, DataError) as error:
+        raise DataError(f"cannot be read ({error})", where=where, allowed="a text file, one number a line") from error
+    scores = []
+    for number, line in enumerate(lines, start=1):
+        text = line.split("#", 1)[0].strip()
+        if text:
+            scores.append(_number(text, where, number))
+    if len(scores) != dimension:
+        raise DataError(f"{len(scores)} scores", where=where, allowed=f"{dimension}, one for each feature")
+    return tuple(scores)
+
+
 def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -> None:
     """Refuse what no reader of large files can use: a folder, a pipe, a device, compressed content.
 
@@ -268,3 +290,14 @@ def _too_deep(where: str, error: Kind) -> InputError:
 
 def _reason(fault: Exception) -> str:
     return " ".join(str(fault).split())[:200]
+
+
+def _number(text: str, where: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    # A negative share would take budget from the other features, and nobody would have agreed to their price.
+    if not (math.isfinite(value) and value >= 0):
+        raise DataError(f"line {line} is {text!r}", where=where, allowed="a number of at least 0")
+    return value

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from graphveil.hierarchy.community_tree import public_tree as public_tree
     from graphveil.hierarchy.counts import PairTree as PairTree
     from graphveil.hierarchy.counts import count_edges as count_edges
+    from graphveil.hierarchy.counts import likelihood_sensitivity as likelihood_sensitivity
+    from graphveil.hierarchy.counts import log_likelihood as log_likelihood
     from graphveil.hierarchy.counts import lowest_common_ancestors as lowest_common_ancestors
     from graphveil.hierarchy.counts import pair_tree as pair_tree
+    from graphveil.hierarchy.counts import predictive_log_likelihood as predictive_log_likelihood
     from graphveil.hierarchy.counts import sums_below as sums_below
     from graphveil.hierarchy.dendrogram import Dendrogram as Dendrogram
     from graphveil.hierarchy.dendrogram import Layout as Layout
     from graphveil.hierarchy.dendrogram import balanced_dendrogram as balanced_dendrogram
     from graphveil.hierarchy.dendrogram import dendrogram_of as dendrogram_of
-    from graphveil.hierarchy.likelihood import likelihood_sensitivity as likelihood_sensitivity
-    from graphveil.hierarchy.likelihood import log_likelihood as log_likelihood
-    from graphveil.hierarchy.likelihood import predictive_log_likelihood as predictive_log_likelihood
     from graphveil.hierarchy.markov import ASYMPTOTIC as ASYMPTOTIC
     from graphveil.hierarchy.markov import MarkovFit as MarkovFit
     from graphveil.hierarchy.markov import fit_markov as fit_markov
@@ -37,9 +37,17 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "community_tree": ("public_tree",),
-    "counts": ("PairTree", "count_edges", "lowest_common_ancestors", "pair_tree", "sums_below"),
+    "counts": (
+        "PairTree",
+        "count_edges",
+        "likelihood_sensitivity",
+        "log_likelihood",
+        "lowest_common_ancestors",
+        "pair_tree",
+        "predictive_log_likelihood",
+        "sums_below",
+    ),
     "dendrogram": ("Dendrogram", "Layout", "balanced_dendrogram", "dendrogram_of"),
-    "likelihood": ("likelihood_sensitivity", "log_likelihood", "predictive_log_likelihood"),
     "markov": ("ASYMPTOTIC", "MarkovFit", "fit_markov", "private_weight", "split_rhat"),
     "noisy_blocks": (
         "Blocks",

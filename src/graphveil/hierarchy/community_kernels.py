@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphveil.hierarchy.arrays import IntArray
 from graphveil.runtime.compiled import compiled
+from graphveil.runtime.sorted_arrays import IntArray
 
 
 @compiled

@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import FloatArray, IntArray
 from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, read_pairs, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
-from graphveil.runtime.sorted_arrays import packed
+from graphveil.runtime.sorted_arrays import FloatArray, IntArray, packed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

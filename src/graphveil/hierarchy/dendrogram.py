@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import IntArray
+from graphveil.runtime.sorted_arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.hierarchy.arrays import BoolArray, IntArray
 from graphveil.runtime.compiled import compiled
+from graphveil.runtime.sorted_arrays import BoolArray, IntArray
 
 #: Gaps in a block, two lines of the cache.
 GAPS: Final = 32

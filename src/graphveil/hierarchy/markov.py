@@ -32,13 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import BoolArray, IntArray
-from graphveil.hierarchy.counts import count_edges, member_mask, read_pairs
+from graphveil.hierarchy.counts import count_edges, likelihood_sensitivity, member_mask, read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, balanced_dendrogram, dendrogram_of
-from graphveil.hierarchy.likelihood import likelihood_sensitivity
 from graphveil.privacy import Assumption, Randomness, assume
 from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.runtime.sorted_arrays import distinct
+from graphveil.runtime.sorted_arrays import BoolArray, IntArray, distinct
 
 if TYPE_CHECKING:
     from graphveil.hierarchy.mcmc_steps import Edges, Tree

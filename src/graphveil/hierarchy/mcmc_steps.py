@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.hierarchy.arrays import IntArray
 from graphveil.runtime.compiled import compiled
+from graphveil.runtime.sorted_arrays import IntArray
 
 #: Columns of `Tree.node`. LAYERS stand side by side where a column is one of a pair: public, then private.
 LEFT: Final = 0

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
 from graphveil.hierarchy.counts import PairTree, lowest_common_ancestors, sums_below
+from graphveil.runtime.sorted_arrays import BoolArray, FloatArray, IntArray
 
 #: Exact counts [B] in, noisy counts [B] out; called once, and its result is all that leaves the private side.
 Noise = Callable[[IntArray], npt.ArrayLike]

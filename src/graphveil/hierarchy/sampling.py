@@ -16,9 +16,8 @@ from typing import Final
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import FloatArray, IntArray
 from graphveil.hierarchy.noisy_blocks import Blocks
-from graphveil.runtime.sorted_arrays import contains
+from graphveil.runtime.sorted_arrays import FloatArray, IntArray, contains
 
 # Public edges that are numbered at once.
 _EDGES: Final = 1 << 23

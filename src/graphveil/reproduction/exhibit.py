@@ -1,15 +1,17 @@
-"""A table or figure of a paper as data: its figures, what has to be trained for each, and what is missing."""
+"""A table or figure of a paper as data: its figures, what is trained for each and is missing, and what a run leaves."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
 
 from graphveil.errors import InputError
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reports.base.record import interval_from_dict
 
 State = Literal["yes", "part", "no"]
 #: How many splits the printed durations are for.
@@ -134,3 +136,49 @@ def figures_of(paper: str) -> dict[str, Any]:
     """Return what a paper printed, from the file of that name beside this one."""
     # As a file and not as code: figures are compared with a page of the paper, line by line.
     return tomllib.loads(files(__package__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Price:
+    """The true privacy price of one run: whose data (`unit`), epsilon and delta of all that is published.
+
+    `relationship`: epsilon of one relationship, where that is another unit.
+    """
+
+    unit: str
+    epsilon: float
+    delta: float
+    relationship: float | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run on shares takes of all parties together: training epochs, CPU seconds, bytes of their messages."""
+
+    epochs: int
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished split: accuracy as a fraction, with its interval, price, seconds and the parties' cost."""
+
+    accuracy: Interval
+    price: Price
+    seconds: float
+    cost: Cost | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        parties = {} if self.cost is None else {"cost": asdict(self.cost)}
+        accuracy, price = self.accuracy.to_dict(), asdict(self.price)
+        return {"accuracy": accuracy, "price": price, "seconds": self.seconds, **parties}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Run:
+        """Return the inverse of `to_dict`; KeyError, TypeError, ValueError or InputError for anything else."""
+        prices, costs = content["price"], content.get("cost")
+        relationship = None if prices["relationship"] is None else float(prices["relationship"])
+        price = Price(str(prices["unit"]), float(prices["epsilon"]), float(prices["delta"]), relationship)
+        cost = None if costs is None else Cost(int(costs["epochs"]), float(costs["seconds"]), int(costs["bytes"]))
+        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]), cost)

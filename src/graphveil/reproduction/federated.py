@@ -39,8 +39,7 @@ from graphveil.methods.runs.intervals import interval
 from graphveil.privacy import Randomness, SecureRandomness, gaussian_epsilon
 from graphveil.privacy.statement.unit import EMBEDDING_ROW
 from graphveil.reproduction.clear import Outcome, Part, Plan, run
-from graphveil.reproduction.exhibit import Entry
-from graphveil.reproduction.measured import Cost, Price, Run
+from graphveil.reproduction.exhibit import Cost, Entry, Price, Run
 from graphveil.reproduction.secureml import (
     SLOPE_BITS,
     LabelHolder,

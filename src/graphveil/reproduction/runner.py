@@ -19,8 +19,7 @@ from graphveil.files.reading import read_made_object
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
-from graphveil.reproduction.exhibit import Entry, Exhibit
-from graphveil.reproduction.measured import Price, Run
+from graphveil.reproduction.exhibit import Entry, Exhibit, Price, Run
 from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:

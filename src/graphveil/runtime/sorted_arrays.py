@@ -10,6 +10,11 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+
 #: Bits of either number of a pair in one word.
 HALF: Final = np.uint64(32)
 Whole = TypeVar("Whole", bound=np.integer[Any])

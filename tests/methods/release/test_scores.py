@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, DataError, InputError
-from graphveil.graphs.releases.score_file import read_scores
+from graphveil.files.reading import read_scores
 from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.methods.release.scores import (
     ESTIMATED,

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
+from graphveil.files.reading import read_scores
 from graphveil.graphs import Graph, GraphSchema, Release, Split
-from graphveil.graphs.releases.score_file import read_scores
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
@@ -171,11 +171,10 @@ class HeteroRR(Estimator):
         Args:
             graph: with `public_edges` and `private_nodes` where the owner declares them; without, every edge is
                 private, and every node may have some.
-            randomness: the source of the noise.
-            method: the name that the release gives.
+            randomness, method, progress: the source of the noise, the release's name, who hears of a Markov chain's
+                steps.
             split: whose labels may say where neighbours are counted (edges "class-counts"): those who train or
                 validate; None: everybody with a label.
-            progress: hears of every step of a Markov chain.
             engine: where blocks of nodes and of pairs are worked on; the release does not depend on it.
 
         Raises:
@@ -303,10 +302,8 @@ class HeteroRR(Estimator):
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
-
-        Raises:
-            InputError: for other nodes: their graph has to be released first, and nobody has paid for that.
+        """Return class probabilities [n, c] of the nodes that were released; nothing private is read, and other nodes
+        are refused: their graph has to be released first, and nobody has paid for that.
         """
         self._require_fitted()
         if graph is not None and people_key(graph) != self._people:
@@ -319,21 +316,17 @@ class HeteroRR(Estimator):
 
     @property
     def fitted(self) -> bool:
-        """Whether there is a trained network."""
         return self._people is not None
 
     @property
     def several(self) -> bool:
-        """Whether a node has several labels."""
         return self.network.several
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
         chains = {"steps": self.chains.steps, "chains": self.chains.chains}
@@ -343,30 +336,26 @@ class HeteroRR(Estimator):
 
     @property
     def settings(self) -> NetworkSettings:
-        """The settings of the network that is trained on the release."""
+        """Of the network that is trained on the release."""
         return self.network.settings
 
     @property
     def schema(self) -> GraphSchema:
-        """The public facts of the released graph."""
         self._require_fitted()
         return self.network.schema
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release protects."""
         self._require_fitted()
         return self.network.guarantee
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures; all of them computed from what was released."""
         self._require_fitted()
         return self.network.history
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one private edge costs, or has cost."""
         return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
@@ -384,11 +373,7 @@ class HeteroRR(Estimator):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
         facts = stored.facts
         budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
