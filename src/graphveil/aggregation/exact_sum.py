@@ -117,8 +117,7 @@ class ReceiverRows:
         values = rows.values
         if len(values) != self.num_nodes:
             raise InputError(f"{len(values)} rows", allowed=f"one for each of {self.num_nodes} nodes")
-        # A single message above 2^24 could be rounded, and what one edge changes would then hang on the other messages
-        # of the sum.
+        # A single message above 2^24 could be rounded: what one edge changes would hang on the other messages.
         if self.largest << rows.bits > _EXACT:
             raise InputError(
                 f"rows of 2^{rows.bits} steps with weights of up to {self.largest} steps",
@@ -127,8 +126,7 @@ class ReceiverRows:
             )
         first, stop, _ = receivers.indices(self.num_nodes)
         starts = self.starts[first : stop + 1]
-        # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece
-        # is rounded.
+        # So many of the largest messages add up to 2^24 at most: no partial sum of a piece is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
         if values.dtype == torch.int16:
             return self._compiled(values, starts, piece)
@@ -168,8 +166,7 @@ class ReceiverRows:
         totals = long.new_zeros(len(long), values.shape[1])
         totals.index_add_(0, place[owner[several]], parts[several].long())
         sums = parts[ordinal == 0]
-        # Zeroed, not left with a first piece: the noise is added to these rows as it is, and the whole sums behind it
-        # as integers.
+        # Zeroed, not left with a first piece: noise is added to these rows as it is, and whole sums behind it.
         sums[long] = 0.0
         return _Sums(sums, long, totals)
 

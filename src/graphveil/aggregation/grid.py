@@ -98,12 +98,10 @@ def quantise(
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     """Return rows [n, c] scaled to so many steps, at least as if they were `shortest`, and truncated."""
     lengths = _lengths(block)
-    # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be revealed
-    # otherwise.
+    # A NaN length fails both comparisons, so such a row sends zeros: it would reveal all its neighbours otherwise.
     usable = (lengths > 0) & (lengths < _LONGEST)
     scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST), 0.0).float()
-    # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
-    # counts.
+    # Towards zero: rounding up any coordinate could make the row longer than the sensitivity counts.
     rows = torch.mul(block, scale[:, None]).trunc_()
     if not bool(usable.all()):
         # Written over, since NaN times 0 is NaN.

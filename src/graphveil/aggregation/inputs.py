@@ -181,13 +181,11 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
     there = inputs.on(engine)
     mean = _column_means(there)
     g = torch.randn(d, probes, generator=generator).to(device)
-    # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two, which a
-    # scale can bear.
+    # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two.
     width, centred = max(_FEWEST_PROBES, DENSE_VALUES // n), replace(there, mean=mean)
     parts = (g[:, start : start + width] for start in range(0, probes, width))
     square = sum(float(centred.linear(part).square().sum()) for part in parts) / probes
-    # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon, and a network
-    # expects about 1.
+    # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon.
     scale = (n * d / square) ** 0.5 if square > 0 else 1.0
     return replace(inputs, mean=mean, scale=scale)
 

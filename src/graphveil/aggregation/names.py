@@ -20,8 +20,7 @@ def largest_weight(kind: str) -> float:
     """The declared w_max of a kind, rounded up. Raises InputError: no such kind."""
     if kind not in WEIGHT_KINDS:
         raise InputError(f"weights {kind!r} are not known", allowed=", ".join(WEIGHT_KINDS))
-    # A bound of the kind and not of the weights at hand: the largest weight found in private data would be a statistic
-    # of it.
+    # A bound of the kind: the largest weight found in private data would be a statistic of it.
     return _SIMILAR if kind == "similarity" else 1.0
 
 

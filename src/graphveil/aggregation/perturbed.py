@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 # Noise of more steps needs too large a table, of fewer is not tabulated to twelve digits.
 _MOST_STEPS: Final = 1 << 17
 _FEWEST_STEPS: Final = 10
-# At 64 columns 2^10 steps shorten rows by 0.4%, 2^8 by 1.6%: the finer grid where its table is small, the other where
-# there is a table.
+# At 64 columns 2^10 steps shorten rows by 0.4%, 2^8 by 1.6%: the finer grid where its table is small.
 _FINE: Final = (10, 1 << 14)
 _COARSE: Final = (8, _MOST_STEPS)
 # Room for the rounding of a few float64 operations.
@@ -74,8 +73,7 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
         return degree
     if relationships is not None:
         return relationships + 1
-    # An undirected edge stands twice in A. Papers that charge one entry promise epsilon 1 where an edge is hidden at
-    # 1.46 only.
+    # An undirected edge stands twice in A: charged as one entry, it is hidden at 1.46 where 1 is promised.
     return 1 if unit == "directed-edge" else 2
 
 
@@ -158,8 +156,7 @@ class PerturbedSum:
         """sqrt(sum_k (sensitivity / sigma_k)^2): all hops cost what one of noise 1 / mu costs; inf without noise."""
         if min(self.sigmas) == 0.0:
             return math.inf
-        # Gaussian releases compose exactly, adaptively too: each hop may read the noisy one before it and mu adds up in
-        # squares.
+        # Gaussian releases compose exactly, adaptively too: mu adds up in squares.
         return math.sqrt(math.fsum((self.sensitivity / sigma) ** 2 for sigma in self.sigmas)) * _UP
 
     def event(self) -> DpEvent:
@@ -167,8 +164,7 @@ class PerturbedSum:
         import dp_accounting
 
         if min(self.sigmas) == 0.0:
-            # Never an event of noise 0 that an accountant might take for no release: without noise the price is
-            # infinite.
+            # Never an event of noise 0, which an accountant might take for no release: the price is infinite.
             return dp_accounting.NonPrivateDpEvent()
         return dp_accounting.ComposedDpEvent(
             [dp_accounting.GaussianDpEvent(sigma / (self.sensitivity * _UP)) for sigma in self.sigmas]
@@ -229,8 +225,7 @@ class PerturbedSum:
         # Before the first draw: a publication that breaks off later has been paid for.
         target = require_room(out, *x.shape)
         bits = self.row_bits(rows.weight_bits)
-        # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
-        # normalised.
+        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
         grid = quantise(x, bits=bits, narrow=x.numel() > FEW and x.is_cpu, beside=out)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks = Blocks.of(*grid.values.shape)

@@ -57,11 +57,7 @@ class Adjacency:
 
     @staticmethod
     def of(
-        edge_index: Tensor | np.ndarray,
-        num_nodes: int,
-        *,
-        self_loops: bool = False,
-        weights: Tensor | None = None,
+        edge_index: Tensor | np.ndarray, num_nodes: int, *, self_loops: bool = False, weights: Tensor | None = None
     ) -> Adjacency:
         """Return A and its transpose; arguments as of `normalised`."""
         source, target, values = _pairs(edge_index, num_nodes, weights)
@@ -102,14 +98,12 @@ class Adjacency:
         values = _product(rows.at_rows(to), rows.weights, None if by is None else rows.at_columns(by))
         if normalisation == "gcn":
             return rows.starts, rows.columns, values
-        # Means are added up from the last sender to the first: in another order they have other last digits, and a
-        # seeded training other results.
+        # From the last sender to the first: another order has other last digits, and a seeded training other results.
         return rows.starts, rows.backwards(rows.columns), values if rows.weights is None else rows.backwards(values)
 
     def _factors(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the factors of what a node receives [n], and of what it sends [n]."""
-        # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
-        # which sums.
+        # Degrees are read as they are: this is for public topologies; private edges have `perturbed`.
         if self.received.weights is None:
             received, sent = (entries.counts.astype(np.float32) for entries in (self.received, self.sent))
         else:
@@ -143,14 +137,7 @@ def normalised(
     return Adjacency.of(edge_index, num_nodes, self_loops=self_loops, weights=weights).normalised(normalisation)
 
 
-def propagate(
-    p: SparseMatrix,
-    h: Dense,
-    hops: int,
-    *,
-    engine: Engine = LOCAL,
-    out: np.ndarray | None = None,
-) -> Tensor:
+def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, out: np.ndarray | None = None) -> Tensor:
     """Return P^hops h [n, c]. Raises InputError: shapes or types that do not fit, or an `out` that is h itself.
 
     Args:

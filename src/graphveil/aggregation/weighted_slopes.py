@@ -81,8 +81,7 @@ class Normalised(torch.autograd.Function):
         loops = 0.0 if on_diagonal is None else on_diagonal * diagonal
 
         def through(degrees: Tensor, sums: Tensor) -> Tensor:
-            # d v/d degree = power v / degree for every entry of the row: the quotient rule, summed over what hangs on
-            # that degree.
+            # d v/d degree = power v / degree for every entry of the row: the quotient rule, summed.
             return sums.add_(loops).mul_(ctx.power).div_(degrees).masked_fill_(degrees <= 0, 0.0)
 
         # The direct part first, each entry by its own factor; then what it adds to both of its degrees.

@@ -118,8 +118,7 @@ Answers = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/mechanisms-<D>-<time>.")]
 Sensitive = Annotated[
-    str | None,
-    typer.Option("--sensitive", metavar="I,J,...", help="Columns of the sensitive input, counted from 0."),
+    str | None, typer.Option("--sensitive", metavar="I,J,...", help="Columns of the sensitive input, counted from 0.")
 ]
 Gamma = Annotated[
     float, typer.Option("--gamma", min=0.0, max=1.0, help="Weight of importance (SHAP) against sensitivity.")

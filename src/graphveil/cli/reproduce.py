@@ -74,10 +74,7 @@ Only = Annotated[
     str | None,
     typer.Option("--only", metavar="WORD,...", help="Data sets or beginnings of row names, separated by commas."),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/."),
-]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/.")]
 
 
 @groups.spread()

@@ -39,8 +39,7 @@ class RayEngine(Engine):
             raise InputError(
                 "Ray was loaded without its token", where="--engine ray", remedy="set RAY_AUTH_MODE=token before it is"
             )
-        # Before Ray is loaded, which reads them once. Without a token everybody who reaches a port runs code as this
-        # user; and nothing is reported to the makers of Ray.
+        # Before Ray is loaded, which reads them once: without a token all who reach a port run code as this user.
         os.environ.update(RAY_AUTH_MODE="token", RAY_USAGE_STATS_ENABLED="0")
         import ray
 

@@ -166,8 +166,7 @@ def train_attention(
     public rows alone say.
     """
     _start_head(network.head, x[targets], labels)
-    # The head has been fitted already, on public rows: noisy steps then go into the attention and not into what is
-    # free.
+    # The head has been fitted already, on public rows: noisy steps then go into the attention.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)
     descent.run(randomness=randomness, progress=progress)
     descent.finish()

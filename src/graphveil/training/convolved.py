@@ -145,8 +145,7 @@ class ConvolvedRegression:
         if multiplier == 0.0:
             return weights.float()
         schedule = self.schedule(multiplier)
-        # On the grid before the noise: the release is a whole multiple of a public step, and its last digits tell
-        # nothing. What rounding moves is in `sensitivity`.
+        # On the grid before the noise: last digits then tell nothing. What rounding moves is in `sensitivity`.
         steps = (weights / schedule.grid.step).round()
         steps += torch.from_numpy(schedule.noise.draw(steps.numel(), randomness)).view_as(steps)
         return (steps * schedule.grid.step).float()

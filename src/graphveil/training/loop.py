@@ -153,8 +153,7 @@ def require_number(loss: float, number: int) -> None:
     """
     if loss != loss:
         raise InputError(
-            f"the training loss is not a number at epoch {number}",
-            remedy="lower learning_rate or use scaling=standard",
+            f"the training loss is not a number at epoch {number}", remedy="lower learning_rate or use scaling=standard"
         )
 
 

@@ -49,8 +49,7 @@ KeepSuspects = Annotated[
     ),
 ]
 DataRoot = Annotated[
-    Path | None,
-    typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache."),
+    Path | None, typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache.")
 ]
 _FEATURES = "Epsilon of one user's features; inf: not protected; none: not collected."
 EpsilonX = Annotated[str | None, _method("--epsilon-x", metavar="E", help=_FEATURES)]

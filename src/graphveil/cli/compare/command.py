@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from graphveil.reports.compare.cells import Comparison
 
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/."),
-]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Folders of runs, releases or federations.")]
 RunsOut = Annotated[Path | None, typer.Option("--out", help="Folder to create for tables and figure.")]
 

@@ -109,8 +109,7 @@ def init(
         str | None, typer.Option("--mode", metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
     ] = None,
     epsilon: Annotated[
-        str | None,
-        typer.Option("--epsilon", metavar="E", help="Total over a holder's publications; inf: no privacy."),
+        str | None, typer.Option("--epsilon", metavar="E", help="Total over a holder's publications; inf: no privacy.")
     ] = None,
     settings: options.Settings = None,
     certificate: Certificates = None,

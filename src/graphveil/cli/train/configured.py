@@ -283,12 +283,7 @@ def _by_method(methods: Mapping[str, Method]) -> Schema:
 
 def _settings(method: Method) -> Schema:
     properties = {key: _property(key, option) for key, option in method.options.items()}
-    return {
-        "type": "object",
-        "description": method.summary,
-        "properties": properties,
-        "additionalProperties": False,
-    }
+    return {"type": "object", "description": method.summary, "properties": properties, "additionalProperties": False}
 
 
 def _property(key: str, option: Option) -> Schema:
@@ -326,17 +321,11 @@ def _options() -> Schema:
         properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
     properties |= {key: {"description": "how a tuned run was found; not searched again"} for key in OF_SEARCH}
     digests = {"_sha256$": {"type": "string", "description": "checksum of the file that a setting named"}}
-    return {
-        "type": "object",
-        "properties": properties,
-        "patternProperties": digests,
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "patternProperties": digests, "additionalProperties": False}
 
 
 MethodOrNone = Annotated[
-    str | None,
-    typer.Argument(metavar="METHOD", help="The method whose files are described; without one, all of them."),
+    str | None, typer.Argument(metavar="METHOD", help="The method whose files are described; without one, all of them.")
 ]
 
 

@@ -14,8 +14,7 @@ from graphveil.cli.base.engines import opened, require_engine_choice, require_pr
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
 Data = Annotated[
-    str | None,
-    typer.Argument(metavar="DATA", help="A named data set, or a folder. Default: the graph of the run."),
+    str | None, typer.Argument(metavar="DATA", help="A named data set, or a folder. Default: the graph of the run.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Prediction file to write: .csv or .parquet.")]
 Who = Annotated[

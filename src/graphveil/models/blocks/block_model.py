@@ -117,8 +117,7 @@ def block_beliefs(
     for number in range(1, rounds + 1):
         if number > 1:
             density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
-        # Two large sums of opposite sign, which must rest on the same beliefs: with one of them a step behind, all
-        # beliefs swing.
+        # Two large sums of opposite sign: with one of them a step behind, all beliefs swing.
         received = state.pairs.renew(messages, beliefs, _ratios(state, density))
         unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
         beliefs = evidence + unnamed + received
@@ -199,8 +198,7 @@ def _class_pairs(share: Tensor) -> Tensor:
 def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
     density = density.clamp(*DENSITY)
     ordered = 1.0 if pairs.directed else 2.0
-    # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds from dying
-    # out.
+    # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds alive.
     total = ordered * max(pairs.expected_links, 0.1 * pairs.nodes)
     factor = total / max(float((_class_pairs(share) * density).sum()), 1e-30)
     return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)

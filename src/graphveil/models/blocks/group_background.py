@@ -96,14 +96,7 @@ class SoftLinks:
 
 
 def soft_links(
-    source: Tensor,
-    target: Tensor,
-    weights: Tensor,
-    background: Tensor,
-    group: Tensor,
-    sizes: Tensor,
-    *,
-    directed: bool,
+    source: Tensor, target: Tensor, weights: Tensor, background: Tensor, group: Tensor, sizes: Tensor, *, directed: bool
 ) -> SoftLinks:
     """Weigh the named pairs one by one, and all others by their groups.
 

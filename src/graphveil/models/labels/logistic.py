@@ -97,8 +97,7 @@ def choose_logistic(
         val: int64 [k], the nodes that choose C; strengths: values of C to try, weakest first.
     """
     val_likelihoods = log_channel[:, labels[val]].T
-    # A search over some of the nodes, its strength raised in proportion, ends in the same place up to chance, and the
-    # search over all nodes begins there.
+    # A search over some nodes, its strength raised in proportion, ends up to chance where that over all nodes begins.
     some = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
     own, some_likelihoods, val_rows = features[some], log_channel[:, labels[some]].T, features[val]
     tried: list[tuple[float, Logistic, float]] = []

@@ -65,8 +65,7 @@ class PairAttention(nn.Module):
             for start in range(0, edges.shape[1], _CHUNK):
                 here = edges[:, start : start + _CHUNK]
                 hidden = in_blocks(torch.tanh, to[here[1]] + of[here[0]])
-                # In blocks of a fixed length: where a kernel cuts its work, the last bits may differ, and would tell
-                # of other edges.
+                # In fixed blocks: where a kernel cuts its work, last bits may differ, and would tell of other edges.
                 weights[start : start + _CHUNK] = in_blocks(torch.sigmoid, self._scores(hidden))
         return weights
 
@@ -110,8 +109,7 @@ class PairAttention(nn.Module):
             by_sender = torch.stack([_sums(wide, incoming, column.contiguous()) for column in to_hidden.T], dim=1)
             shared = by_sender[:, :, -1]
             numbered = Incoming(incoming.targets, incoming.starts, torch.arange(len(owner), dtype=torch.int32))
-            # Row by row through `embedding_bag`, never by a matrix product over all edges, whose order of sums others'
-            # edges move.
+            # Row by row, never by a matrix product over all edges, whose order of sums others' edges move.
             ends = _sums(torch.cat([hidden, hidden.new_ones(len(owner), 1)], dim=1), numbered, to_score)
             parts = [_outer(shared, own), shared, by_sender[:, :, :-1].flatten(1), ends, _outer(slope, row), slope]
             return torch.cat(parts, dim=1)

@@ -56,12 +56,7 @@ def first_width(name: str, hidden: int) -> int:
 
 
 def structure_for(
-    name: str,
-    edge_index: Tensor,
-    num_nodes: int,
-    device: torch.device | str = "cpu",
-    *,
-    weights: Tensor | None = None,
+    name: str, edge_index: Tensor, num_nodes: int, device: torch.device | str = "cpu", *, weights: Tensor | None = None
 ) -> Any:
     """Return what backbone `name` reads of the topology: a mean, a convolution, an edge list, or nothing.
 
