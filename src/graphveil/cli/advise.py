@@ -75,7 +75,10 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
         if advice.reached is not None:
             lines.append(("Wanted", advice.reached.sentence))
         lines.append(("Expected lift", _expected_line(advice)))
-        lines += listed("Narrower by", _narrower(advice))
+        # In one world, of a pilot or of public edges, nothing is left to declare.
+        if _several_worlds(advice):
+            degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"
+            lines += listed("Narrower by", (PILOT, *([degree] if advice.facts.degree is None else [])))
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
     lines.append(("Run next", command_of(advice, data) or "nothing"))
@@ -87,15 +90,6 @@ _ASKED = (
     "people without a label then answer one question. This one is an example: choose one whose answer is known to say "
     "much about the class"
 )
-
-
-def _narrower(advice: Advice) -> tuple[str, ...]:
-    """What the user may declare public to narrow the interval over generated graphs."""
-    # One world: a pilot, or public edges distributed like the private ones. Nothing is left to declare.
-    if not _several_worlds(advice):
-        return ()
-    degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"
-    return (PILOT, *([degree] if advice.facts.degree is None else []))
 
 
 def _several_worlds(advice: Advice) -> bool:

@@ -93,16 +93,13 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_common)
     for name, command in _COMMANDS.items():
         if only in (None, name):
-            app.command(name, epilog=EPILOG, help=_flowing(command.__doc__ or ""))(command)
+            # Typer keeps line breaks in all paragraphs but the first: the terminal shall wrap them.
+            paragraphs = (" ".join(paragraph.split()) for paragraph in (command.__doc__ or "").split("\n\n"))
+            app.command(name, epilog=EPILOG, help="\n\n".join(paragraphs))(command)
     for name, group in _GROUPS.items():
         if only in (None, name):
             app.add_typer(group(), name=name)
     return app
-
-
-def _flowing(text: str) -> str:
-    """A docstring whose paragraphs the terminal wraps; Typer keeps line breaks in all paragraphs but the first."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _version(version: bool) -> None:
@@ -130,7 +127,9 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         complain(f"error: {_cut(suggested(str(error)))}")
         return REFUSED
     if isinstance(error, _UsageError):
-        complain(f"error: {_usage(error)}")
+        context: Any = getattr(error, "ctx", None)
+        usage = f"; see {context.command_path} --help" if context else ""
+        complain(f"error: {str(error.format_message()).rstrip('.')}{usage}")
         return REFUSED
     # After our own errors: one of them is an OSError too.
     if isinstance(error, OSError) and error.strerror:
@@ -147,8 +146,3 @@ def _explain(error: BaseException, *, debug: bool) -> int:
 def _cut(message: str) -> str:
     """A message without its middle, where it quotes megabytes of a file."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
-
-
-def _usage(error: Any) -> str:
-    context = error.ctx if hasattr(error, "ctx") else None
-    return str(error.format_message()).rstrip(".") + (f"; see {context.command_path} --help" if context else "")

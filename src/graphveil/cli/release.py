@@ -157,7 +157,10 @@ def release(
             )
         choices.warn_of_size([(method, release_settings)], graph)
         estimator = build_method(method, release_settings, len(graph.schema.classes))
-        _warn_of_open_parts(estimator.privacy, graph)
+        exposed = [part for part in graph.schema.private if part not in estimator.privacy.protected]
+        if exposed:
+            parts = f"{' and '.join(exposed)} will be published UNPROTECTED"
+            complain(f"warning: {parts}, though {graph.schema.name} declares them private")
         for advice in feature_advice(estimator.privacy, feature_noise(estimator.privacy, graph.schema)):
             complain(f"warning: {advice}")
         if "edges" in estimator.privacy.protected:
@@ -198,14 +201,6 @@ def _find_release(name: str) -> Entry:
         raise InputError(f"no release method {name!r}", allowed=", ".join(names), remedy=remedy)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
-
-
-def _warn_of_open_parts(privacy: ReleasePrivacy, graph: Graph) -> None:
-    """Warn on stderr of parts that are published unprotected although the owner declares them private."""
-    exposed = [part for part in graph.schema.private if part not in privacy.protected]
-    if exposed:
-        parts = " and ".join(exposed)
-        complain(f"warning: {parts} will be published UNPROTECTED, though {graph.schema.name} declares them private")
 
 
 def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from graphveil.cli.base.console import complain
 from graphveil.collection.task.declare import Prices
@@ -102,7 +103,7 @@ class Dialogue:
             opens = str(fields.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
             end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
             later = f"{end:%Y-%m-%d}"
-            self._ask(fields, "closes", "Until when? (as before, and later)", lambda text: _after(opens, text), later)
+            self._ask(fields, "closes", "Until when? (as before, and later)", partial(_moment, after=opens), later)
 
     def _least(self, fields: dict[str, object], people: int) -> None:
         question = (
@@ -156,21 +157,13 @@ def _seen(text: str) -> str:
     return text
 
 
-def _moment(text: str) -> str:
-    _seconds(text)
-    return text
-
-
-def _seconds(text: str) -> int:
+def _moment(text: str, *, after: str | None = None) -> str:
     try:
-        return moment_of("this", text)
+        moment = moment_of("this", text)
     except InputError as error:
         raise InputError("this is no day or moment such as 2027-01-31") from error
-
-
-def _after(opens: str, text: str) -> str:
-    if _seconds(text) <= moment_of("opens", opens):
-        raise InputError(f"this is not later than {opens}")
+    if after is not None and moment <= moment_of("opens", after):
+        raise InputError(f"this is not later than {after}")
     return text
 
 
