@@ -231,11 +231,8 @@ def _refuse_compressed(start: bytes, path: Path, error: Kind) -> None:
     if kind == "bzip2" and start[3:4] not in (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"):
         return
     if kind is not None:
-        raise error(
-            f"is compressed ({kind})",
-            where=str(path),
-            remedy="unpack it first: what it unpacks to may be a thousand times as large",
-        )
+        remedy = "unpack it first: what it unpacks to may be a thousand times as large"
+        raise error(f"is compressed ({kind})", where=str(path), remedy=remedy)
 
 
 def _require_size(size: int, path: Path, largest: int, error: Kind) -> None:

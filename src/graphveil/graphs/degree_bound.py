@@ -96,11 +96,8 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
     for ends in (source, target):
         # Neither who nor how many: the message is read by people who may not know degrees.
         if ends.size and int(np.bincount(ends).max()) > degree:
-            raise InputError(
-                f"a node has more than the declared {degree} edges",
-                where="degree bound",
-                remedy="declare more, or bound each node's own list with keep_lists",
-            )
+            remedy = "declare more, or bound each node's own list with keep_lists"
+            raise InputError(f"a node has more than the declared {degree} edges", where="degree bound", remedy=remedy)
     return _bounded(source, target, degree, "declared")
 
 

@@ -147,9 +147,8 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     if graph.schema.directed:
         raise InputError("edges have a direction", where=graph.schema.name, allowed="undirected graphs")
     if graph.get("public_edges") is not None:
-        raise InputError(
-            "the graph already declares which edges are public", where=graph.schema.name, remedy="leave out the share"
-        )
+        what = "the graph already declares which edges are public"
+        raise InputError(what, where=graph.schema.name, remedy="leave out the share")
     low, high = graph.edge_index.numpy()
     up = np.flatnonzero(low < high)
     private = np.sort(np.random.default_rng([seed, 0xED6E]).permutation(up)[: round(share * len(up))])

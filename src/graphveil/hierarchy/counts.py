@@ -80,9 +80,8 @@ def pair_tree(
     counts = count_edges(tree, public_pairs)
     # Protected pairs would be fewer than none: an edge that stands twice must not shrink what is protected.
     if (counts > crossing).any():
-        raise InputError(
-            "a public edge is listed twice", where="the public edges", allowed="each edge once, either way"
-        )
+        what = "a public edge is listed twice"
+        raise InputError(what, where="the public edges", allowed="each edge once, either way")
     row = layout.order[inside[layout.order]]
     return PairTree(tree, row, start[: tree.leaves], start, middle, stop, public_pairs, counts, crossing - counts)
 

@@ -60,11 +60,8 @@ class Dendrogram:
         for name in ("left", "right"):
             object.__setattr__(self, name, _ids(name, getattr(self, name)))
         if len(self.left) != len(self.right):
-            raise InputError(
-                f"{len(self.left)} left children and {len(self.right)} right children",
-                where="dendrogram",
-                allowed="one of each for every inner node",
-            )
+            what = f"{len(self.left)} left children and {len(self.right)} right children"
+            raise InputError(what, where="dendrogram", allowed="one of each for every inner node")
         children = np.concatenate([self.left, self.right])
         own = np.tile(np.arange(self.leaves, self.nodes), 2)
         # Children below parents rule out cycles, and one parent each leaves one root: together they make a tree.
@@ -75,9 +72,8 @@ class Dendrogram:
         times = np.bincount(children, minlength=self.nodes - 1)
         wrong = np.flatnonzero(times != 1)
         if wrong.size:
-            raise InputError(
-                f"node {int(wrong[0])} has {int(times[wrong[0]])} parents", where="dendrogram", allowed="one parent"
-            )
+            what = f"node {int(wrong[0])} has {int(times[wrong[0]])} parents"
+            raise InputError(what, where="dendrogram", allowed="one parent")
 
     @property
     def leaves(self) -> int:
@@ -132,9 +128,8 @@ def dendrogram_of(left: npt.ArrayLike, right: npt.ArrayLike) -> Dendrogram:
     nodes = 2 * len(lefts) + 1
     children = np.concatenate([lefts, rights])
     if len(lefts) != len(rights) or not ((children >= 0) & (children < nodes)).all():
-        raise InputError(
-            "children that do not exist", where="dendrogram", allowed=f"{len(lefts)} of 0 to {nodes - 1} on each side"
-        )
+        allowed = f"{len(lefts)} of 0 to {nodes - 1} on each side"
+        raise InputError("children that do not exist", where="dendrogram", allowed=allowed)
     roots = np.flatnonzero(np.bincount(children, minlength=nodes) == 0)
     number = children_first_numbers(lefts, rights, int(roots[0])) if len(roots) == 1 else roots[:0]
     if len(number) != nodes:
@@ -167,9 +162,6 @@ def _ids(name: str, values: npt.ArrayLike) -> IntArray:
     """Whole numbers in one row, as int64."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(
-            f"{name} has shape {list(array.shape)} and type {array.dtype}",
-            where="dendrogram",
-            allowed="whole numbers in one row",
-        )
+        what = f"{name} has shape {list(array.shape)} and type {array.dtype}"
+        raise InputError(what, where="dendrogram", allowed="whole numbers in one row")
     return np.ascontiguousarray(array, dtype=np.int64)

@@ -219,10 +219,8 @@ def fit_markov(
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)
-    public_pairs, private_pairs = (
-        read_pairs(public, nodes, "the public edges"),
-        read_pairs(private, nodes, "the private edges"),
-    )
+    public_pairs = read_pairs(public, nodes, "the public edges")
+    private_pairs = read_pairs(private, nodes, "the private edges")
     _check_edges(nodes, inside, public_pairs, private_pairs)
     if start is not None and start.leaves != nodes:
         raise InputError(f"a first tree over {start.leaves} leaves", where="start", allowed=f"{nodes} leaves")

@@ -47,14 +47,8 @@ def settings(data: str, features: float, labels: float, **changed: Any) -> dict[
 
 def _entry(row: str, data: str, epsilon_x: float, epsilon_y: float, figure: str | None, **changed: Any) -> Entry:
     used = settings(data, epsilon_x, epsilon_y, **changed)
-    return Entry(
-        row,
-        data,
-        "lpgnn",
-        used,
-        Published.read(figure) if figure else None,
-        f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_y)}",
-    )
+    claimed = f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_y)}"
+    return Entry(row, data, "lpgnn", used, Published.read(figure) if figure else None, claimed)
 
 
 def _accuracies(data: str, epsilon_y: float) -> Iterator[tuple[float, str]]:
@@ -65,17 +59,11 @@ def _budgets() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_y in EPSILON_Y:
             for epsilon_x, figure in _accuracies(data, epsilon_y):
-                yield _entry(
-                    f"sage eps_x={rounded_up(epsilon_x)} eps_y={rounded_up(epsilon_y)}",
-                    data,
-                    epsilon_x,
-                    epsilon_y,
-                    figure,
-                )
+                row = f"sage eps_x={rounded_up(epsilon_x)} eps_y={rounded_up(epsilon_y)}"
+                yield _entry(row, data, epsilon_x, epsilon_y, figure)
         for model, published in _FIGURES["backbones"][data].items():
-            for (epsilon_x, epsilon_y), figure in zip(
-                ((1.0, 1.0), (1.0, inf), (inf, inf)), published.split(), strict=True
-            ):
+            budgets = ((1.0, 1.0), (1.0, inf), (inf, inf))
+            for (epsilon_x, epsilon_y), figure in zip(budgets, published.split(), strict=True):
                 row = f"{model} eps_x={rounded_up(epsilon_x)} eps_y={rounded_up(epsilon_y)}"
                 yield _entry(row, data, epsilon_x, epsilon_y, figure, model=model)
 
@@ -98,9 +86,8 @@ def _mechanisms() -> Iterator[Entry]:
     for data in DATA:
         for mechanism, figures in _FIGURES["mechanisms"].items():
             for epsilon_x, figure in zip((0.01, 0.1, 1.0, 2.0), figures[data].split(), strict=True):
-                yield _entry(
-                    f"{mechanism} eps_x={rounded_up(epsilon_x)}", data, epsilon_x, inf, figure, mechanism=mechanism
-                )
+                row = f"{mechanism} eps_x={rounded_up(epsilon_x)}"
+                yield _entry(row, data, epsilon_x, inf, figure, mechanism=mechanism)
 
 
 def _losses() -> Iterator[Entry]:

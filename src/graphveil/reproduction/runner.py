@@ -216,9 +216,8 @@ def _run(file: Path, entry: Entry) -> Run:
     # Sealed, so that a figure in the table is one that was measured.
     content = unsealed(read_made_object(file, remedy=_REMAKE), file)
     if content.get("entry") != json_safe(entry.to_dict()):
-        raise InputError(
-            "was run with other settings", where=str(file), remedy="delete it to run it again, or name another --out"
-        )
+        remedy = "delete it to run it again, or name another --out"
+        raise InputError("was run with other settings", where=str(file), remedy=remedy)
     try:
         return Run.from_dict(content["run"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

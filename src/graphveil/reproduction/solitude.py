@@ -21,16 +21,10 @@ _READINGS: Mapping[str, Mapping[str, Any]] = {
 def _entry(row: str, data: str, model: str, reading: str, epsilons: tuple[float, float], **more: Any) -> Entry:
     """Return an entry at (epsilon_x, epsilon_a); both ends of a relationship report it, as in the paper."""
     epsilon_x, epsilon_a = epsilons
-    used = {
-        **_FIGURES["settings"],
-        "model": model,
-        **_READINGS[reading],
-        "epsilon_x": epsilon_x,
-        "epsilon_a": epsilon_a,
-    }
-    return Entry(
-        row, data, "solitude", used, claimed=f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_a)} a list", **more
-    )
+    used = {**_FIGURES["settings"], "model": model, **_READINGS[reading]}
+    used |= {"epsilon_x": epsilon_x, "epsilon_a": epsilon_a}
+    claimed = f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_a)} a list"
+    return Entry(row, data, "solitude", used, claimed=claimed, **more)
 
 
 def _readings() -> Iterator[Entry]:

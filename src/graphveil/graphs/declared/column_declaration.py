@@ -129,9 +129,8 @@ def parse_missing(
     for name in pairs:
         if name not in kinds:
             allowed = f"a table of declared columns: {', '.join(list(kinds)[:8])}"
-            raise DataError(
-                f"missing names {'all columns' if name == ALL else repr(name)}", where=where, allowed=allowed
-            )
+            what = f"missing names {'all columns' if name == ALL else repr(name)}"
+            raise DataError(what, where=where, allowed=allowed)
     stands = {name: _stand(name, kinds[name], value, where) for name, value in pairs.items()}
     changed = tuple(_with_own(column) if stands.get(column.name) == OWN_CATEGORY else column for column in columns)
     return tuple(stands.items()), changed
@@ -157,22 +156,16 @@ def _listed(content: Mapping[str, object], where: str) -> dict[str, object]:
 def _number(name: str, value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
         subject = "missing" if name == ALL else f"missing of {name!r}"
-        raise DataError(
-            f"{subject} is {value!r}",
-            where=where,
-            allowed="a number inside the declared range, or a table of such numbers",
-        )
+        allowed = "a number inside the declared range, or a table of such numbers"
+        raise DataError(f"{subject} is {value!r}", where=where, allowed=allowed)
     return float(value)
 
 
 def _stand(name: str, kind: Kind, value: object, where: str) -> Stand:
     """What stands for a missing value of a column, checked against what the column may hold."""
     if isinstance(kind, Tags):
-        raise DataError(
-            f"missing of the column {name!r} is {value!r}",
-            where=where,
-            allowed="no such key: an empty cell has no tags",
-        )
+        what = f"missing of the column {name!r} is {value!r}"
+        raise DataError(what, where=where, allowed="no such key: an empty cell has no tags")
     if isinstance(kind, Number | Integer):
         number = isinstance(value, int | float) and not isinstance(value, bool) and kind.low <= value <= kind.high
         if number and not (isinstance(kind, Integer) and value != int(value)):  # type: ignore[call-overload]

@@ -203,13 +203,10 @@ def _typed_columns(content: Mapping[str, object], where: str) -> tuple[Column, .
 
 def _refuse_shared_columns(declared: Declaration, where: str) -> None:
     """Refuse a column with two meanings, and feature columns that have no name or are there twice."""
-    nodes = {
-        "id": declared.id,
-        "label": declared.label,
-        "split": declared.split,
-        "private_nodes": declared.private_nodes,
-    }
-    edges = {"source": declared.source, "target": declared.target, "public_edges": declared.public_edges}
+    nodes, edges = (
+        {key: getattr(declared, key) for key in keys}
+        for keys in (("id", "label", "split", "private_nodes"), ("source", "target", "public_edges"))
+    )
     for columns in (nodes, edges):
         named = [(key, name) for key, name in columns.items() if name is not None]
         for place, (key, name) in enumerate(named):
@@ -280,9 +277,8 @@ def _refuse_outside(missing: Missing, ranges: tuple[tuple[str, float, float], ..
 def _pair(value: object, where: str) -> tuple[float, float]:
     numbers = value if isinstance(value, list) else []
     if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        raise DataError(
-            f"range is {value!r}", where=where, allowed="[low, high], or one such pair for each group of columns"
-        )
+        allowed = "[low, high], or one such pair for each group of columns"
+        raise DataError(f"range is {value!r}", where=where, allowed=allowed)
     low, high = (_float(number) for number in numbers)
     if not usable_range(low, high):
         raise DataError(f"range is [{low:g}, {high:g}]", where=where, allowed=RANGES)

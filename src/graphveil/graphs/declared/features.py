@@ -112,12 +112,7 @@ def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, c
     """What a schema declares; refused where a keyword says it too."""
     if not isinstance(schema, GraphSchema):
         raise InputError(f"schema is a {type(schema).__name__}", where=where, allowed="a graphveil.graphs.GraphSchema")
-    stated: dict[str, object] = {
-        "name": schema.name,
-        "classes": schema.classes,
-        "directed": schema.directed,
-        "private": schema.private,
-    }
+    stated: dict[str, object] = {key: getattr(schema, key) for key in ("name", "classes", "directed", "private")}
     # Of a table the cells are read as the columns declare; elsewhere features are encoded already.
     if columns and schema.columns and "features" not in facts:
         stated["columns"] = {column.name: column.kind for column in schema.columns}
@@ -153,11 +148,8 @@ def _require(call: str, facts: Mapping[str, object]) -> None:
         return
     declared = "".join(f", {key}=..." for key in facts if key not in ("directed", "private"))
     line = call + declared + "".join(f", {_PLACEHOLDERS[key]}" for key in missing) + ")"
-    raise InputError(
-        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared",
-        where=call.split("(")[0],
-        remedy=f"write {line} with what is public: {_WHENCE}",
-    )
+    what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared"
+    raise InputError(what, where=call.split("(")[0], remedy=f"write {line} with what is public: {_WHENCE}")
 
 
 _PLACEHOLDERS = {"range": "range=(LOW, HIGH)", "classes": 'classes=["NAME", "NAME"]'}

@@ -134,11 +134,8 @@ def _check_header(file: IO[bytes], size: int) -> None:
 
 def _require(size: int, path: Path, largest: int) -> None:
     if size > largest:
-        raise DataError(
-            f"unpacks to {size / MIB:,.0f} MiB or more",
-            where=str(path),
-            allowed=f"at most {largest / MIB:,.0f} MiB for such a file",
-        )
+        allowed = f"at most {largest / MIB:,.0f} MiB for such a file"
+        raise DataError(f"unpacks to {size / MIB:,.0f} MiB or more", where=str(path), allowed=allowed)
 
 
 BOUND = 4.0

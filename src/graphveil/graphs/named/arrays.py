@@ -52,16 +52,8 @@ def _numbered(count: int) -> tuple[str, ...]:
 
 
 _COMPUTERS = (
-    "Desktops",
-    "Data Storage",
-    "Laptops",
-    "Monitors",
-    "Computer Components",
-    "Video Projectors",
-    "Routers",
-    "Tablets",
-    "Networking Products",
-    "Webcams",
+    *("Desktops", "Data Storage", "Laptops", "Monitors", "Computer Components", "Video Projectors", "Routers"),
+    *("Tablets", "Networking Products", "Webcams"),
 )
 _CITESEER = ("AI", "Agents", "DB", "HCI", "IR", "ML")
 _PHYSICS = ("phys rev d", "phys rev a", "phys rev b", "phys rev c", "phys rev e")

@@ -65,11 +65,8 @@ def _only(folder: Path, part: str, pattern: str, excluded: tuple[str, ...]) -> P
     paths = sorted(file for file in (folder / part).glob(pattern) if file.name not in excluded)
     if len(paths) != 1:
         named = ", ".join(file.name for file in paths) or "none"
-        raise MissingDataError(
-            f"{named} where one file {part or '.'}/{pattern} belongs",
-            where=str(folder),
-            remedy="keep one set of embeddings and one list of links there",
-        )
+        what = f"{named} where one file {part or '.'}/{pattern} belongs"
+        raise MissingDataError(what, where=str(folder), remedy="keep one set of embeddings and one list of links there")
     return paths[0]
 
 
@@ -95,9 +92,8 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
     try:
         rows = np.loadtxt(path, dtype=np.int64, ndmin=2, comments="#")
     except (OSError, ValueError) as error:
-        raise DataError(
-            f"is not a list of links ({error})", where=str(path), allowed="lines: image image 0|1"
-        ) from error
+        what = f"is not a list of links ({error})"
+        raise DataError(what, where=str(path), allowed="lines: image image 0|1") from error
     if rows.size and rows.shape[1] != 3:
         raise DataError(f"has {rows.shape[1]} columns", where=str(path), allowed="3: image, image, 1 where private")
     source, target, private = rows.reshape(-1, 3).T
@@ -105,9 +101,8 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
     bad = np.flatnonzero((low < 0) | (high >= nodes) | ~np.isin(private, (0, 1)))
     if bad.size:
         line = int(bad[0])
-        raise DataError(
-            f"link {line} is {rows[line].tolist()}", where=str(path), allowed=f"images 0 to {nodes - 1}, and 0 or 1"
-        )
+        what = f"link {line} is {rows[line].tolist()}"
+        raise DataError(what, where=str(path), allowed=f"images 0 to {nodes - 1}, and 0 or 1")
     edge_index, changes = merge_edges(source, target, nodes, directed=False)
     # Private wins over public: of two rows that disagree, the one that protects is taken.
     hidden = distinct((low * nodes + high)[private == 1])

@@ -115,9 +115,8 @@ def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
     try:
         return polars.read_csv(path, columns=list(columns), infer_schema=False, glob=False)
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise DataError(
-            f"cannot be read ({str(error).splitlines()[0]})", where=str(path), allowed=f"columns {', '.join(columns)}"
-        ) from error
+        what = f"cannot be read ({str(error).splitlines()[0]})"
+        raise DataError(what, where=str(path), allowed=f"columns {', '.join(columns)}") from error
 
 
 def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarray]:
@@ -129,9 +128,8 @@ def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarra
         bad = ~numbers.is_between(0, below - 1).fill_null(False)
         if bad.any():
             row = int(bad.arg_true()[0])
-            raise DataError(
-                f"{name} is {table[name][row]!r}", where=f"{path}, line {row + 2}", allowed=f"0 to {below - 1}"
-            )
+            what = f"{name} is {table[name][row]!r}"
+            raise DataError(what, where=f"{path}, line {row + 2}", allowed=f"0 to {below - 1}")
         columns.append(numbers.to_numpy())
     return columns
 
@@ -147,9 +145,8 @@ def _labels(path: Path, about: _Set) -> np.ndarray:
     odd = ~table[about.label].is_in(allowed).fill_null(False)
     if odd.any():
         row = int(odd.arg_true()[0])
-        raise DataError(
-            f"{about.label} is {table[about.label][row]!r}", where=f"{path}, line {row + 2}", allowed=", ".join(allowed)
-        )
+        what = f"{about.label} is {table[about.label][row]!r}"
+        raise DataError(what, where=f"{path}, line {row + 2}", allowed=", ".join(allowed))
     seen = table[about.label].replace_strict(place, default=-1, return_dtype=polars.Int64).to_numpy()
     y[ids] = seen
     return y
@@ -165,9 +162,8 @@ def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
         lengths = np.fromiter((len(items) for items in lists.values()), dtype=np.int64, count=len(lists))
         items = np.fromiter(chain.from_iterable(lists.values()), dtype=np.int64, count=int(lengths.sum()))
     except (ValueError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"is not a json object of feature lists ({error})", where=str(path), allowed='{"0": [12, 7], ...}'
-        ) from error
+        what = f"is not a json object of feature lists ({error})"
+        raise DataError(what, where=str(path), allowed='{"0": [12, 7], ...}') from error
     for kind, values, below in (("node", nodes, about.nodes), ("feature", items, about.dimension)):
         if len(values) and (values.min() < 0 or values.max() >= below):
             worst = values[(values < 0) | (values >= below)][0]

@@ -74,11 +74,8 @@ def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
 def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> MissingDataError:
     absent = _absent(folder, files)
     listed = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
-    return MissingDataError(
-        f"data set {name!r}: {listed} {reason}",
-        where=str(folder),
-        remedy=f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}",
-    )
+    remedy = f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}"
+    return MissingDataError(f"data set {name!r}: {listed} {reason}", where=str(folder), remedy=remedy)
 
 
 def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None:

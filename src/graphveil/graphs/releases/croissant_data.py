@@ -108,13 +108,8 @@ def _promise(private: Sequence[str]) -> str:
 
 def _private(declared: Declaration | GraphSchema) -> dict[str, Any]:
     sensitive = {"rai:personalSensitiveInformation": list(declared.private)} if declared.private else {}
-    facts = {
-        "private": list(declared.private),
-        "directed": declared.directed,
-        "low": declared.low,
-        "high": declared.high,
-        "dimension": declared.dimension,
-    }
+    facts = {key: getattr(declared, key) for key in ("directed", "low", "high", "dimension")}
+    facts = {"private": list(declared.private), **facts}
     return {**sensitive, "graphveil:declared": cr.properties(facts)}
 
 

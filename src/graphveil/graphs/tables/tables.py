@@ -366,9 +366,8 @@ def _check_header(path: Path) -> None:
         # Left as it is, ` label` would be a feature, and nobody would have a label.
         if name != name.strip():
             remedy = "separate fields by commas alone, in the header and in every row"
-            raise DataError(
-                f"column {place} is {name!r}", where=where, allowed="names without spaces around", remedy=remedy
-            )
+            what = f"column {place} is {name!r}"
+            raise DataError(what, where=where, allowed="names without spaces around", remedy=remedy)
 
 
 def _read_csv(path: Path) -> Table:
@@ -466,9 +465,8 @@ def _name_line(path: Path) -> None:
     for line, fields in _records(path):
         width = width or len(fields)
         if len(fields) > width:
-            raise DataError(
-                f"has {len(fields)} fields", where=f"{path}, line {line}", allowed=f"{width}, as in the header"
-            )
+            what = f"has {len(fields)} fields"
+            raise DataError(what, where=f"{path}, line {line}", allowed=f"{width}, as in the header")
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -151,9 +151,8 @@ def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[
     if not names:
         raise DataError("has no feature columns", where=nodes.title, remedy=origin.remedy)
     if declared.dimension not in (None, len(names)):
-        raise DataError(
-            f"dimension is {declared.dimension}, but there are {len(names)} feature columns", where=origin.where
-        )
+        what = f"dimension is {declared.dimension}, but there are {len(names)} feature columns"
+        raise DataError(what, where=origin.where)
     return names
 
 
@@ -161,11 +160,8 @@ def _typed(
     nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
 ) -> tuple[Features, int, tuple[str, ...]]:
     if entries is not None:
-        raise DataError(
-            f"columns are declared, but {entries.short_title} exists",
-            where=origin.where,
-            remedy="remove one of the two",
-        )
+        what = f"columns are declared, but {entries.short_title} exists"
+        raise DataError(what, where=origin.where, remedy="remove one of the two")
     encoded, changes = encode_columns(
         nodes, declared.columns, dict(declared.missing), clip=declared.clips, in_file=origin.in_file
     )
@@ -215,11 +211,8 @@ def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, 
     for pattern, low, high in declared.ranges:
         if fnmatchcase(name, pattern):
             return low, high
-    raise DataError(
-        f"range has no entry for the feature column {name!r}",
-        where=origin.where,
-        allowed=f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}",
-    )
+    allowed = f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}"
+    raise DataError(f"range has no entry for the feature column {name!r}", where=origin.where, allowed=allowed)
 
 
 def _entries(
@@ -229,11 +222,8 @@ def _entries(
     from scipy.sparse import csr_matrix
 
     if declared.dimension is None:
-        raise DataError(
-            f"dimension is not declared, but {table.short_title} exists",
-            where=origin.where,
-            remedy="declare dimension = the number of features",
-        )
+        what = f"dimension is not declared, but {table.short_title} exists"
+        raise DataError(what, where=origin.where, remedy="declare dimension = the number of features")
     if declared.features or declared.ranges or not declared.low <= 0 <= declared.high:
         raise DataError(
             f"features from {table.short_title} have one range, and what is not listed counts as 0",

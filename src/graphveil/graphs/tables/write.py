@@ -70,9 +70,8 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
         release: whether the folder becomes a published graph.
     """
     if graph.y.dim() == 2 and any(SEPARATOR in name or not name for name in graph.schema.classes):
-        raise InputError(
-            f"nodes have several labels each, and a class name is empty or holds {SEPARATOR!r}", where="write_folder"
-        )
+        what = f"nodes have several labels each, and a class name is empty or holds {SEPARATOR!r}"
+        raise InputError(what, where="write_folder")
     for stem, frame in _tables(graph).items():
         with whole_file(inside / f"{stem}.{format}") as file:
             _ = frame.write_csv(file) if format == "csv" else frame.write_parquet(file)

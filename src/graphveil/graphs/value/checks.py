@@ -100,11 +100,8 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
         ends = edge_index[:, bad].tolist()
         raise DataError(f"edge {bad} joins nodes {ends}", where="graph.edge_index", allowed=f"0 to {nodes - 1}")
     if not is_normalised(edge_index, directed=directed):
-        raise DataError(
-            "edges are unsorted, repeated, self-loops, or listed in one direction only",
-            where="graph.edge_index",
-            remedy="pass them through graphveil.graphs.normalise_edges",
-        )
+        what = "edges are unsorted, repeated, self-loops, or listed in one direction only"
+        raise DataError(what, where="graph.edge_index", remedy="pass them through graphveil.graphs.normalise_edges")
 
 
 def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
@@ -116,9 +113,8 @@ def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
     present = list(masks)
     for mask in present:
         if mask.dtype != np.bool_ or mask.shape != (nodes,):
-            raise DataError(
-                "a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{nodes}]"
-            )
+            what = "a split mask is not a bool vector over the nodes"
+            raise DataError(what, where="graph masks", allowed=f"[{nodes}]")
     # A node that trains and tests would be scored on its own label.
     if present and int(np.stack(present).sum(axis=0).max()) > 1:
         raise DataError("a node is in two parts of the split", where="graph masks")
@@ -152,9 +148,8 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
     fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)
     if not fits or not bool((members[1:] > members[:-1]).all()):
-        raise DataError(
-            "are not ascending node numbers", where="graph.private_nodes", allowed=f"0 to {nodes - 1}, each once"
-        )
+        what = "are not ascending node numbers"
+        raise DataError(what, where="graph.private_nodes", allowed=f"0 to {nodes - 1}, each once")
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
@@ -202,7 +197,6 @@ def _name(node_id: object) -> str:
     if isinstance(node_id, float) and node_id.is_integer():  # a column of whole numbers that once had a gap
         node_id = int(node_id)
     if isinstance(node_id, bool) or not isinstance(node_id, str | int | np.integer):
-        raise DataError(
-            f"{node_id!r} is a {type(node_id).__name__}", where="graph.ids", allowed="texts and whole numbers"
-        )
+        what = f"{node_id!r} is a {type(node_id).__name__}"
+        raise DataError(what, where="graph.ids", allowed="texts and whole numbers")
     return str(node_id)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from graphveil.engine import Blocks
 from graphveil.graphs.value.parts import MASKS, GraphParts, SparseRows
+from graphveil.graphs.value.value import parts_of
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.graphs.value.parts import Graph
-from typing import Final
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"
 _BLOCK = 1 << 20
@@ -36,7 +34,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         unknown_labels, private, range_source, split, memory_mb {part: MB}, known {public_edges, private_edges,
         private_nodes} and release {method, guarantee} (None where nothing is said of them), notes, warning.
     """
-    parts = graph if isinstance(graph, GraphParts) else _parts(graph)
+    parts = graph if isinstance(graph, GraphParts) else parts_of(graph)
     schema, n, directed = parts.schema, parts.num_nodes, parts.schema.directed
     listed = parts.edge_index.shape[1]
     edges = listed if directed else listed // 2
@@ -70,20 +68,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
 
 def memory_of(graph: Graph) -> int:
     """Return how many bytes features, edges and labels take in memory."""
-    import torch
-
-    def size(tensor: Tensor) -> int:
-        if tensor.layout == torch.sparse_csr:
-            return sum(size(part) for part in (tensor.values(), tensor.col_indices(), tensor.crow_indices()))
-        return tensor.numel() * tensor.element_size()
-
-    return sum(size(part) for part in (graph.x, graph.edge_index, graph.y))
-
-
-def _parts(graph: Graph) -> GraphParts:
-    from graphveil.graphs.value.value import parts_of
-
-    return parts_of(graph)
+    return sum(_sizes(parts_of(graph)).values())
 
 
 def _edge_counts(parts: GraphParts) -> dict[str, int] | None:
@@ -171,10 +156,14 @@ def _split(parts: GraphParts) -> dict[str, int] | None:
     return dict(zip(("train", "val", "test"), counts, strict=True)) if len(counts) == len(MASKS) else None
 
 
-def _memory(parts: GraphParts) -> dict[str, float]:
+def _sizes(parts: GraphParts) -> dict[str, int]:
     x = parts.x
     features = x.values.nbytes + x.columns.nbytes + x.starts.nbytes if isinstance(x, SparseRows) else x.nbytes
-    sizes = {"x": features, "edge_index": parts.edge_index.nbytes, "y": parts.y.nbytes}
+    return {"x": features, "edge_index": parts.edge_index.nbytes, "y": parts.y.nbytes}
+
+
+def _memory(parts: GraphParts) -> dict[str, float]:
+    sizes = _sizes(parts)
     return {name: round(size / 1e6, 3) for name, size in (*sizes.items(), ("total", sum(sizes.values())))}
 
 

@@ -105,14 +105,12 @@ def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
     if nodes > 2**32:
         raise DataError(f"{nodes:,} nodes", where="edges", allowed=f"at most {2**32:,}")
     if source.shape != target.shape or source.ndim != 1:
-        raise DataError(
-            f"edges have ends of shapes {source.shape} and {target.shape}", allowed="two lists, equally long"
-        )
+        what = f"edges have ends of shapes {source.shape} and {target.shape}"
+        raise DataError(what, allowed="two lists, equally long")
     for ends in (source, target):
         if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
-            raise DataError(
-                "an edge names a node that does not exist", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}"
-            )
+            what = "an edge names a node that does not exist"
+            raise DataError(what, where="edges", allowed=f"whole numbers, 0 to {nodes - 1}")
 
 
 def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:

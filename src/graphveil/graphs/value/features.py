@@ -52,13 +52,8 @@ def features_tensor(features: Features) -> Tensor:
     with quiet():
         if isinstance(features, np.ndarray):
             return torch.from_numpy(features)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(features.starts),
-            torch.from_numpy(features.columns),
-            torch.from_numpy(features.values),
-            size=features.shape,
-            check_invariants=True,
-        )
+        arrays = (torch.from_numpy(part) for part in (features.starts, features.columns, features.values))
+        return torch.sparse_csr_tensor(*arrays, size=features.shape, check_invariants=True)
 
 
 def features_of(x: Tensor) -> Features:
@@ -105,11 +100,8 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
     absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
     # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
     if absent and not low <= 0 <= high:
-        raise DataError(
-            "entries absent from the sparse features are 0, which is outside the declared range",
-            where=where,
-            allowed=f"{low:g} to {high:g}",
-        )
+        what = "entries absent from the sparse features are 0, which is outside the declared range"
+        raise DataError(what, where=where, allowed=f"{low:g} to {high:g}")
 
 
 def _out_of_range(features: Features, position: int, low: float, high: float, where: str) -> DataError:
@@ -119,9 +111,8 @@ def _out_of_range(features: Features, position: int, low: float, high: float, wh
     else:
         row, column = divmod(position, features.shape[1])
         value = float(features[row, column])
-    return DataError(
-        f"feature {column} of node {row} is {value:g}", where=where, allowed=f"{low:g} to {high:g}, no NaN"
-    )
+    what = f"feature {column} of node {row} is {value:g}"
+    return DataError(what, where=where, allowed=f"{low:g} to {high:g}, no NaN")
 
 
 def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:

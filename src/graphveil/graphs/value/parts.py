@@ -31,11 +31,8 @@ class ImageShape:
     def __post_init__(self) -> None:
         pixels = self.rows * self.columns
         if len(set(self.places)) != len(self.places) or not all(0 <= place < pixels for place in self.places):
-            raise InputError(
-                "a pixel lies outside the image, or twice",
-                where="ImageShape",
-                allowed=f"different places below {pixels}",
-            )
+            what = "a pixel lies outside the image, or twice"
+            raise InputError(what, where="ImageShape", allowed=f"different places below {pixels}")
 
     def images(self, features: np.ndarray) -> np.ndarray:
         """Return pictures [m, rows, columns] of features [m, d]; InputError for another d.
@@ -43,9 +40,8 @@ class ImageShape:
         A pixel that is no feature is drawn as the mean of those beside, above and below it that are (0 where none is).
         """
         if features.shape[1] != len(self.places):
-            raise InputError(
-                f"{features.shape[1]} features", where="ImageShape", allowed=f"{len(self.places)}, one for each place"
-            )
+            allowed = f"{len(self.places)}, one for each place"
+            raise InputError(f"{features.shape[1]} features", where="ImageShape", allowed=allowed)
         has_feature = np.zeros(self.rows * self.columns, dtype=bool)
         has_feature[list(self.places)] = True
         flat = np.zeros((len(features), self.rows * self.columns))

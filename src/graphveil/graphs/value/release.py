@@ -36,9 +36,8 @@ class NeighbourCounts:
     def __post_init__(self) -> None:
         whole = self.groups.dtype == self.counts.dtype == torch.int64
         if not whole or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
-            raise InputError(
-                f"counts {tuple(self.counts.shape)} of {len(self.groups)} groups", where="neighbour counts"
-            )
+            what = f"counts {tuple(self.counts.shape)} of {len(self.groups)} groups"
+            raise InputError(what, where="neighbour counts")
         if not bool(((self.groups >= 0) & (self.groups < self.counts.shape[1])).all()):
             raise InputError("a group does not exist", where="neighbour counts")
 

@@ -115,11 +115,8 @@ class GraphSchema:
         require_columns(self.columns)
         if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
             features = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
-            raise InputError(
-                f"columns with features of {features}",
-                where="GraphSchema",
-                allowed=f"{width_of(self.columns)} in [0, 1], the width of all blocks",
-            )
+            allowed = f"{width_of(self.columns)} in [0, 1], the width of all blocks"
+            raise InputError(f"columns with features of {features}", where="GraphSchema", allowed=allowed)
 
     def noted(self, *notes: str) -> GraphSchema:
         """The same schema with further notes."""

@@ -56,18 +56,16 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
         (898, 450, 449)
     """
     if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
-        raise InputError(
-            f"fractions are {fractions}", where="random_split", allowed="three shares of 0 or more, at most 1 in all"
-        )
+        allowed = "three shares of 0 or more, at most 1 in all"
+        raise InputError(f"fractions are {fractions}", where="random_split", allowed=allowed)
     # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
     labelled = known_labels(graph).nonzero().flatten().numpy()
     order = np.random.default_rng(seed).permutation(labelled)
     # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
     cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:
-        raise InputError(
-            f"{len(order)} labelled nodes leave none to train on", where=graph.schema.name, remedy=MORE_LABELS
-        )
+        what = f"{len(order)} labelled nodes leave none to train on"
+        raise InputError(what, where=graph.schema.name, remedy=MORE_LABELS)
     parts = (order[: cuts[0]], order[cuts[0] : cuts[1]], order[cuts[1] : cuts[2]])
     return Split(*(_mask(part, graph.num_nodes) for part in parts))
 
@@ -106,15 +104,11 @@ def shares_of(text: str) -> tuple[float, float, float]:
             float(part) / 100 for part in (text.replace("/", "/0/") if keeps_apart(text) else text).split("/")
         )
     except ValueError:
-        raise InputError(
-            f"split {text!r} is not known",
-            allowed="random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15",
-        ) from None
+        allowed = "random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15"
+        raise InputError(f"split {text!r} is not known", allowed=allowed) from None
     if keeps_apart(text) and not math.isclose(train + test, 1):
-        raise InputError(
-            f"split {text!r}: two shares make {train + test:.0%}",
-            allowed="training and test nodes, 100% together, such as 80/20, or three shares such as 75/10/15",
-        )
+        allowed = "training and test nodes, 100% together, such as 80/20, or three shares such as 75/10/15"
+        raise InputError(f"split {text!r}: two shares make {train + test:.0%}", allowed=allowed)
     return train, val, test
 
 
