@@ -130,7 +130,9 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
     # A federation has no rehearsal here: it would take all its parties.
     if worlds:
         reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, request, epsilon, progress)
-    alike = _alike(rule, facts, epsilon)
+    alike: tuple[Cell, ...] = ()
+    if rule.panel is not None:
+        alike = most_alike(rule.panel, epsilon, nodes=facts.nodes, classes=facts.classes, degree=facts.degree)
     words = _adversary(rule, graph, epsilon)
     return Advice(trust, rule, facts, epsilon, words, alike, rehearsal, on, reached, time.perf_counter() - began)
 
@@ -173,12 +175,6 @@ def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, request: Request)
 
 _PILOT = "a pilot, which you declare public or already paid: its values were read as they are"
 _MADE = "made graphs: public parts as they are, private parts made anew"
-
-
-def _alike(rule: Rule, facts: PublicFacts, epsilon: float) -> tuple[Cell, ...]:
-    if rule.panel is None:
-        return ()
-    return most_alike(rule.panel, epsilon, nodes=facts.nodes, classes=facts.classes, degree=facts.degree)
 
 
 def _adversary(rule: Rule, graph: GraphParts, epsilon: float) -> str:

@@ -60,13 +60,6 @@ class Rule:
         return {**self.settings, **({self.budget: epsilon or self.epsilon} if self.budget else {})}
 
 
-def _read() -> tuple[dict[str, str], tuple[Rule, ...]]:
-    tables = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
-    return tables["trusts"], tuple(
-        Rule(**{key: _value(value) for key, value in rule.items()}) for rule in tables["rules"]
-    )
-
-
 def _value(cell: Any) -> Any:
     """Return a value of the table as a rule has it; TOML has neither tuples nor None."""
     if isinstance(cell, dict):
@@ -74,9 +67,10 @@ def _value(cell: Any) -> Any:
     return tuple(cell) if isinstance(cell, list) else cell
 
 
-_TRUSTS, RULES = _read()
+_TABLES = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
+RULES = tuple(Rule(**{key: _value(value) for key, value in rule.items()}) for rule in _TABLES["rules"])
 #: Who may see raw data, in words.
-TRUSTS: Final[Mapping[str, str]] = MappingProxyType(_TRUSTS)
+TRUSTS: Final[Mapping[str, str]] = MappingProxyType(_TABLES["trusts"])
 
 
 def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None, directed: bool = False) -> Rule | None:
@@ -104,13 +98,8 @@ class Kind:
     classes: int
 
 
-def _read_panel() -> tuple[dict[str, Kind], dict[str, dict[str, dict[str, float]]]]:
-    tables = tomllib.loads((Path(__file__).parent / "panel.toml").read_text(encoding="utf-8"))
-    return {name: Kind(*facts) for name, facts in tables["graphs"].items()}, tables["lifts"]
-
-
-_GRAPHS, _LIFTS = _read_panel()
-GRAPHS: Final[Mapping[str, Kind]] = MappingProxyType(_GRAPHS)
+_PANEL = tomllib.loads((Path(__file__).parent / "panel.toml").read_text(encoding="utf-8"))
+GRAPHS: Final[Mapping[str, Kind]] = MappingProxyType({name: Kind(*facts) for name, facts in _PANEL["graphs"].items()})
 
 
 @dataclass(frozen=True)
@@ -133,7 +122,9 @@ class Cell:
 def cells(table: str) -> tuple[Cell, ...]:
     """Return all that was measured under a heading of the panel, such as "curator" or "links"."""
     return tuple(
-        Cell(graph, float(epsilon), lift) for graph, lifts in _LIFTS[table].items() for epsilon, lift in lifts.items()
+        Cell(graph, float(epsilon), lift)
+        for graph, lifts in _PANEL["lifts"][table].items()
+        for epsilon, lift in lifts.items()
     )
 
 

@@ -26,7 +26,7 @@ from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import Account, Paid, digest_of
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
-from graphveil.methods.base.people.released import LocalReports, randomize_people
+from graphveil.methods.base.people.released import LocalReports, randomize_people, require_budgets
 from graphveil.methods.base.storage import number, number_from, schema_facts
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
@@ -166,18 +166,6 @@ def people_key(graph: Graph) -> str:
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def require_matching_graph(released: LinkReports, people: LocalPrivacy, links: LinkPrivacy) -> None:
-    """Refuse reports that were made under other budgets."""
-    for actual, expected in ((released.people.privacy, people), (released.links, links)):
-        if actual != expected:
-            raise InputError(
-                f"the reports were made with {actual}",
-                where="fit_reports",
-                allowed=f"reports made with {expected}",
-                remedy="build the method with the budgets of the collection",
-            )
-
-
 def graph_guarantee(
     people: LocalPrivacy,
     links: LinkPrivacy,
@@ -315,7 +303,8 @@ class ListsEstimator(FittedEstimator[F], ABC):
             InputError: when reports and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
-        require_matching_graph(released, self.privacy, self.links)
+        require_budgets(released.people.privacy, self.privacy)
+        require_budgets(released.links, self.links)
         schema = released.people.schema
         self.account.book(released, spends_of(self.privacy, self.links, schema, released.nodes))
         return schema

@@ -25,7 +25,7 @@ from graphveil.methods.links.entries import DENOISERS
 from graphveil.methods.links.silent_lists import of_heard
 from graphveil.models.blocks.block_model import block_beliefs
 from graphveil.models.blocks.group_background import SoftLinks
-from graphveil.models.blocks.link_posterior import LinkPosterior, degree_prior, link_posterior
+from graphveil.models.blocks.link_posterior import degree_prior, link_posterior
 from graphveil.models.labels.label_prior import class_shares, log_channel
 from graphveil.runtime.late import Tensor, torch
 
@@ -61,19 +61,15 @@ def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftT
         return _by_beliefs(released)
     if not denoiser.startswith("blink"):
         return Topology(reported_edges(released), nodes)
-    posterior = _posterior(released)
+    pairs = named_pairs(released)
+    prior = degree_prior(degrees_of(released), directed=pairs.directed)
+    posterior = link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
     if denoiser == "blink-soft":
         return SoftTopology(posterior.soft(), nodes)
     if denoiser == "blink-hard":
         return Topology(posterior.hard(), nodes)
     edges, weights = posterior.hybrid(seed=seed)
     return Topology(edges, nodes, weights)
-
-
-def _posterior(released: LinkReports) -> LinkPosterior:
-    pairs = named_pairs(released)
-    prior = degree_prior(degrees_of(released), directed=pairs.directed)
-    return link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
 
 
 def degrees_of(released: LinkReports) -> Tensor:

@@ -9,7 +9,7 @@
     counts      z = the same of H and of S side by side,    p(y | v) = softmax( z_v W + b )
     regression  p(y | v) = softmax( x_v W + b ) behind the label's channel
 
-The network is that of class sums (`models.networks.two_layers`) on sums that people's own noise protects.  It is trained
+The network is that of class sums (`models.networks.two_layers`) on sums that people's own noise protects, trained
 twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs on both.
 The few columns of counts cannot learn training labels by heart, as features and counts together may.
 Shapes: x [n, d]; H, S [n, c]; z [n, 2 c], of counts [n, 4 c]; twice as many where links have a direction.
@@ -121,13 +121,11 @@ def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
         pairs, shares: as of `beside`.
     """
     messages = messages_of(shares)
-    ways = [pairs, *([pairs.turned] if pairs.directed else [])]
-    return torch.cat([beside(pairs, shares), *(_second(way, messages) for way in ways)], dim=1)
-
-
-def _second(pairs: NamedPairs, messages: Tensor) -> Tensor:
-    noise = noise_scale(pairs, neighbour_means(pairs, messages))
-    return models.beside([shared_sums(pairs, messages)], float(noise.mean()))
+    columns = [beside(pairs, shares)]
+    for way in (pairs, pairs.turned) if pairs.directed else (pairs,):
+        noise = noise_scale(way, neighbour_means(way, messages))
+        columns.append(models.beside([shared_sums(way, messages)], float(noise.mean())))
+    return torch.cat(columns, dim=1)
 
 
 def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:

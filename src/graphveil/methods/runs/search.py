@@ -242,7 +242,9 @@ def tune_at_a_price(
     tell = None if log is None else lambda entry: log({"seed": seed, **entry})
     best, memory = _run(build, drawn, graph, split, randomness, tell, progress)
     chosen = best.method
-    _require_paid(chosen, tuning)
+    # A last check against ourselves: the best of many, priced as one, would be a broken promise.
+    if chosen.privacy.tuning != tuning or len(chosen.ledger.spends) != 1:
+        raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
     # One spend for all trials: the law's price covers those whose results are never shown.
     chosen.ledger = account.spend(*chosen.ledger.spends)
     return Tuned(chosen, best.settings, (), _how(best, tuning), _met(best), best.seconds, memory)
@@ -323,13 +325,6 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     # One node changes the number by 1.
     noise = int(RoundedNormal(steps, math.ceil(reach_of(1 / sigma) * steps)).draw(1, randomness)[0])
     return (count * scale + noise) / scale
-
-
-def _require_paid(method: Any, tuning: RepeatAndSelect) -> None:
-    """Refuse to hand out the best of many trials whose noise was made for one."""
-    # A last check against ourselves: the best of many, priced as one, would be a broken promise.
-    if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:
-        raise GraphveilError("a trial was priced as a single run", where="tune", remedy="please report this")
 
 
 def _how(best: _Trial, tuning: RepeatAndSelect) -> str:

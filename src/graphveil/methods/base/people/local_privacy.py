@@ -59,7 +59,14 @@ class LocalPrivacy:
             raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
         if not 0 < self.delta < 1:
             raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
-        self._require_sampled()
+        if self.sampled is None:
+            return
+        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
+            raise InputError(f"sampled = {self.sampled!r}", allowed="a whole number from 1 to the number of features")
+        # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
+        if self.mechanism not in feature_names_with("sampled"):
+            allowed = ", ".join(feature_names_with("sampled"))
+            raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
 
     @property
     def collects_features(self) -> bool:
@@ -78,16 +85,6 @@ class LocalPrivacy:
         domain = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
         mechanism: FeatureMechanism[Any] = info.mechanism(epsilon=self.epsilon_x, **domain, **options)
         return mechanism
-
-    def _require_sampled(self) -> None:
-        if self.sampled is None:
-            return
-        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
-            raise InputError(f"sampled = {self.sampled!r}", allowed="a whole number from 1 to the number of features")
-        # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
-        if self.mechanism not in feature_names_with("sampled"):
-            allowed = ", ".join(feature_names_with("sampled"))
-            raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
 
     def labels(self, classes: int) -> RandomizedResponse | PublicLabels:
         if math.isinf(self.epsilon_y):

@@ -235,12 +235,11 @@ def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
         if _SAID in spend.parameters
     ]
     times = Counter(sentence for sentence, _ in dict.fromkeys(facts))
-    assumptions = [_counted(assumption_of(sentence), many) for sentence, many in times.items()]
+    assumptions = [
+        fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
+        for fact, many in ((assumption_of(sentence), many) for sentence, many in times.items())
+    ]
     return (*assumptions, ONE_COPY) if assumptions else ()
-
-
-def _counted(fact: Assumption, many: int) -> Assumption:
-    return fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
 
 
 def times_paid(ledger: Ledger | None, unit: str) -> int:

@@ -256,12 +256,20 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
     """
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
-    # The account would be charged for one epsilon and the estimate made for another.
-    if released.privacy != privacy:
+    require_budgets(released.privacy, privacy)
+
+
+def require_budgets(actual: object, expected: object) -> None:
+    """Refuse reports that were made under other budgets: they would be charged at one epsilon and read at another.
+
+    Args:
+        actual: of the reports. expected: of the method that reads them.
+    """
+    if actual != expected:
         raise InputError(
-            f"the reports were made with {released.privacy}",
+            f"the reports were made with {actual}",
             where="fit_reports",
-            allowed=f"reports made with {privacy}",
+            allowed=f"reports made with {expected}",
             remedy="build the method with the budgets of the collection",
         )
 
