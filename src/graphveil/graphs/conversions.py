@@ -33,7 +33,7 @@ from graphveil.graphs.tables.arrays import (
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes
 from graphveil.graphs.value.edges import merge_edges
-from graphveil.graphs.value.parts import MASKS, GraphParts
+from graphveil.graphs.value.parts import MASKS, Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of, parts_of
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphveil.graphs.tables.tables import Table
-    from graphveil.graphs.value.parts import Graph
 
 _BY_CALLER = "declared by the caller"
 

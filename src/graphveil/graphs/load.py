@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,13 +27,10 @@ from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.stored import is_stored, read_stored
 from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
-from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.parts import Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import plain_graph
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import Graph
 
 _STORED: dict[str, Callable[..., GraphParts]] = {
     **{name: partial(load_planetoid, name) for name in ("cora", "citeseer", "pubmed")},

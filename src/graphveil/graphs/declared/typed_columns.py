@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.files.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of, width_of
+from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo, blocks_of, width_of
 from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, filled_notes
 from graphveil.graphs.tables.tables import Table, some, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
@@ -18,8 +18,6 @@ from graphveil.graphs.value.schema import OWN_CATEGORY
 if TYPE_CHECKING:
     import polars
     from scipy.sparse import csr_matrix
-
-    from graphveil.files.columns import Kind
 
 #: Between the tags of a cell.
 SEPARATOR: Final = ";"

@@ -12,14 +12,12 @@ from graphveil.errors import InputError
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense, compact_rows
-from graphveil.graphs.value.parts import GraphParts, ImageShape
+from graphveil.graphs.value.parts import Graph, GraphParts, ImageShape
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-    from graphveil.graphs.value.parts import Graph
 
 _TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
 _ROUNDS = 30  # rounds of drawing further edges in place of duplicates

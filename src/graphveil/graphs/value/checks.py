@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.value.edges import edge_keys, is_normalised
 from graphveil.graphs.value.features import check_range
-from graphveil.graphs.value.parts import Features, GraphParts
+from graphveil.graphs.value.parts import Features, Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.sorted_arrays import contains, distinct
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import Graph
 
 #: What tells two people apart.
 DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from graphveil.engine import Blocks
-from graphveil.graphs.value.parts import MASKS, GraphParts, SparseRows
+from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, SparseRows
 from graphveil.graphs.value.value import parts_of
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import Graph
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"
 _BLOCK = 1 << 20

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.graphs.value.parts import MASKS
+from graphveil.graphs.value.parts import MASKS, Graph
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from graphveil.graphs.value.parts import Graph
 
 
 MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"

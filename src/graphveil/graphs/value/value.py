@@ -19,14 +19,12 @@ from graphveil.graphs.value.checks import (
     names_of,
 )
 from graphveil.graphs.value.features import features_of, features_tensor
-from graphveil.graphs.value.parts import MASKS, GraphParts, Mask, Part
+from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, Mask, Part
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import quiet
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from graphveil.graphs.value.parts import Graph
 
 
 class PlainGraph:
