@@ -193,25 +193,20 @@ def _answer_of(advice: Advice, data: str) -> dict[str, object]:
 
 
 Trust = Annotated[
-    str | None,
-    typer.Option("--trust", metavar="|".join(TRUSTS), help="Who may see raw data. Default: advice for each."),
+    str | None, typer.Option(metavar="|".join(TRUSTS), help="Who may see raw data. Default: advice for each.")
 ]
 Price = Annotated[
-    float | None, typer.Option("--epsilon", metavar="E", help="Epsilon of the rehearsal, in place of the advised one.")
+    float | None, typer.Option(metavar="E", help="Epsilon of the rehearsal, in place of the advised one.")
 ]
 Degree = Annotated[
     float | None,
-    typer.Option(
-        "--degree", metavar="N", help="Average contacts of a person, where edges are private and this number is public."
-    ),
+    typer.Option(metavar="N", help="Average contacts of a person, where edges are private and this number is public."),
 ]
 _GOAL = "A goal: rehearse to find the smallest epsilon that reaches it."
 Want = Annotated[str | None, typer.Option("--want", metavar="accuracy=0.8|lift=0.02", help=_GOAL)]
 Pilot = Annotated[
     str | None,
-    typer.Option(
-        "--pilot", metavar="DATA", help="Rehearse on this graph, which you declare public or already paid for."
-    ),
+    typer.Option(metavar="DATA", help="Rehearse on this graph, which you declare public or already paid for."),
 ]
 
 

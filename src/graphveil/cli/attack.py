@@ -57,7 +57,6 @@ Name = Annotated[str | None, typer.Option("--attack", metavar="NAME", help=f"One
 Truth = Annotated[
     str | None,
     typer.Option(
-        "--truth",
         metavar="DATA",
         help="For a release or a run on one: the original graph; for a federation: its holders' data; for a run on a "
         "collection that was simulated: what it was simulated from.",
@@ -72,11 +71,9 @@ Data = Annotated[
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes to search for edges.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
 Shadow = Annotated[
-    str | None, typer.Option("--shadow", metavar="DATA", help="For link-stealing-shadow: the adversary's own data set.")
+    str | None, typer.Option(metavar="DATA", help="For link-stealing-shadow: the adversary's own data set.")
 ]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="For a release: the curator's own folder. Default: RELEASE.curator.")
-]
+Out = Annotated[Path | None, typer.Option(help="For a release: the curator's own folder. Default: RELEASE.curator.")]
 NoPlain = Annotated[bool, typer.Option("--no-plain", help="Do not attack a plain network for comparison.")]
 
 

@@ -14,15 +14,12 @@ from graphveil.cli.base.engines import opened, require_engine_choice
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 License = Annotated[
-    str | None,
-    typer.Option("--license", metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html."),
+    str | None, typer.Option(metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html.")
 ]
 CiteAs = Annotated[str | None, typer.Option("--cite-as", metavar="TEXT", help="How to cite it, BibTeX at best.")]
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Its web page.")]
 Creator = Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Its creator.")]
-Published = Annotated[
-    str | None, typer.Option("--published", metavar="DAY", help="Day of publication, such as 2026-01-31.")
-]
+Published = Annotated[str | None, typer.Option(metavar="DAY", help="Day of publication, such as 2026-01-31.")]
 
 
 def group() -> typer.Typer:

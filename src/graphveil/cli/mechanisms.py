@@ -105,28 +105,22 @@ def _where(results: Sequence[Measurement | Refusal], folder: Path) -> list[tuple
 Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more values, separated by commas.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Coordinates of one user's vector.")]
 Users = Annotated[
-    int | None, typer.Option("--users", metavar="N", help="Synthetic users. Default: 10,000, or fewer if D is large.")
+    int | None, typer.Option(metavar="N", help="Synthetic users. Default: 10,000, or fewer if D is large.")
 ]
 Low = Annotated[float, typer.Option("--low", help="Lowest value of a coordinate.")]
 High = Annotated[float, typer.Option("--high", help="Highest value of a coordinate.")]
 Delta = Annotated[float, typer.Option("--delta", help="Delta of the mechanisms that need one.")]
 Answers = Annotated[
-    str,
-    typer.Option(
-        "--answers", metavar="K,K,...", help="Number of possible answers of each question, separated by commas."
-    ),
+    str, typer.Option(metavar="K,K,...", help="Number of possible answers of each question, separated by commas.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/mechanisms-<D>-<time>.")]
 Sensitive = Annotated[
-    str | None, typer.Option("--sensitive", metavar="I,J,...", help="Columns of the sensitive input, counted from 0.")
+    str | None, typer.Option(metavar="I,J,...", help="Columns of the sensitive input, counted from 0.")
 ]
-Gamma = Annotated[
-    float, typer.Option("--gamma", min=0.0, max=1.0, help="Weight of importance (SHAP) against sensitivity.")
-]
+Gamma = Annotated[float, typer.Option(min=0.0, max=1.0, help="Weight of importance (SHAP) against sensitivity.")]
 PublicShare = Annotated[
     float | None,
     typer.Option(
-        "--public-share",
         metavar="RHO",
         help="For experiments: declare a random share of the nodes (drawn by --seed) public. "
         "Without it all of DATA must be public.",

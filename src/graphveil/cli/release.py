@@ -90,10 +90,7 @@ Method = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 NoiseSeed = Annotated[
-    int | None,
-    typer.Option(
-        "--reproducible-noise", metavar="SEED", help="Repeatable noise, for experiments. VOIDS the guarantee."
-    ),
+    int | None, typer.Option(metavar="SEED", help="Repeatable noise, for experiments. VOIDS the guarantee.")
 ]
 WithoutLift = Annotated[
     bool,

@@ -23,9 +23,7 @@ Run = Annotated[
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 Lift = Annotated[bool, typer.Option("--lift", help="For a released graph: train on it and show the lift.")]
-Against = Annotated[
-    Path | None, typer.Option("--against", metavar="OTHER", help="Another run: write a page that shows both.")
-]
+Against = Annotated[Path | None, typer.Option(metavar="OTHER", help="Another run: write a page that shows both.")]
 
 
 def report(

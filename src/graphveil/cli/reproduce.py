@@ -71,8 +71,7 @@ Name = Annotated[
 ]
 Splits = Annotated[int, typer.Option("--splits", min=1, help="Random splits, each with fresh noise.")]
 Only = Annotated[
-    str | None,
-    typer.Option("--only", metavar="WORD,...", help="Data sets or beginnings of row names, separated by commas."),
+    str | None, typer.Option(metavar="WORD,...", help="Data sets or beginnings of row names, separated by commas.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/.")]
 

@@ -39,8 +39,7 @@ Data = Annotated[
     typer.Argument(metavar="DATA", help="A named data set, or a folder with your own files.", autocompletion=data_like),
 ]
 Edges = Annotated[
-    Path | None,
-    typer.Option("--edges", help="Public edges of an exported collection: csv or parquet, columns source and target."),
+    Path | None, typer.Option(help="Public edges of an exported collection: csv or parquet, columns source and target.")
 ]
 KeepSuspects = Annotated[
     bool,
@@ -49,13 +48,11 @@ KeepSuspects = Annotated[
     ),
 ]
 DataRoot = Annotated[
-    Path | None, typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache.")
+    Path | None, typer.Option(help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache.")
 ]
 _FEATURES = "Epsilon of one user's features; inf: not protected; none: not collected."
 EpsilonX = Annotated[str | None, _method("--epsilon-x", metavar="E", help=_FEATURES)]
-EpsilonY = Annotated[
-    str | None, _method("--epsilon-y", metavar="E", help="Epsilon of one user's label; inf: not protected.")
-]
+EpsilonY = Annotated[str | None, _method(metavar="E", help="Epsilon of one user's label; inf: not protected.")]
 _LISTS = (
     "Epsilon of one bit of one neighbour list. A relationship appears in two lists: it costs E if one end "
     "reports it, 2 E if both do. In a published graph: epsilon of one private edge. inf: not protected."
@@ -65,16 +62,13 @@ _TOTAL = "Total epsilon of one person, split as advised; with --unit, epsilon of
 Epsilon = Annotated[str | None, _method("--epsilon", metavar="E", help=_TOTAL)]
 Epsilons = Annotated[str | None, _method(metavar="E,E,...", help="As in train; several values separated by commas.")]
 Delta = Annotated[float | None, _method("--delta", help="Delta of one --unit, or of mechanism=gaussian.")]
-Unit = Annotated[
-    str | None, _method("--unit", metavar="edge|directed-edge|k-edges|node", help="What --epsilon protects.")
-]
+Unit = Annotated[str | None, _method(metavar="edge|directed-edge|k-edges|node", help="What --epsilon protects.")]
 Model = Annotated[str | None, _method("--model", metavar="sage|gcn|gat|mlp", help="The network.")]
 Epochs = Annotated[int | None, _method("--epochs", min=1, help="Maximum number of epochs.")]
 Settings = Annotated[list[str] | None, _method("--set", metavar="KEY=VALUE", help="Any other setting; repeatable.")]
 PrivateShare = Annotated[
     float | None,
     typer.Option(
-        "--private-share",
         metavar="RHO",
         help="For experiments: treat a random share of the edges (drawn by --seed) as private, the rest as public.",
     ),

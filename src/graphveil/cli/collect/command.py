@@ -42,28 +42,24 @@ class Wording:
 class ReportPrices:
     """The parts of a report, each with its epsilon."""
 
-    epsilon_x: Annotated[str | None, _price("--epsilon-x", metavar="E", help="A person's features.")] = None
-    epsilon_y: Annotated[str | None, _price("--epsilon-y", metavar="E", help="A person's label.")] = None
-    epsilon_a: Annotated[str | None, _price("--epsilon-a", metavar="E", help="One bit of a neighbour list.")] = None
-    epsilon_d: Annotated[str | None, _price("--epsilon-d", metavar="E", help="One link in a person's degree.")] = None
-    mode: Annotated[str, _price("--mode", metavar="lower|both|directed", help="Who reports a link.")] = "lower"
+    epsilon_x: Annotated[str | None, _price(metavar="E", help="A person's features.")] = None
+    epsilon_y: Annotated[str | None, _price(metavar="E", help="A person's label.")] = None
+    epsilon_a: Annotated[str | None, _price(metavar="E", help="One bit of a neighbour list.")] = None
+    epsilon_d: Annotated[str | None, _price(metavar="E", help="One link in a person's degree.")] = None
+    mode: Annotated[str, _price(metavar="lower|both|directed", help="Who reports a link.")] = "lower"
 
 
 @dataclass(frozen=True)
 class Players:
     """Simulated people: the programs they use, and how many drop out or send twice."""
 
-    clients: Annotated[
-        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people use, in turn.")
-    ] = "python"
+    clients: Annotated[str, typer.Option(metavar="python[,js]", help="Programs that people use, in turn.")] = "python"
     js: Annotated[
-        Path | None, typer.Option("--js", metavar="FILE", help="A JavaScript client for Node.js in place of ours.")
+        Path | None, typer.Option(metavar="FILE", help="A JavaScript client for Node.js in place of ours.")
     ] = None
-    dropouts: Annotated[
-        float, typer.Option("--dropouts", min=0, max=1, help="Share of enrolled people who never answer.")
-    ] = 0.1
-    retries: Annotated[float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")] = 0.1
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Fixes who does what, never the noise.")] = 0
+    dropouts: Annotated[float, typer.Option(min=0, max=1, help="Share of enrolled people who never answer.")] = 0.1
+    retries: Annotated[float, typer.Option(min=0, max=1, help="Share of the others who send twice.")] = 0.1
+    seed: Annotated[int, typer.Option(min=0, help="Fixes who does what, never the noise.")] = 0
 
     def cast(self, people: int | None, epochs: int = 1, changed: float = 0.0, late: float = 0.0) -> Cast:
         """Return the simulated people.
@@ -94,7 +90,7 @@ def init(
     report_prices: ReportPrices,
     ids: Annotated[
         Path | None,
-        typer.Option("--ids", metavar="FILE", help="Ids of the people, one per line, or a csv. Default: DATA's nodes."),
+        typer.Option(metavar="FILE", help="Ids of the people, one per line, or a csv. Default: DATA's nodes."),
     ] = None,
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
@@ -129,11 +125,10 @@ def init(
 def sign(
     folder: Folder,
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="The organiser's key. Default: a new one, made here.")
+        Path | None, typer.Option(metavar="FILE", help="The organiser's key. Default: a new one, made here.")
     ] = None,
     database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="URL", help="postgresql+psycopg://... Default: a SQLite file here."),
+        str | None, typer.Option(metavar="URL", help="postgresql+psycopg://... Default: a SQLite file here.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -150,18 +145,13 @@ def enrol(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Csv file to write tokens to. Default: tokens.csv in FOLDER."),
     ] = None,
-    tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of your own ids and tokens.")
-    ] = None,
+    tokens: Annotated[Path | None, typer.Option(metavar="FILE", help="Csv file of your own ids and tokens.")] = None,
     url: Annotated[
         str | None,
-        typer.Option(
-            "--url", metavar="URL", help="The collector's address for people: adds a link to each person's page."
-        ),
+        typer.Option(metavar="URL", help="The collector's address for people: adds a link to each person's page."),
     ] = None,
     again: Annotated[
-        str | None,
-        typer.Option("--again", metavar="ID", help="A new token for one person who lost theirs and has not enrolled."),
+        str | None, typer.Option(metavar="ID", help="A new token for one person who lost theirs and has not enrolled.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -183,8 +173,7 @@ def enrol(
 def open_(
     folder: Folder,
     key: Annotated[
-        Path | None,
-        typer.Option("--key", metavar="FILE", help="The organiser's key. Default: organiser.key in FOLDER."),
+        Path | None, typer.Option(metavar="FILE", help="The organiser's key. Default: organiser.key in FOLDER.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -197,14 +186,10 @@ def open_(
 
 def serve(
     folder: Folder,
-    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 8700,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="TLS certificate, PEM.")
-    ] = None,
-    certificate_key: Annotated[
-        Path | None, typer.Option("--certificate-key", metavar="FILE", help="Its key, PEM.")
-    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8700,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
+    certificate_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")] = None,
     names: Annotated[
         list[str] | None,
         typer.Option(
@@ -272,9 +257,7 @@ def close(folder: Folder, as_json: options.Json = False) -> None:
 def export(
     folder: Folder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
-    most_links: Annotated[
-        int | None, typer.Option("--most-links", min=1, help="Known upper bound on the links of a person.")
-    ] = None,
+    most_links: Annotated[int | None, typer.Option(min=1, help="Known upper bound on the links of a person.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Write everybody's last report of the closed epochs into a folder to train on; name suspect reports."""
@@ -308,12 +291,10 @@ def simulate(
     folder: Folder,
     data: options.Data,
     players: Players,
-    people: Annotated[int | None, typer.Option("--people", min=1, help="People who enrol. Default: all.")] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often people are asked.")] = 1,
-    changed: Annotated[
-        float, typer.Option("--changed", min=0, max=1, help="Share whose values change from epoch to epoch.")
-    ] = 0.0,
-    late: Annotated[float, typer.Option("--late", min=0, max=1, help="Share who enrol after the first epoch.")] = 0.0,
+    people: Annotated[int | None, typer.Option(min=1, help="People who enrol. Default: all.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="How often people are asked.")] = 1,
+    changed: Annotated[float, typer.Option(min=0, max=1, help="Share whose values change from epoch to epoch.")] = 0.0,
+    late: Annotated[float, typer.Option(min=0, max=1, help="Share who enrol after the first epoch.")] = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for the export.")
     ] = None,
@@ -344,14 +325,10 @@ def phones(
     folder: Folder,
     data: options.Data,
     players: Players,
-    url: Annotated[
-        str, typer.Option("--url", help="Address of a collector on this machine.")
-    ] = "http://127.0.0.1:8700",
+    url: Annotated[str, typer.Option(help="Address of a collector on this machine.")] = "http://127.0.0.1:8700",
     tokens: Annotated[
         Path | None,
-        typer.Option(
-            "--tokens", metavar="FILE", help="File of tokens that collect enrol wrote or read. Default: in FOLDER."
-        ),
+        typer.Option(metavar="FILE", help="File of tokens that collect enrol wrote or read. Default: in FOLDER."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 Folder = Annotated[
-    Path | None,
-    typer.Option("--folder", metavar="FOLDER", help="Folder of secret and ledger. Default: ~/.graphveil-device."),
+    Path | None, typer.Option(metavar="FOLDER", help="Folder of secret and ledger. Default: ~/.graphveil-device.")
 ]
 Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. A single argument is DATA.")]
 Data = Annotated[
@@ -43,11 +42,10 @@ def enrol(
     token: Annotated[
         str, typer.Argument(metavar="TOKEN", help="The token that you were given; - reads it from stdin.")
     ],
-    task: Annotated[str, typer.Option("--task", metavar="HASH", help="Hash of the task, as you were told it.")],
+    task: Annotated[str, typer.Option(metavar="HASH", help="Hash of the task, as you were told it.")],
     id: As = None,
     limit: Annotated[
-        str | None,
-        typer.Option("--limit", metavar="E", help="Total epsilon that all your reports may cost; or none, or default."),
+        str | None, typer.Option(metavar="E", help="Total epsilon that all your reports may cost; or none, or default.")
     ] = None,
     folder: Folder = None,
 ) -> None:

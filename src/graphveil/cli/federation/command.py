@@ -16,8 +16,7 @@ from graphveil.graphs import Graph
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
 Training = Annotated[
-    int | None,
-    typer.Option("--training", min=1, help="Labelled training nodes among them. Default: a tenth of --nodes."),
+    int | None, typer.Option(min=1, help="Labelled training nodes among them. Default: a tenth of --nodes.")
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
 _MODES = ("shared-linear", "individual", "paper", "guesses")
@@ -42,7 +41,6 @@ Range = Annotated[str, typer.Option("--range", metavar="LOW,HIGH", help="Declare
 Certificates = Annotated[
     list[str] | None,
     typer.Option(
-        "--certificate",
         metavar="NAME=FILE",
         help="Certificate of a party that keeps its own key; repeatable. For the other parties a key is created.",
     ),
@@ -60,9 +58,9 @@ def group() -> typer.Typer:
 def split(
     data: options.Data,
     out: New,
-    parties: Annotated[int, typer.Option("--parties", min=2, max=5, help="Number of holders.")] = 2,
+    parties: Annotated[int, typer.Option(min=2, max=5, help="Number of holders.")] = 2,
     proportion: Annotated[
-        str | None, typer.Option("--proportion", metavar="A:B", help="Shares of columns and edges. Default: equal.")
+        str | None, typer.Option(metavar="A:B", help="Shares of columns and edges. Default: equal.")
     ] = None,
     data_root: options.DataRoot = None,
     seed: options.Seed = 0,
@@ -103,13 +101,13 @@ def init(
     port: Port = 7700,
     classes: Classes = None,
     feature_range: Range = "0,1",
-    name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "federation",
+    name: Annotated[str, typer.Option(help="Name of the run.")] = "federation",
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
     mode: Annotated[
-        str | None, typer.Option("--mode", metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
+        str | None, typer.Option(metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
     ] = None,
     epsilon: Annotated[
-        str | None, typer.Option("--epsilon", metavar="E", help="Total over a holder's publications; inf: no privacy.")
+        str | None, typer.Option(metavar="E", help="Total over a holder's publications; inf: no privacy.")
     ] = None,
     settings: options.Settings = None,
     certificate: Certificates = None,
@@ -137,9 +135,7 @@ def init(
 
 def sign(
     folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
-    agreement: Annotated[
-        Path | None, typer.Option("--agreement", metavar="FILE", help="Agreement to copy into the folder.")
-    ] = None,
+    agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="Agreement to copy into the folder.")] = None,
     signatures: Annotated[
         list[Path] | None,
         typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),

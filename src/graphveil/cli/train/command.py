@@ -34,21 +34,17 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help=_FOLDER)]
 Track = Annotated[
     str | None,
     typer.Option(
-        "--track",
         metavar="mlflow|tensorboard|wandb",
         help="Send a tracker what the run releases: settings, guarantee, curves on released labels; no accuracy.",
     ),
 ]
 TrackTo = Annotated[
     str | None,
-    typer.Option(
-        "--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: from its environment variables."
-    ),
+    typer.Option(metavar="PLACE", help="URI or folder of the tracker. Default: from its environment variables."),
 ]
 Predictions = Annotated[
     Path | None,
     typer.Option(
-        "--predictions",
         metavar="FILE",
         help="Also write what the run (its first repeat) predicts for its own people, one row each, to .csv or "
         ".parquet, for your eyes only. With unit node no other file holds these predictions, and each row is for that "

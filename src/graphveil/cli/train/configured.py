@@ -70,7 +70,6 @@ def _read_for(context: typer.Context, path: Path | None) -> Path | None:
 Config = Annotated[
     Path | None,
     typer.Option(
-        "--config",
         metavar="FILE",
         is_eager=True,
         callback=_read_for,

@@ -20,7 +20,6 @@ Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Predict
 Who = Annotated[
     str | None,
     typer.Option(
-        "--people",
         metavar="same|other",
         help="For graphs without ids. same: row i is the same person as row i of the run, and nobody is asked again; "
         "other: nobody has reported before (the guarantee will state this).",

@@ -47,7 +47,6 @@ def _default_searches() -> str:
 Over = Annotated[
     list[str] | None,
     typer.Option(
-        "--over",
         metavar="KEY=V1,V2,...",
         help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
         f"Default, by method: {_default_searches()}.",
@@ -56,7 +55,6 @@ Over = Annotated[
 Trials = Annotated[
     int | None,
     typer.Option(
-        "--trials",
         min=1,
         help=f"Maximum number of combinations, drawn by --seed (default 20). With {_PAID}: "
         "mean of the random number of trials (default 10).",
@@ -65,7 +63,6 @@ Trials = Annotated[
 Law = Annotated[
     str | None,
     typer.Option(
-        "--law",
         metavar="logarithmic|geometric",
         help=f"With {_PAID}: distribution of the number of trials; logarithmic costs less and varies more.",
     ),
@@ -73,15 +70,13 @@ Law = Annotated[
 Sampler = Annotated[
     str | None,
     typer.Option(
-        "--sampler",
         metavar="grid|random|tpe",
         help="How settings are proposed: all combinations (default), at random, or by Optuna's TPE, which learns from "
         "the scores so far. Trials that have a price are always drawn at random.",
     ),
 ]
 Proxy = Annotated[
-    str | None,
-    typer.Option("--proxy", metavar="DATA", help="Search on this PUBLIC graph, then train once on the private one."),
+    str | None, typer.Option(metavar="DATA", help="Search on this PUBLIC graph, then train once on the private one.")
 ]
 
 
