@@ -28,7 +28,7 @@ LOSSES = ("drop", "cross-entropy")
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """Everything about training that cannot touch the guarantee.
+    """Everything about training that cannot touch the guarantee; refuses a value outside its range.
 
     Attributes:
         steps_x, steps_y: hops K of feature and of label propagation.
@@ -38,9 +38,6 @@ class NetworkSettings:
         hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
         patience: training stops after so many epochs of which none was the best so far; 0: never, as published.
         seed: fixes initial weights and dropout, never privacy noise. device: "cpu" or "cuda".
-
-    Raises:
-        InputError: for a value outside its range.
     """
 
     model: str = "sage"

@@ -67,9 +67,6 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             `models.blocks.labelled_blocks`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
 
-    Raises:
-        InputError: for budgets and settings outside their range.
-
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import LinkBeliefs
@@ -129,15 +126,11 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         progress: ProgressCallback | None = None,
         earlier: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
     ) -> Self:
-        """Weigh the reports; costs nothing and may be repeated.
+        """Weigh the reports; costs nothing and may be repeated. Raises what `recognised` does.
 
         Args:
             released: everybody's reports. progress: told how far it is.
             earlier: `parts` of another reading of the same reports with the same settings.
-
-        Raises:
-            InputError: when reports and budgets do not belong together, or no training node carries a label.
-            BudgetError: other reports than those that were paid for.
         """
         schema = self.recognised(released)
         settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}

@@ -32,16 +32,13 @@ SHARES = (0.01, 0.99)
 
 @dataclass(frozen=True)
 class LinkPrivacy:
-    """The privacy settings of a collection of neighbour lists; public, and all that a guarantee depends on.
+    """The privacy settings of a collection of neighbour lists: public, and all that a guarantee depends on.
 
     Attributes:
         epsilon_a: budget of everything one list sends, per bit; inf sends lists as they are.
         mode: one of MODES; None: "directed" for directed graphs, else "lower".
         mechanism: one of LIST_MECHANISMS.
         degree_share: the part of epsilon_a that a noisy degree takes, for the last two mechanisms.
-
-    Raises:
-        InputError: for a budget that is 0, negative or not a number, or an unknown mode or mechanism.
     """
 
     epsilon_a: float

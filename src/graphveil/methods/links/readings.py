@@ -105,9 +105,6 @@ def read_lists(
         earlier: opinions of parts that another reading of the same reports and settings has made already.
         leave_lists: leave lists out whatever they say, for a control.
         alike: whether pairs may be told apart by how alike their features are.
-
-    Raises:
-        InputError: when no training node carries a label.
     """
     labels = judged_labels(labels_of(released.people), device)
     if not bool(labels.train.any()):

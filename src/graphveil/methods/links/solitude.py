@@ -209,15 +209,11 @@ class Solitude(ListsEstimator[FittedGraph]):
     def fit_reports(
         self, released: LinkReports, *, unheard: bool = False, progress: ProgressCallback | None = None
     ) -> Self:
-        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+        """Train on reports alone, at no privacy cost however often. Raises what `recognised` does.
 
         Args:
             released: the reports. progress: told how far it is.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
-
-        Raises:
-            InputError: when reports and budgets do not belong together.
-            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):

@@ -281,9 +281,6 @@ def apply_network(
     Args:
         reported, backbone: as in training.
         engine: where blocks of people are worked on, in products with edges; no logit depends on it.
-
-    Raises:
-        InputError: when the features have another dimension than the network was trained on.
     """
     p = _hops_of(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)

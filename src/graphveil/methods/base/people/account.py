@@ -113,13 +113,10 @@ class Account:
         return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
-        """Book a collection that was handed in, unless this account has paid for that very one.
+        """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError without room.
 
         Args:
             digest: of the collection. spends: what it costs.
-
-        Raises:
-            BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
         """
         spends = tuple(spends)
         # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
@@ -147,13 +144,10 @@ class Account:
             self.follow(reports.paid, spends)
 
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
-        """Book what devices have paid for the reports of a task, less what is booked of it already.
+        """Book what devices have paid for the reports of a task, less what is booked already. Raises BudgetError without room.
 
         Args:
             paid: what stands behind the reports. spends: what one report costs.
-
-        Raises:
-            BudgetError: this account has paid for people of another task, and nothing is left for these.
         """
         try:
             self.ledger = follow(self.ledger, paid, spends)

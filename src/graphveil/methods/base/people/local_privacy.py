@@ -38,9 +38,6 @@ class LocalPrivacy:
         epsilon_y: budget of one label report; inf sends labels as they are.
         mechanism: one of FEATURE_MECHANISMS. delta: for mechanisms that need one ("gaussian").
         sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
-
-    Raises:
-        InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
     """
 
     epsilon_x: float | None

@@ -83,14 +83,11 @@ class Records:
         return self.named and _units(ledger) <= self.budgets
 
     def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Identified | None:
-        """Return who the people of a graph are, or None where neither ids nor the caller say it.
+        """Return who the people of a graph are, or None where nothing tells; refuses those who cannot be the same.
 
         Args:
             graph: theirs. people: what the caller says. ledger: everything that was paid.
             group: a hash of what is public of the graph, by which the very same graph is known again.
-
-        Raises:
-            InputError: `people` is no such word, or they cannot be the same people.
         """
         if people not in (None, "same", "other"):
             raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or leave it out")
