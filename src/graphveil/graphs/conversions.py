@@ -36,6 +36,7 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of, parts_of
+from graphveil.runtime.late import sparse
 
 if TYPE_CHECKING:
     import networkx
@@ -284,14 +285,12 @@ def _noted(parts: GraphParts, schema: GraphSchema | None, notes: tuple[str, ...]
 
 def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Rows and columns of the entries that are not 0, and a note where they have weights."""
-    from scipy.sparse import csr_matrix
-
     rows = rows_of(adjacency)
     if rows is None:
         dense = array_of(adjacency)
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise DataError(f"has shape {dense.shape} and type {dense.dtype}", where="adjacency", allowed="[n, n]")
-        rows = csr_matrix(dense)
+        rows = sparse.csr_matrix(dense)
     if rows.shape != (nodes, nodes):
         raise DataError(f"has shape {rows.shape}", where="adjacency", allowed=f"{nodes, nodes}, as x has {nodes} rows")
     # NaN is not 0 either, and would silently become an edge.

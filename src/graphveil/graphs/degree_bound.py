@@ -8,17 +8,15 @@ change without bound), nor does keeping the edges that rank among the D first at
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.privacy import Assumption, ProtectedUnit, assume
 from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import distinct
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Rule = Literal["lists", "declared"]
 RULES: Final[tuple[str, ...]] = get_args(Rule)
@@ -132,8 +130,6 @@ def _hash(source: np.ndarray, target: np.ndarray, salt: int) -> np.ndarray:
 
 
 def _bounded(source: np.ndarray, target: np.ndarray, degree: int, rule: Rule) -> BoundedEdges:
-    import torch
-
     return BoundedEdges(torch.from_numpy(np.stack([source, target])), degree, rule)
 
 

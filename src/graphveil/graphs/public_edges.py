@@ -16,11 +16,11 @@ from graphveil.engine import Blocks
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.value.edges import edge_keys
+from graphveil.runtime.late import polars, torch
 from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import polars
 
     from graphveil.graphs.value.parts import Graph
 
@@ -47,8 +47,6 @@ def read_truth(table: Table, column: str) -> np.ndarray:
 
 
 def _truths(cells: polars.Series) -> np.ndarray:
-    import polars
-
     if cells.dtype != polars.Boolean:
         text = cells.cast(polars.String).str.strip_chars().str.to_lowercase()
         words = {**dict.fromkeys(["true", "1", "yes"], True), **dict.fromkeys(["false", "0", "no"], False)}
@@ -140,8 +138,6 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     Raises:
         InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public.
     """
-    import torch
-
     if not (math.isfinite(share) and 0 < share <= 1):
         raise InputError(f"private share {share!r}", allowed="a number above 0, at most 1")
     if graph.schema.directed:

@@ -23,12 +23,11 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, read_pairs, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
+from graphveil.runtime.late import sparse
 from graphveil.runtime.sorted_arrays import FloatArray, IntArray, packed
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-    Features: TypeAlias = npt.NDArray[np.floating] | csr_matrix
+    Features: TypeAlias = npt.NDArray[np.floating] | sparse.csr_matrix
     """Rows of numbers, dense or sparse."""
 
 _SUPPORT: Final = 64  # public edges below which a subtree counts as one block; it decides which order wins, no more
@@ -188,7 +187,7 @@ def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
 _SWEEPS: Final = 12
 
 
-def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.Generator) -> list[IntArray]:
+def nested_communities(adjacency: sparse.csr_matrix, *, smallest: int, rng: np.random.Generator) -> list[IntArray]:
     """Return partitions of the nodes, int64 [n] each, groups numbered without gaps, each inside the one before.
 
     Args:
@@ -211,7 +210,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
         adjacency = inside
 
 
-def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
+def louvain(adjacency: sparse.csr_matrix, groups: IntArray, rng: np.random.Generator) -> IntArray:
     """Run once in all groups at once: nodes move, communities become nodes, until nothing moves.
 
     Args:
@@ -247,24 +246,20 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         adjacency = _merged(adjacency, community)
 
 
-def _edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
+def _edges_inside(adjacency: sparse.csr_matrix, groups: IntArray) -> sparse.csr_matrix:
     """Return the edges [n, n] whose ends are in one group; groups [n] below 0 have none."""
-    from scipy.sparse import csr_matrix
-
     from graphveil.hierarchy.community_kernels import edges_within
 
     arrays = adjacency.indptr, adjacency.indices, adjacency.data
     starts, columns, values = edges_within(*arrays, groups.astype(np.int32))
-    return csr_matrix((values, columns, starts), shape=adjacency.shape)
+    return sparse.csr_matrix((values, columns, starts), shape=adjacency.shape)
 
 
-def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
-    from scipy.sparse import csr_matrix
-
+def _merged(adjacency: sparse.csr_matrix, community: IntArray) -> sparse.csr_matrix:
     count = int(community.max()) + 1
     to = community.astype(np.int32)
     source = np.repeat(to, np.diff(adjacency.indptr))
-    return csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
+    return sparse.csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
 
 
 def without_gaps(numbers: IntArray) -> IntArray:
@@ -309,7 +304,12 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
 
 
 def tree_of_communities(
-    pairs: IntArray, adjacency: csr_matrix, levels: list[IntArray], *, like: IntArray, homes: IntArray | None = None
+    pairs: IntArray,
+    adjacency: sparse.csr_matrix,
+    levels: list[IntArray],
+    *,
+    like: IntArray,
+    homes: IntArray | None = None,
 ) -> Dendrogram:
     """Return one tree of nested communities, without the divisions that an order by degree does better.
 
@@ -338,21 +338,19 @@ def _place_isolated(levels: list[IntArray], isolated: IntArray, homes: IntArray 
     return result
 
 
-def adjacency_of(nodes: int, pairs: IntArray) -> csr_matrix:
+def adjacency_of(nodes: int, pairs: IntArray) -> sparse.csr_matrix:
     """Return the symmetric matrix [n, n] with ones at both places of each pair that stands once.
 
     Args:
         nodes: n; pairs: int64 [2, m].
     """
-    from scipy.sparse import csr_matrix
-
     ends = pairs.astype(np.int32)
     weights = np.ones(pairs.shape[1], np.float32)
-    half = csr_matrix((weights, (ends[0], ends[1])), shape=(nodes, nodes))
+    half = sparse.csr_matrix((weights, (ends[0], ends[1])), shape=(nodes, nodes))
     return (half + half.T).tocsr()
 
 
-def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
+def _joined(adjacency: sparse.csr_matrix, levels: list[IntArray], rank: IntArray) -> Dendrogram:
     from graphveil.hierarchy.community_kernels import join_intervals, join_level
 
     finest = levels[-1]
@@ -368,10 +366,8 @@ def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> De
     return dendrogram_of(*children)
 
 
-def _between(adjacency: csr_matrix, levels: list[IntArray]) -> Iterator[csr_matrix]:
+def _between(adjacency: sparse.csr_matrix, levels: list[IntArray]) -> Iterator[sparse.csr_matrix]:
     """Yield the edges between the groups of one parent, for each level but the first."""
-    from scipy.sparse import csr_matrix
-
     from graphveil.hierarchy.community_kernels import edges_between
 
     for groups in levels[1:]:
@@ -380,4 +376,4 @@ def _between(adjacency: csr_matrix, levels: list[IntArray]) -> Iterator[csr_matr
             adjacency.indptr, adjacency.indices, adjacency.data, groups.astype(np.int32)
         )
         adjacency = _edges_inside(adjacency, groups)
-        yield csr_matrix((values, (source, target)), shape=(int(groups.max()) + 1,) * 2)
+        yield sparse.csr_matrix((values, (source, target)), shape=(int(groups.max()) + 1,) * 2)

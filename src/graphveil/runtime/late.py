@@ -1,6 +1,6 @@
 """Libraries that load when something of them is first used: settings, guarantees and most plans need none of them.
 
-    from graphveil.runtime.late import Tensor, special, torch
+    from graphveil.runtime.late import Tensor, polars, special, torch
 
 Importing torch takes longer than all else that a plan does.
 """
@@ -29,10 +29,14 @@ class LateModule:
 
 
 if TYPE_CHECKING:
+    import polars as polars
     import torch as torch
+    from scipy import sparse as sparse
     from scipy import special as special
     from torch import Tensor as Tensor
 else:
+    polars = LateModule("polars")
+    sparse = LateModule("scipy.sparse")
     special = LateModule("scipy.special")
     torch = LateModule("torch")
     Tensor = "torch.Tensor"  # in annotations, which nobody evaluates

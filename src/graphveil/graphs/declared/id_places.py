@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.graphs.tables.tables import Table, without_point
-
-if TYPE_CHECKING:
-    import polars
+from graphveil.runtime.late import polars
 
 # Whole groups of rows of a parquet file, as polars and Arrow write them by default: none is unpacked twice.
 _ROWS: Final = 1 << 20
@@ -44,8 +42,6 @@ class KnownIds:
 
     @cached_property
     def texts(self) -> polars.Series:
-        import polars
-
         return self.ids.cast(polars.String)
 
     @cached_property
@@ -97,8 +93,6 @@ class _Find:
     as_numbers: bool
 
     def __call__(self, block: Block) -> np.ndarray:
-        import polars
-
         ids = plain_ids(self.table.part(self.column, block), numbers=self.whole)
         ids = ids if self.as_numbers else ids.cast(polars.String)
         absent = ids.is_null() if ids.has_nulls() else None
@@ -116,8 +110,6 @@ class _Find:
 
 def holds_numbers(table: Table, column: str) -> bool:
     """Return whether a column holds whole numbers that Int64 can hold, of whatever type."""
-    import polars
-
     kind = table.part(column, Block(0, 0, 0)).dtype
     if kind.is_float():
         # Of all rows: as text, 2.0 is the number 2 where no other row has a part of one.
@@ -128,8 +120,6 @@ def holds_numbers(table: Table, column: str) -> bool:
 
 def plain_ids(ids: polars.Series, *, numbers: bool) -> polars.Series:
     """Return ids as Int64 or texts, null where missing; equal ids are equal texts, whichever they are."""
-    import polars
-
     return ids.cast(polars.Int64, strict=False) if numbers else ids.cast(polars.String)
 
 

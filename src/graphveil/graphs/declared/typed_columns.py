@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import singledispatch
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from graphveil.files.columns import Category, Column, Integer, Kind, Number, Ord
 from graphveil.graphs.declared.column_declaration import YES_NO, column_remedy, filled_notes
 from graphveil.graphs.tables.tables import Table, some, whole_texts
 from graphveil.graphs.value.schema import OWN_CATEGORY
-
-if TYPE_CHECKING:
-    import polars
-    from scipy.sparse import csr_matrix
+from graphveil.runtime.late import polars, sparse
 
 #: Between the tags of a cell.
 SEPARATOR: Final = ";"
@@ -68,8 +65,6 @@ def clipped_note(count: int) -> tuple[str, ...]:
 
 def _filled(nodes: Table, column: Column, stand: float | str | None, remedy: str) -> tuple[polars.Series, int]:
     """The cells of a column as text, with what stands for missing ones in their place, and how many were missing."""
-    import polars
-
     cells = nodes.text(column.name)
     # Apart from missing ones: spaces around a value are refused with what stands there.
     cells = cells.set(cells.str.strip_chars() == "", None)
@@ -91,8 +86,6 @@ def in_range(
         table, name: the column, for the refusal; numbers: its values; bounds: (low, high).
         clip: whether values outside are moved to the nearer end; else they are refused with DataError.
     """
-    import polars
-
     low, high = bounds
     values = numbers.to_numpy()
     # As float32, which features are kept as: a value written as the bound itself is inside.
@@ -139,8 +132,6 @@ def _(kind: Ordinal, nodes: Table, name: str, cells: polars.Series) -> Block:
 
 @_block.register(Tags)
 def _(kind: Tags, nodes: Table, name: str, cells: polars.Series) -> Block:
-    import polars
-
     words = cells.fill_null("").str.split(SEPARATOR).list.eval(polars.element().str.strip_chars())
     block = multi_hot(nodes, name, words, kind.vocabulary, "not all of it in the vocabulary")
     too_many = polars.Series(block.sum(axis=1) > kind.most)
@@ -155,8 +146,6 @@ def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, .
         nodes, name: the column, for the refusal of a list that is `what`.
         lists: [n]; words: that may stand in them.
     """
-    import polars
-
     listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
     listed = listed.filter(polars.col("word") != "")
     codes = listed["word"].cast(polars.Enum(words), strict=False)
@@ -179,8 +168,6 @@ def _yes_no(nodes: Table, name: str, cells: polars.Series) -> polars.Series:
 
 def _codes(nodes: Table, name: str, cells: polars.Series, values: tuple[str, ...]) -> np.ndarray:
     """The place of each cell among the values, -1 for an empty one."""
-    import polars
-
     codes = nodes.codes_of(cells, name, values, "not a declared value")
     places: np.ndarray = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     return places
@@ -192,15 +179,13 @@ def _one_hot(codes: np.ndarray, width: int) -> Block:
     return hot
 
 
-def decode_columns(x: np.ndarray | csr_matrix, columns: tuple[Column, ...]) -> list[polars.Series]:
+def decode_columns(x: np.ndarray | sparse.csr_matrix, columns: tuple[Column, ...]) -> list[polars.Series]:
     """Return the cells that `encode_columns` reads back as the same numbers.
 
     Args:
         x: encoded columns [n, width], dense or sparse rows.
         columns: what they hold; InputError names one whose block encodes nothing that it may hold.
     """
-    import polars
-
     decoded = []
     for column, place in zip(columns, blocks_of(columns), strict=True):
         block = x[:, place] if isinstance(x, np.ndarray) else x[:, place].toarray()

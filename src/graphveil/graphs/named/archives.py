@@ -12,16 +12,14 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 import numpy as np
 
 from graphveil.errors import DataError
 from graphveil.files.reading import MIB, require_file
 from graphveil.graphs.value.features import clip_features
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from graphveil.runtime.late import sparse
 
 #: The most bytes that the arrays of one published file may take.
 LARGEST: Final = 1024 * MIB
@@ -89,7 +87,7 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     return content
 
 
-def whole_rows(matrix: csr_matrix) -> csr_matrix:
+def whole_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return a SciPy matrix whose indices are all inside it, else ValueError: SciPy itself would write elsewhere."""
     if bool((np.diff(matrix.indptr) < 0).any()):  # what comes next does not look where the last start is 0
         raise ValueError("starts of rows that fall")

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,11 +25,9 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import Features, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.runtime.late import quiet
+from graphveil.runtime.late import quiet, sparse
 from graphveil.runtime.progress import ProgressCallback
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 _SOURCE = (
     "published benchmark: each feature is a word or game, absent or present, 0 or 1; the number of features "
     "and the classes are those of the publication"
@@ -121,13 +118,14 @@ def _url(about: _Set) -> str:
 
 def _read_sparse(path: Path, about: _Set) -> _Parts:
     """The CSR arrays `adj_*`, `attr_*` and `labels`."""
-    from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
     names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
     *parts, label_array = read_npz(path, [*names, "labels"])
     rows, adjacency = (
-        whole_rows(csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape))
+        whole_rows(
+            sparse.csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape)
+        )
         for data, indices, starts, shape in (parts[:4], parts[4:])
     )
     labels = whole_numbers(label_array, "labels")
@@ -144,7 +142,7 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     return _Parts(_checked(rows, about), edges.row, edges.col, labels, (0.0, 1.0), _SOURCE, notes)
 
 
-def _checked(rows: csr_matrix, about: _Set) -> Features:
+def _checked(rows: sparse.csr_matrix, about: _Set) -> Features:
     if rows.shape[1] != about.dimension:
         raise ValueError(f"{rows.shape[1]} features instead of {about.dimension}")
     return compact_rows(rows)
@@ -152,12 +150,10 @@ def _checked(rows: csr_matrix, about: _Set) -> Features:
 
 def _read_twitch(path: Path, about: _Set) -> _Parts:
     """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
-    from scipy.sparse import csr_matrix
-
     values, label_array, edges = read_npz(path, ("features", "target", "edges"))
     labels = whole_numbers(label_array, "labels")
     source, target = edges.T
     if values.shape[1] == 128:
         x, bounds, notes = embedded_features(values, str(path))
         return _Parts(x, source, target, labels, bounds, EMBEDDED_SOURCE, notes)
-    return _Parts(_checked(csr_matrix(values), about), source, target, labels, (0.0, 1.0), _SOURCE, ())
+    return _Parts(_checked(sparse.csr_matrix(values), about), source, target, labels, (0.0, 1.0), _SOURCE, ())

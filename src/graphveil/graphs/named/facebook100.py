@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,9 +28,7 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
-
-if TYPE_CHECKING:
-    from scipy.sparse import coo_matrix, csr_matrix
+from graphveil.runtime.late import sparse
 
 _LARGEST: Final = 1024 * MIB
 _HEADER: Final = 128
@@ -98,13 +96,11 @@ def _matrix(content: memoryview, order: str) -> dict[str, Any]:
     flags, shape = _numbers(parts[0], order), tuple(int(length) for length in _numbers(parts[1], order))
     kind, name = int(flags[0]) & 0xFF, bytes(parts[2][1]).decode("ascii", "replace")
     if kind == _SPARSE and len(parts) > 5 and len(shape) == 2:
-        from scipy.sparse import csc_matrix
-
         rows, starts, values = (_numbers(part, order) for part in parts[3:6])
         count = int(starts[-1]) if len(starts) else 0
         if not 0 <= count <= min(len(rows), len(values)):
             raise ValueError(f"{count} entries in a list of {min(len(rows), len(values))}")
-        return {name: csc_matrix((values[:count], rows[:count], starts), shape=shape)}
+        return {name: sparse.csc_matrix((values[:count], rows[:count], starts), shape=shape)}
     return {name: _numbers(parts[3], order).reshape(shape, order="F")} if kind in _NUMBERS else {}
 
 
@@ -197,7 +193,7 @@ def _file_of(university: str, root: Path) -> Path:
 
 def _graph(
     name: str,
-    adjacency: coo_matrix,
+    adjacency: sparse.coo_matrix,
     fields: np.ndarray,
     buckets: Mapping[int, int],
     y: np.ndarray,
@@ -218,7 +214,7 @@ def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
     return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
 
 
-def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
+def _read_fields(path: Path) -> tuple[sparse.coo_matrix, np.ndarray]:
     try:
         content = read_mat(path)
         adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
@@ -229,9 +225,7 @@ def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
     return adjacency, fields
 
 
-def _one_hot(fields: np.ndarray, sizes: Mapping[int, int]) -> csr_matrix:
-    from scipy.sparse import csr_matrix
-
+def _one_hot(fields: np.ndarray, sizes: Mapping[int, int]) -> sparse.csr_matrix:
     rows, columns, start = [], [], 0
     for column, buckets in sizes.items():
         stated = np.flatnonzero(fields[:, column])
@@ -240,4 +234,4 @@ def _one_hot(fields: np.ndarray, sizes: Mapping[int, int]) -> csr_matrix:
         columns.append(start + fields[stated, column] % buckets)
         start += buckets
     where = (np.concatenate(rows), np.concatenate(columns))
-    return csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))
+    return sparse.csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))

@@ -39,7 +39,7 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.runtime.late import quiet
+from graphveil.runtime.late import polars, quiet
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError)
@@ -173,8 +173,6 @@ def _fetch_arxiv(target: Path, progress: ProgressCallback) -> None:
 
 
 def _numbers(path: Path, kind: type[np.generic]) -> np.ndarray:
-    import polars
-
     try:
         table = polars.read_csv(read_gzip(path), has_header=False)
         return table.to_numpy().astype(kind)

@@ -29,6 +29,7 @@ from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import polars
 from graphveil.runtime.sorted_arrays import contains, distinct
 
 CLASSES = ("no people", "people")
@@ -71,8 +72,6 @@ def _only(folder: Path, part: str, pattern: str, excluded: tuple[str, ...]) -> P
 
 
 def _labels(path: Path) -> np.ndarray:
-    import polars
-
     require_file(path)
     try:
         column = polars.read_csv(path, columns=["people"], infer_schema=False, glob=False)["people"].str.strip_chars()

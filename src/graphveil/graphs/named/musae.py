@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +21,8 @@ from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_rows
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import polars, sparse
 from graphveil.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    import polars
-    from scipy.sparse import csr_matrix
 
 _SOURCE = (
     "published benchmark: each feature is a listed item, absent or present, 0 or 1; the number of items, "
@@ -109,8 +105,6 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
 
 
 def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
-    import polars
-
     require_file(path)
     try:
         return polars.read_csv(path, columns=list(columns), infer_schema=False, glob=False)
@@ -120,8 +114,6 @@ def _csv(path: Path, columns: tuple[str, ...]) -> polars.DataFrame:
 
 
 def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarray]:
-    import polars
-
     columns = []
     for name in table.columns:
         numbers = table[name].cast(polars.Int64, strict=False)
@@ -135,8 +127,6 @@ def _integers(table: polars.DataFrame, path: Path, below: int) -> list[np.ndarra
 
 
 def _labels(path: Path, about: _Set) -> np.ndarray:
-    import polars
-
     table = _csv(path, ("id", about.label))
     (ids,) = _integers(table.select("id"), path, about.nodes)
     place = {label: index for index, label in enumerate(about.classes)}
@@ -152,10 +142,8 @@ def _labels(path: Path, about: _Set) -> np.ndarray:
     return y
 
 
-def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
+def _features(path: Path, about: _Set) -> tuple[sparse.csr_matrix, int]:
     """The 0/1 rows of a json object {node: [items]}, and how many entries were repeated."""
-    from scipy.sparse import csr_matrix
-
     try:
         lists = read_json(path, largest=LARGEST_DATA)
         nodes = np.fromiter((int(node) for node in lists), dtype=np.int64, count=len(lists))
@@ -169,7 +157,9 @@ def _features(path: Path, about: _Set) -> tuple[csr_matrix, int]:
             worst = values[(values < 0) | (values >= below)][0]
             raise DataError(f"{kind} {worst} is listed", where=str(path), allowed=f"0 to {below - 1}")
     owners = np.repeat(nodes, lengths)
-    rows = csr_matrix((np.ones(len(items), dtype=np.float32), (owners, items)), shape=(about.nodes, about.dimension))
+    rows = sparse.csr_matrix(
+        (np.ones(len(items), dtype=np.float32), (owners, items)), shape=(about.nodes, about.dimension)
+    )
     rows.sum_duplicates()
     rows.data[:] = 1.0
     return rows, len(items) - rows.nnz

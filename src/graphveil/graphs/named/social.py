@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from graphveil.graphs.value.features import compact_dense, compact_rows
 from graphveil.graphs.value.parts import Graph, GraphParts, ImageShape
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from graphveil.runtime.late import sparse
 
 _TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
 _ROUNDS = 30  # rounds of drawing further edges in place of duplicates
@@ -178,15 +175,13 @@ def _draw(
 
 def social_features(
     labels: np.ndarray, classes: int, dimension: int, apps: float, signal: float, rng: np.random.Generator
-) -> csr_matrix:
+) -> sparse.csr_matrix:
     """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
 
     Args:
         labels: [n], the class of each node; classes, dimension, apps, signal: as there.
         rng: draws them.
     """
-    from scipy.sparse import csr_matrix
-
     counts = 1 + rng.poisson(apps - 1.0, len(labels))
     indptr = np.concatenate([[0], np.cumsum(counts)])
     popularity = np.cumsum(1.0 / np.arange(2, dimension + 2) ** 0.8)
@@ -197,7 +192,7 @@ def social_features(
     list_of[rng.random(draws) >= signal] = 0
     items = rankings[list_of, np.minimum(rank, dimension - 1)]
     shape = (len(labels), dimension)
-    rows = csr_matrix((np.ones(draws, dtype=np.float32), items, indptr), shape=shape)
+    rows = sparse.csr_matrix((np.ones(draws, dtype=np.float32), items, indptr), shape=shape)
     rows.sum_duplicates()
     rows.data[:] = 1.0
     return rows

@@ -15,10 +15,9 @@ from urllib.parse import quote
 
 from graphveil.errors import InputError
 from graphveil.privacy.statement.guarantee import privacy_fields
+from graphveil.runtime.late import polars
 
 if TYPE_CHECKING:
-    import polars
-
     from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
 
@@ -287,8 +286,6 @@ def of_release(
 
 
 def _table_of(file: Path, schema: GraphSchema) -> Table:
-    import polars
-
     kinds = {polars.String: TEXT, polars.Boolean: BOOLEAN}
     columns = polars.read_parquet_schema(file)
     fields = [

@@ -23,6 +23,7 @@ from graphveil.graphs.releases.release import FILE as RELEASE
 from graphveil.graphs.tables.stored import is_stored
 from graphveil.graphs.tables.tables import find_table
 from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.late import polars
 
 #: Table -> what its columns may be declared to be -> type of their cells.
 _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -114,8 +115,6 @@ def _private(declared: Declaration | GraphSchema) -> dict[str, Any]:
 
 
 def _header(path: Path) -> list[str]:
-    import polars
-
     try:
         if path.suffix == ".parquet":
             return list(polars.read_parquet_schema(path))

@@ -30,11 +30,9 @@ from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.tables.tables import read_table
 from graphveil.graphs.tables.write import new_graph_folder, write_graph
 from graphveil.graphs.value.release import FORMAT, NeighbourCounts, Release
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import polars, torch
 
 if TYPE_CHECKING:
-    import polars
-
     from graphveil.graphs.value.parts import Graph
 
 FILE = "release.json"
@@ -159,8 +157,6 @@ def _json(content: Mapping[str, Any]) -> str:
 
 def write_counts(counts: NeighbourCounts, inside: Path) -> None:
     """Write a table of counts into a release's folder, in the order of its nodes."""
-    import polars
-
     columns = {f"{_COUNT}{place}": column.numpy() for place, column in enumerate(counts.counts.T)}
     frame = polars.DataFrame({_GROUP: counts.groups.numpy(), **columns})
     with whole_file(inside / COUNTS) as file:
@@ -169,8 +165,6 @@ def write_counts(counts: NeighbourCounts, inside: Path) -> None:
 
 def read_counts(folder: Path) -> NeighbourCounts:
     """Read what `write_counts` wrote; DataError for anything else."""
-    import polars
-
     try:
         frame = cast("polars.DataFrame", read_table(folder / COUNTS).frame)
         places = [f"{_COUNT}{place}" for place in range(frame.width - 1)]

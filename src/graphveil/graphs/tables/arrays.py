@@ -19,12 +19,9 @@ from graphveil.graphs.declared.typed_columns import clipped_note
 from graphveil.graphs.tables.tables import Table, check_columns, read_table, some
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.value.parts import MASKS, Features, Mask, SparseRows
-from graphveil.runtime.late import quiet
+from graphveil.runtime.late import polars, quiet, sparse
 
 if TYPE_CHECKING:
-    import polars
-    from scipy.sparse import csr_matrix
-
     from graphveil.graphs.declared.declaration import Declaration
 
 _NUMBERS = "biuf"
@@ -43,16 +40,14 @@ def array_of(value: object) -> np.ndarray:
     return np.asarray(value)
 
 
-def rows_of(value: object) -> csr_matrix | None:
+def rows_of(value: object) -> sparse.csr_matrix | None:
     """Return a SciPy or torch sparse matrix as a new SciPy CSR matrix; None for anything else."""
-    from scipy.sparse import csr_matrix, issparse
-
-    if issparse(value):
-        return csr_matrix(value, copy=True)
+    if sparse.issparse(value):
+        return sparse.csr_matrix(value, copy=True)
     tensor: Any = value
     if hasattr(tensor, "layout") and "sparse" in str(tensor.layout):
         with quiet():
-            return csr_matrix(to_rows(tensor.detach().cpu().to_sparse_csr()), copy=True)
+            return sparse.csr_matrix(to_rows(tensor.detach().cpu().to_sparse_csr()), copy=True)
     return None
 
 
@@ -201,8 +196,6 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
         DataError: the file cannot be read, or a column holds what no table of people has.
         InputError: it is no frame.
     """
-    import polars
-
     if isinstance(frame, str | os.PathLike):
         path = Path(frame)
         if not path.exists():
@@ -227,8 +220,6 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
     Raises:
         DataError: columns are not equally long, or hold what no table of people has.
     """
-    import polars
-
     series = {name: _column(title, name, values) for name, values in columns.items()}
     if len({len(values) for values in series.values()}) > 1:
         raise DataError("has columns of different lengths", where=title)
@@ -251,8 +242,6 @@ def _columns(frame: object, title: str) -> dict[str, object]:
 
 def _column(title: str, name: str, values: object) -> polars.Series:
     """One column as polars keeps it; what pandas and NumPy write for "missing" (None, NaN, NA) becomes null."""
-    import polars
-
     if isinstance(values, polars.Series):
         return values.alias(name)
     if isinstance(values, list | tuple):  # NumPy would turn a missing number among texts into a text
@@ -272,8 +261,6 @@ def _column(title: str, name: str, values: object) -> polars.Series:
 
 def _objects(title: str, name: str, values: list[Any]) -> polars.Series:
     """A column of Python values: of one kind, or else all as text."""
-    import polars
-
     plain = [None if _is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
     kinds = {type(value) for value in plain if value is not None}
     if kinds <= {int, float} or kinds == {bool}:

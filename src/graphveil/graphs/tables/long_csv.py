@@ -8,14 +8,12 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from graphveil.engine import Block, Blocks
-
-if TYPE_CHECKING:
-    import polars
+from graphveil.runtime.late import polars
 
 # Lines of a part, which divide the rows that are looked up at a time: none is read twice for that.
 _LINES: Final = 1 << 17
@@ -71,8 +69,6 @@ class LongCsv:
         Raises:
             polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.
         """
-        import polars
-
         parts = [polars.Series(name, [], polars.String)]
         first = block.start - block.start % self.lines
         for part in Blocks(max(block.stop - first, 0), self.lines):
@@ -88,14 +84,10 @@ class LongCsv:
             return self._read(raw.read(end - begin))
 
     def _read(self, lines: bytes) -> polars.DataFrame:
-        import polars
-
         # All columns, whichever is wanted: a line of too many fields is refused by no other reading.
         return polars.read_csv(io.BytesIO(self.header + lines), infer_schema=False)
 
     def _without_empty_end(self) -> LongCsv:
-        import polars
-
         rows = self.rows
         while rows:
             start = rows - 1 - (rows - 1) % self.lines

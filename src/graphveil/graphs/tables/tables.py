@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from graphveil.engine import Block
 from graphveil.errors import DataError
 from graphveil.files.reading import require_file
 from graphveil.graphs.tables.long_csv import LongCsv
-
-if TYPE_CHECKING:
-    import polars
+from graphveil.runtime.late import polars
 
 _POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
 
@@ -83,8 +81,6 @@ class Table:
 
     @cached_property
     def rows(self) -> int:
-        import polars
-
         if isinstance(self.frame, LongCsv):
             return self.frame.rows
         return int(self.frame.lazy().select(polars.len()).collect().item())
@@ -113,8 +109,6 @@ class Table:
         Args:
             name, block: DataError as of `column`, or where the file has changed.
         """
-        import polars
-
         if name not in self.names:
             names = self.names
             # In quotation marks where a space is all that makes a name another one.
@@ -168,8 +162,6 @@ class Table:
 
     def text(self, name: str) -> polars.Series:
         """Return a column as text, null where missing; whole numbers stored as floats lose their point."""
-        import polars
-
         series = self.column(name)
         if series.dtype.is_float():
             series = series.fill_nan(None)
@@ -197,8 +189,6 @@ class Table:
             cells: of the column `name`, as text; declared: the names.
             what: what a cell is not, in messages.
         """
-        import polars
-
         names = polars.Enum(declared)
         for text in (cells, whole_texts(cells)):
             codes = text.cast(names, strict=False)
@@ -224,8 +214,6 @@ class Table:
         Raises:
             DataError: a value is missing, not a number or infinite; names file and line.
         """
-        import polars
-
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
         numbers = text.cast(polars.Float64, strict=False)
@@ -280,8 +268,6 @@ def read_table(path: Path) -> Table:
             than the header.
     """
     table = open_table(path, in_memory=None)
-    import polars
-
     if not isinstance(table.frame, polars.LazyFrame):
         return table
     with _readable(path):
@@ -317,8 +303,6 @@ def _open_csv(path: Path) -> Table | None:
 
 
 def _open_parquet(path: Path) -> Table:
-    import polars
-
     with _readable(path):
         # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
         frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
@@ -335,8 +319,6 @@ def _open_parquet(path: Path) -> Table:
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Turn whatever damage a parquet file has into one error."""
-    import polars
-
     try:
         yield
     except BaseException as error:
@@ -350,8 +332,6 @@ def _readable(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _readable_csv(path: Path) -> Iterator[None]:
     """Turn whatever damage a csv has into one error, with the line where that can be told."""
-    import polars
-
     try:
         yield
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
@@ -371,8 +351,6 @@ def _check_header(path: Path) -> None:
 
 
 def _read_csv(path: Path) -> Table:
-    import polars
-
     with _readable_csv(path):
         frame = polars.read_csv(path, infer_schema=False, glob=False)
     _check_header(path)
@@ -419,8 +397,6 @@ def check_columns(columns: polars.Schema, where: str) -> None:
     Raises:
         DataError: a name is missing, unprintable or there twice, or a column holds lists or other nested values.
     """
-    import polars
-
     _check_names(where, columns.names())
     for name, kind in columns.items():
         if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):

@@ -21,6 +21,7 @@ from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense, compact_rows
 from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
+from graphveil.runtime.late import polars, sparse
 
 if TYPE_CHECKING:
     from graphveil.graphs.value.release import Release
@@ -219,8 +220,6 @@ def _entries(
     table: Table, ids: KnownIds, declared: Declaration, origin: Origin
 ) -> tuple[Features, int, tuple[str, ...]]:
     """Sparse features from rows (id, feature, value)."""
-    from scipy.sparse import csr_matrix
-
     if declared.dimension is None:
         what = f"dimension is not declared, but {table.short_title} exists"
         raise DataError(what, where=origin.where, remedy="declare dimension = the number of features")
@@ -241,14 +240,12 @@ def _entries(
         filled = () if stand is None else filled_notes([("listed features", absent, stand)])
         values, clipped = in_range(table, "value", numbers, bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
-    matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
+    matrix = sparse.csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
     return compact_rows(matrix), declared.dimension, (*filled, *clipped_note(clipped))
 
 
 def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each sparse entry, each pair once."""
-    import polars
-
     rows = find_places(table, "id", ids)
     numbers = table.numbers("feature")
     listed = numbers.cast(polars.Int64, strict=False)
@@ -260,8 +257,6 @@ def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarr
 
 
 def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str, ...]]:
-    import polars
-
     column = declared.label or "label"
     if declared.label_separator is not None:
         cells = nodes.text(column).fill_null("").str.split(declared.label_separator)

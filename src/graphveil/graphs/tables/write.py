@@ -19,10 +19,9 @@ from graphveil.graphs.declared.typed_columns import decode_columns
 from graphveil.graphs.value.features import to_rows
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.splits import published_split
+from graphveil.runtime.late import polars
 
 if TYPE_CHECKING:
-    import polars
-
     from graphveil.graphs.value.parts import Graph
 
 SEPARATOR = ";"
@@ -79,8 +78,6 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
 
 
 def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
-    import polars
-
     node_ids = graph.get("ids")
     named = _names(graph.schema)
     ids = polars.Series(named["id"], np.arange(graph.num_nodes) if node_ids is None else node_ids).cast(polars.String)
@@ -121,8 +118,6 @@ def _names(schema: GraphSchema) -> dict[str, str]:
 
 
 def _label_names(graph: Graph) -> polars.Series:
-    import polars
-
     if graph.y.dim() == 2:
         labels = [np.flatnonzero(row) for row in graph.y.numpy()]
         classes = graph.schema.classes

@@ -12,11 +12,11 @@ import numpy as np
 
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
+from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import HALF, packed, turned
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from torch import Tensor
 
 
 def normalise_edges(
@@ -27,8 +27,6 @@ def normalise_edges(
     Args:
         source, target, nodes, directed: as the module says.
     """
-    import torch
-
     edge_index, notes = merge_edges(source, target, nodes, directed=directed)
     return torch.from_numpy(edge_index), notes
 

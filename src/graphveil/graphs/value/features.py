@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs.value.parts import Features, SparseRows
-from graphveil.runtime.late import quiet
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, quiet, sparse, torch
 
 SPARSE_BELOW = 0.10
 """Share of non-zero entries under which features are kept as `torch.sparse_csr`."""
 
 
-def compact_rows(rows: csr_matrix) -> Features:
+def compact_rows(rows: sparse.csr_matrix) -> Features:
     """Return a SciPy CSR matrix as float32 features, sparse when its density is under `SPARSE_BELOW`."""
     count, dimension = rows.shape
     # Before counting: two entries for one cell are one number, and could together leave the range.
@@ -35,20 +29,16 @@ def compact_dense(values: np.ndarray) -> Features:
     """Return a dense array as float32 features, sparse when its density is under `SPARSE_BELOW`."""
     if np.count_nonzero(values) >= SPARSE_BELOW * values.size:
         return np.ascontiguousarray(values, dtype=np.float32)
-    from scipy.sparse import csr_matrix
-
-    return compact_rows(csr_matrix(values, dtype=np.float32))
+    return compact_rows(sparse.csr_matrix(values, dtype=np.float32))
 
 
-def features_from_rows(rows: csr_matrix) -> Tensor:
+def features_from_rows(rows: sparse.csr_matrix) -> Tensor:
     """Return `compact_rows` as a float32 [n, d] tensor."""
     return features_tensor(compact_rows(rows))
 
 
 def features_tensor(features: Features) -> Tensor:
     """Return features as a tensor that shares their memory."""
-    import torch
-
     with quiet():
         if isinstance(features, np.ndarray):
             return torch.from_numpy(features)
@@ -58,8 +48,6 @@ def features_tensor(features: Features) -> Tensor:
 
 def features_of(x: Tensor) -> Features:
     """Return a dense or `torch.sparse_csr` tensor [n, d] as arrays; in main memory they share its values."""
-    import torch
-
     if x.layout != torch.sparse_csr:
         dense: np.ndarray = x.detach().cpu().numpy()
         return dense
@@ -67,14 +55,12 @@ def features_of(x: Tensor) -> Features:
     return SparseRows(values, columns, starts, (int(x.shape[0]), int(x.shape[1])))
 
 
-def to_rows(x: Tensor) -> csr_matrix:
+def to_rows(x: Tensor) -> sparse.csr_matrix:
     """Return the SciPy CSR matrix of a tensor, sharing its values if it is a `torch.sparse_csr` one."""
-    from scipy.sparse import csr_matrix
-
     features = features_of(x)
     if isinstance(features, np.ndarray):
-        return csr_matrix(features)
-    return csr_matrix((features.values, features.columns, features.starts), shape=features.shape)
+        return sparse.csr_matrix(features)
+    return sparse.csr_matrix((features.values, features.columns, features.starts), shape=features.shape)
 
 
 def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, overload
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.runtime.late import Tensor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
-from graphveil.runtime.late import torch
+from graphveil.runtime.late import Tensor, torch
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from graphveil.privacy import Guarantee, Ledger
 
 FORMAT = 1

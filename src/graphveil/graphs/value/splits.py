@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs.value.parts import MASKS, Graph
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from graphveil.runtime.late import Tensor, torch
 
 MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"
 
@@ -30,8 +26,6 @@ class Split:
 
 def known_labels(graph: Graph) -> Tensor:
     """Return whose label is known, bool [n]. Who reported a label is declared public, the label is not."""
-    import torch
-
     y = graph.y
     return y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
 
@@ -130,8 +124,6 @@ def apart(graph: Graph, split: Split) -> Graph:
 
 
 def _mask(nodes: np.ndarray, count: int) -> Tensor:
-    import torch
-
     mask = torch.zeros(count, dtype=torch.bool)
     mask[torch.from_numpy(nodes)] = True
     return mask

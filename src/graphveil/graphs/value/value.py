@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,7 @@ from graphveil.graphs.value.checks import (
 from graphveil.graphs.value.features import features_of, features_tensor
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, Mask, Part
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.runtime.late import quiet
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from graphveil.runtime.late import Tensor, quiet, torch
 
 
 class PlainGraph:
@@ -62,7 +59,6 @@ def plain_graph(parts: GraphParts) -> Graph:
 
 def attributes_of(parts: GraphParts) -> dict[str, object]:
     """Return what a graph has as attributes, as tensors that share the arrays; a part that is not there is None."""
-    import torch
 
     def tensor(values: np.ndarray | None) -> torch.Tensor | None:
         with quiet():
@@ -192,15 +188,7 @@ def _array(tensor: Tensor) -> np.ndarray:
     return array
 
 
-def _is_tensor(value: object) -> bool:
-    from torch import Tensor
-
-    return isinstance(value, Tensor)
-
-
 def _check_features(graph: Graph) -> None:
-    import torch
-
     x = graph.get("x")
     if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.dtype != torch.float32:
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
@@ -210,8 +198,6 @@ def _check_features(graph: Graph) -> None:
 
 
 def _check_labels(graph: Graph) -> None:
-    import torch
-
     y, n = graph.get("y"), graph.x.shape[0]
     if not isinstance(y, torch.Tensor) or y.shape[:1] != (n,):
         raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{n} rows")
@@ -221,8 +207,6 @@ def _check_labels(graph: Graph) -> None:
 
 
 def _check_edges(graph: Graph) -> None:
-    import torch
-
     edges = graph.get("edge_index")
     if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
         raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
@@ -233,10 +217,10 @@ def _check_known(graph: Graph) -> None:
     public, members = graph.get("public_edges"), graph.get("private_nodes")
     edges, n = _array(graph.edge_index), int(graph.num_nodes)
     if public is not None:
-        truths = _array(public) if _is_tensor(public) else np.empty(0)
+        truths = _array(public) if isinstance(public, torch.Tensor) else np.empty(0)
         check_public_edges(truths, edges, n, directed=graph.schema.directed)
     if members is not None:
-        check_private_nodes(_array(members) if _is_tensor(members) else np.empty(0), n)
+        check_private_nodes(_array(members) if isinstance(members, torch.Tensor) else np.empty(0), n)
 
 
 _PARTS: tuple[Part, ...] = ("x", "y", "edge_index")
