@@ -30,7 +30,6 @@ from graphveil.runtime.late import Tensor, torch
 if TYPE_CHECKING:
     from graphveil.methods.links.controls import LinkMethod
 
-
 #: Seconds of one round of beliefs for one entry and one pair of classes (measured).
 BELIEF_SECONDS = 3e-9
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from graphveil.errors import InputError, MissingExtraError
 
@@ -40,19 +40,25 @@ class Range:
 Values: TypeAlias = Sequence[Any] | Range
 
 
-class Proposals(Protocol):
-    """Settings one after the other; each is given its score before the next one is asked for.
+class Proposals:
+    """Settings one after the other, here listed ones; each is given its score before the next one is asked for.
 
     Attributes:
         total: how many there will be; earlier: settings and score of those that an earlier process tried.
     """
 
     total: int
-    earlier: Sequence[tuple[Mapping[str, Any], float]]
+    earlier: Sequence[tuple[Mapping[str, Any], float]] = ()
 
-    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+    def __init__(self, over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> None:
+        self._all = candidates(over, trials, seed)
+        self.total = len(self._all)
 
-    def tell(self, score: float) -> None: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._all)
+
+    def tell(self, score: float) -> None:
+        """Hear what the settings last proposed scored; a list does not depend on it."""
 
 
 def proposals(
@@ -67,7 +73,7 @@ def proposals(
     """
     if sampler != GRID:
         return _Sampled(over, trials, sampler, seed, journal, key)
-    return _Listed({name: values for name, values in over.items() if not isinstance(values, Range)}, trials, seed)
+    return Proposals({name: values for name, values in over.items() if not isinstance(values, Range)}, trials, seed)
 
 
 def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> None:
@@ -120,21 +126,7 @@ def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> lis
     return drawn
 
 
-class _Listed:
-    earlier: Sequence[tuple[Mapping[str, Any], float]] = ()
-
-    def __init__(self, over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> None:
-        self._all = candidates(over, trials, seed)
-        self.total = len(self._all)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self._all)
-
-    def tell(self, score: float) -> None:
-        """What is listed does not depend on scores."""
-
-
-class _Sampled:
+class _Sampled(Proposals):
     def __init__(
         self, over: Mapping[str, Values], trials: int, sampler: str, seed: int, journal: Path | None, key: str
     ) -> None:
@@ -151,9 +143,7 @@ class _Sampled:
             study_name=name, storage=storage, direction="maximize", load_if_exists=storage is not None
         )
         done = self._study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-        self.earlier: Sequence[tuple[Mapping[str, Any], float]] = tuple(
-            (trial.params, float(trial.value or 0.0)) for trial in done
-        )
+        self.earlier = tuple((trial.params, float(trial.value or 0.0)) for trial in done)
         # Not the same seed again: a search that goes on would draw what it has drawn already.
         kinds = {RANDOM: optuna.samplers.RandomSampler, TPE: optuna.samplers.TPESampler}
         self._study.sampler = kinds[sampler](seed=(seed + len(done)) % 2**32)

@@ -144,7 +144,7 @@ class Account:
             self.follow(reports.paid, spends)
 
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
-        """Book what devices have paid for the reports of a task, less what is booked already. Raises BudgetError without room.
+        """Book what devices have paid for a task, less what is booked already. Raises BudgetError without room.
 
         Args:
             paid: what stands behind the reports. spends: what one report costs.
