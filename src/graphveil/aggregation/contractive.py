@@ -51,18 +51,13 @@ _NOISE: Final = FineNormal(float(_STEPS))
 
 @dataclass(frozen=True, kw_only=True)
 class ContractiveChain:
-    """What is public of a chain. Raises InputError: a number is outside its range.
+    """What is public of a chain. Raises InputError: a number is outside its range."""
 
-    Args:
-        hops: K; contraction: c, in (0, 1); share: a, the part of neighbours beside the mean of all, in (0, 1].
-        residual: b, of the first rows, in 0..100; floor: F, in 1..10,000.
-    """
-
-    hops: int
-    contraction: float
-    share: float
-    residual: float
-    floor: int
+    hops: int  # K
+    contraction: float  # c, in (0, 1)
+    share: float  # a, the part of neighbours beside the mean of all, in (0, 1]
+    residual: float  # b, of the first rows, in 0..100
+    floor: int  # F, in 1..10,000
 
     def __post_init__(self) -> None:
         if not (0.0 < self.contraction < 1.0 and 0.0 < self.share <= 1.0 and 0.0 <= self.residual <= 100.0):

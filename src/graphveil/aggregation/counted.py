@@ -9,10 +9,9 @@ Rows have length at most 1 in the L1 norm, D is how far all sums of all K hops m
     edge            one undirected edge, a row at either end              2 K
     k-edges         up to k relationships of one person                   2 k K: the person's own row, and k others
 
-A message that names one class moves one coordinate by 1: both its norms are 1.  The normal law also pays for all other
-directions in which a vector of length 1 could point: for one edge at delta 1e-6 it needs 2 to 5 times the deviation
-(epsilon 1 to 8), and promises less.  For rows of many entries it is the other way round: their L1 length is up to
-sqrt(c) times the other.
+A message that names one class moves one coordinate by 1, while the normal law pays for all directions of a vector of
+length 1: for one edge at delta 1e-6 it needs 2 to 5 times the deviation (epsilon 1 to 8), and promises less.  For rows
+of many entries it is the other way round.
 
 Source: C. Dwork, F. McSherry, K. Nissim, A. Smith, "Calibrating Noise to Sensitivity", TCC 2006; the discrete law by
 A. Ghosh, T. Roughgarden, M. Sundararajan, STOC 2009, arXiv 0811.2841.  Shapes: rows and sums [n, c].

@@ -2,9 +2,8 @@
 
     S_u = sum over senders v of u of  W_uv v_v          (row = receiver; integers throughout)
 
-A float32 `embedding_bag` adds whole numbers exactly while no partial sum exceeds 2^24.  Rows that could exceed it are
-cut into pieces that cannot, and the pieces are added up as 64-bit integers: exact, whatever the order and the degree.
-A compiled loop does the same to rows of int16, which are half as wide.
+A float32 `embedding_bag`, or a compiled loop over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
+Rows that could exceed it are cut into pieces that cannot, added up as 64-bit integers, whatever the order and degree.
 """
 
 from __future__ import annotations

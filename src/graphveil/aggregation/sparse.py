@@ -4,10 +4,8 @@
 
 Both products run as weighted sums over rows, on CPU in a compiled loop that holds a row in registers (`loops`), else
 by `torch.nn.functional.embedding_bag`, which adds up in the same order with the same roundings (benchmarks/kernels.py).
-The transpose is stored, so a gradient costs what the product costs.
-
-An engine works on blocks of rows.  A row is added up in the order of its entries wherever that is done, so all engines
-give the same bits.
+The transpose is stored, so a gradient costs what the product costs.  An engine works on blocks of rows: a row is added
+up in the order of its entries wherever that is done, so all engines give the same bits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which entries of a sparse matrix may differ from 0: sums and dot products over them.
-
-Everything costs O(E) memory and time: no array of nodes x nodes, none of entries x columns.
-"""
+"""Which entries of a sparse matrix may differ from 0: sums and dot products over them, in O(E) memory and time."""
 
 from __future__ import annotations
 

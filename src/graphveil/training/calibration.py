@@ -10,18 +10,16 @@ on A at the new theta (without): with s the slope of CE + lambda1 |A - N|^2 and 
     A <- prox(A - step m),      prox(z) = clip(z - step lambda2, 0, 1)  minimises  lambda2 |a| + (a - z)^2 / (2 step)
 
 over [0, 1]: a soft threshold in Adam's own metric.  m is Adam's mean of s; v that of (s + lambda2)^2, so that an entry
-without a slope of its own moves by at most the rate.  A itself is never negative: |A|_1 is the sum of A.
+without a slope of its own moves by at most the rate.
 
 **Why the collected edges suffice.**  An entry outside N starts at 0, where s = dCE/dA.  Its next value is
 clip(-step (m + lambda2)), which is exactly 0 while m >= -lambda2, and m, a mean of past slopes, keeps to that while
-every slope does.  So the entries outside N are exactly 0 throughout, and training on the collected edges alone gives
-the very iterates of the dense problem, if and only if  dCE/dA >= -lambda2  on average over the epochs so far (m), at
-every epoch; sufficient: at every epoch on its own.  Likewise a collected entry's weight stays 1 while m <= -lambda2.
-`complement` watches the condition: so many entries drawn from the rest are trained as well, and the share of them that
-broke it is returned.  The slopes there are those of the normalisation, whose degrees count what has grown.
+every slope does.  So training on the collected edges alone gives the very iterates of the dense problem, if and only if
+dCE/dA >= -lambda2  on average over the epochs so far (m), at every epoch.  `complement` watches the condition: so many
+entries drawn from the rest are trained as well, and the share of them that broke it is returned.  The slopes there are
+those of the normalisation, whose degrees count what has grown.
 
-The pair of theta and A that is kept is the one that was evaluated: the evaluation of an epoch is the forward pass of
-its step on A, so A is the one before that step.
+The pair of theta and A that is kept is the one that was evaluated: A is the one before its epoch's step.
 """
 
 from __future__ import annotations

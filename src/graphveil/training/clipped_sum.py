@@ -7,13 +7,12 @@ output, with a, the layer's input (1 appended for the bias), so its norm over al
 
 Both factors are put on integer grids, a by a power of 2 of its own and delta after clipping, such that every product
 is a whole number of steps of one public grid. Clipping is judged by those integers: what one sample adds to the sum is
-at most `cap` steps long, exactly. The sum of integers is exact and free of order, whatever the batch holds: products
-stay below 2^24, where float32 holds every integer, because a sum of b samples has no entry above b cap.
+at most `cap` steps long, exactly. Products stay below 2^24, where float32 holds every integer, because a sum of b
+samples has no entry above b cap: the sum is exact and free of order.
 
 One sample's integers depend on that sample, the weights and secret dithering alone, provided that products,
 activations and losses give a row the same bits whatever the other rows are. For that batches are padded to a multiple
-of `ROWS` rows and go through the model on one thread: kernels treat the end of a piece of work, theirs or a thread's,
-otherwise than the rest, and may differ there in the last bit.
+of `ROWS` rows and go through the model on one thread: kernels treat the end of a piece of work otherwise than the rest.
 """
 
 from __future__ import annotations

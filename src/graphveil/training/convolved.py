@@ -14,8 +14,8 @@
    the gradient is 0 at the minimum, and J is at most what it is at 0.
 3. Found up to a gradient of length t, each of two minima is off by t / penalty. D is 2. plus twice that.
 
-The lemma behind 1 is that of the source. Its objective perturbation needs a minimum without error and a bound on |T|
-that holds with a probability; the plain release is priced here in its place, by the exact curve of the normal law.
+The lemma behind 1 is that of the source, whose objective perturbation needs a minimum without error; the plain release
+is priced here by the exact curve of the normal law.
 Source: Wei, Zhu, Xiao, Bao, Yang, Cai, Ooi, "GCON: Differentially Private Graph Convolutional Network via Objective
 Perturbation", ICDE 2025, arXiv 2407.05034; output perturbation: Chaudhuri, Monteleoni, Sarwate, JMLR 2011.
 """
@@ -42,19 +42,14 @@ _ROUNDS: Final = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolvedRegression:
-    """What is public of one regression. Raises InputError: a number is outside its range.
+    """What is public of one regression. Raises InputError: a number is outside its range."""
 
-    Args:
-        restart: a, in (0, 1]; depth: m, at least 1; penalty: on squared weights, above 0.
-        people: training nodes; columns, classes: of the weights.
-    """
-
-    restart: float
-    depth: int
-    penalty: float
-    people: int
-    columns: int
-    classes: int
+    restart: float  # a, in (0, 1]
+    depth: int  # m, at least 1
+    penalty: float  # on squared weights, above 0
+    people: int  # training nodes
+    columns: int  # of the weights
+    classes: int  # of the weights
 
     def __post_init__(self) -> None:
         if not 0.0 < self.restart <= 1.0 or not 0.0 < self.penalty < math.inf:

@@ -38,24 +38,16 @@ _AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSchedule:
-    """How long and with how much noise to train; all public. Raises InputError: a number is outside its range.
+    """How long and with how much noise to train; all public. Raises InputError: a number is outside its range."""
 
-    Args:
-        steps: the number of noisy gradients, and so of updates.
-        rate: the probability with which a batch has a sample, in (0, 1].
-        expected_batch: the public divisor: rate times the number of samples, where that is public.
-        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.01 to 10^6.
-        clip: the L2 norm to which a sample's gradient is clipped; optimiser: "adam" or "sgd"; momentum: of "sgd".
-    """
-
-    steps: int
-    rate: float
-    expected_batch: float
-    noise_multiplier: float
-    clip: float = 1.0
+    steps: int  # the number of noisy gradients, and so of updates
+    rate: float  # the probability with which a batch has a sample, in (0, 1]
+    expected_batch: float  # the public divisor: rate times the number of samples, where that is public
+    noise_multiplier: float  # standard deviation of the noise in units of `clip`, from 0.01 to 10^6
+    clip: float = 1.0  # the L2 norm to which a sample's gradient is clipped
     learning_rate: float = 0.01
-    optimiser: str = "adam"
-    momentum: float = 0.0
+    optimiser: str = "adam"  # "adam" or "sgd"
+    momentum: float = 0.0  # of "sgd"
 
     def __post_init__(self) -> None:
         Descent(steps=self.steps, rate=self.rate)

@@ -49,15 +49,11 @@ class _Over(Exception):
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A person at a terminal.
+    """A person at a terminal."""
 
-    Args:
-        hear: returns the next line typed; None: the input has ended. say: prints a line. show: prints a question.
-    """
-
-    hear: Callable[[], str | None]
-    say: Callable[[str], None]
-    show: Callable[[str], None]
+    hear: Callable[[], str | None]  # the next line typed; None: the input has ended
+    say: Callable[[str], None]  # prints a line
+    show: Callable[[str], None]  # prints a question
 
     @classmethod
     def here(cls) -> Dialogue | None:

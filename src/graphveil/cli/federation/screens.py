@@ -42,59 +42,43 @@ def _columns(holder: Mapping[str, Any]) -> str:
 
 
 def created(answer: Mapping[str, Any]) -> RenderableType:
-    head = Text(
-        f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
+    parties, unsigned = answer["parties"], ", ".join(answer["unsigned"])
+    head = f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}"
+    keys = ("created here" if party["made"] else "its own" for party in parties)
+    lines = (
+        (party["name"], party["role"], party["address"], party["certificate"][:16], key)
+        for party, key in zip(parties, keys, strict=True)
     )
-    table = rows(
-        ("party", "role", "address", "certificate", "key"),
-        (
-            (
-                party["name"],
-                party["role"],
-                party["address"],
-                party["certificate"][:16],
-                "created here" if party["made"] else "its own",
-            )
-            for party in answer["parties"]
-        ),
-    )
-    facts = [("Folder", answer["folder"])]
-    created_here = [party["name"] for party in answer["parties"] if party["made"]]
-    if created_here:
-        facts.append(
-            (
-                "Keys",
-                f"{', '.join(created_here)}: created here; give each folder to its party only, over a safe channel",
-            )
-        )
-    if answer["unsigned"]:
-        facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each must read the agreement and run sign"))
-    else:
-        facts.append(("Signed by", "all parties"))
-    facts.append(("Next", f"graphveil federation plan {answer['folder']}/{answer['parties'][0]['name']}"))
-    return Group(head, Text(), table, Text(), pairs(facts))
+    table = rows(("party", "role", "address", "certificate", "key"), lines)
+    created_here = ", ".join(party["name"] for party in parties if party["made"])
+    advice = f"{created_here}: created here; give each folder to its party only, over a safe channel"
+    to_sign = ("Not signed by", f"{unsigned}: each must read the agreement and run sign")
+    facts = [
+        ("Folder", answer["folder"]),
+        *([("Keys", advice)] if created_here else []),
+        to_sign if unsigned else ("Signed by", "all parties"),
+        ("Next", f"graphveil federation plan {answer['folder']}/{parties[0]['name']}"),
+    ]
+    return Group(Text(head, style="bold"), Text(), table, Text(), pairs(facts))
 
 
 def keyed(answer: Mapping[str, Any]) -> RenderableType:
-    return pairs(
-        [
-            ("Party", answer["party"]),
-            ("Folder", answer["folder"]),
-            ("Fingerprint", answer["fingerprint"]),
-            ("Hand out", f"{answer['certificate']}; confirm the fingerprint over another channel"),
-            ("Keep", f"{answer['key']}: it never leaves this machine"),
-        ]
-    )
+    facts = [
+        *((name, answer[name.lower()]) for name in ("Party", "Folder", "Fingerprint")),
+        ("Hand out", f"{answer['certificate']}; confirm the fingerprint over another channel"),
+        ("Keep", f"{answer['key']}: it never leaves this machine"),
+    ]
+    return pairs(facts)
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
+    missing = ", ".join(answer["unsigned"])
     facts = [
         ("Party", answer["party"]),
         ("Agreement", answer["agreement"][:16]),
         ("Signed by", ", ".join(answer["signed"])),
+        ("Missing", f"{missing}; send them {answer['file']}" if missing else "nobody: the run can begin"),
     ]
-    missing = ", ".join(answer["unsigned"])
-    facts.append(("Missing", f"{missing}; send them {answer['file']}" if missing else "nobody: the run can begin"))
     return pairs(facts)
 
 
@@ -113,7 +97,8 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *_units(answer),
-        *_mode(answer),
+        ("Mode opens", answer["opens"]),
+        *_acknowledged(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
         ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"),
@@ -138,15 +123,17 @@ def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
-    return pairs(
-        [
-            ("Party", answer["party"]),
-            ("State", answer["state"]),
-            ("Round", f"{answer['round']} of {answer['rounds']}"),
-            ("Epsilon", _paid(answer)),
-            ("Since", answer["time"]),
-        ]
-    )
+    paid = "the server publishes no rows"
+    if answer["epsilon_total"] is not None:
+        paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+    facts = [
+        ("Party", answer["party"]),
+        ("State", answer["state"]),
+        ("Round", f"{answer['round']} of {answer['rounds']}"),
+        ("Epsilon", paid.removeprefix("epsilon ")),
+        ("Since", answer["time"]),
+    ]
+    return pairs(facts)
 
 
 def finished(answer: Mapping[str, Any]) -> RenderableType:
@@ -156,27 +143,22 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = []
     if "accuracy" in answer:
         score = answer["accuracy"]
-        parts.append(
-            Text.assemble(
-                (f"{answer['party']}: {percent(score['mean'])} %", "bold"),
-                f" accuracy on {answer['test_nodes']:,} test nodes (95%: {percent(score['low'])} to "
-                f"{percent(score['high'])}); best validation in round {answer['best_round']} of {answer['rounds']}",
-            )
-        )
+        interval = f"95%: {percent(score['low'])} to {percent(score['high'])}"
+        best = f"best validation in round {answer['best_round']} of {answer['rounds']}"
+        details = f" accuracy on {answer['test_nodes']:,} test nodes ({interval}); {best}"
+        parts.append(Text.assemble((f"{answer['party']}: {percent(score['mean'])} %", "bold"), details))
         if "accuracy_alone" in answer:
             mean = percent(answer["accuracy_alone"]["mean"])
             parts.append(Text(f"By itself, its network and its labels, without the others' guesses: {mean} %"))
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
+    sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
     facts = [
         *_price(answer),
         ("Labels", _labels(answer)),
         *_acknowledged(answer),
-        (
-            "Sent",
-            f"{size(answer['bytes_sent'])}, received {size(answer['bytes_received'])}, in {seconds(answer['seconds'])}",
-        ),
+        ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
         ("Folder", answer["folder"]),
         ("Files", ", ".join(answer["files"])),
     ]
@@ -226,24 +208,15 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
             if "votes" in answer:
                 trained = f"votes: of {answer['degree_bound']} names a list, noise {answer['votes']:.3g}; {trained}"
             return [("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])}"), ("Noise", trained)]
-        return [
-            ("Epsilon", f"{rounded_up(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
-            ("Noise", other),
-        ]
+        total = f"{rounded_up(answer['epsilon'])} in TOTAL for one guess a node, with no delta"
+        return [("Epsilon", total), ("Noise", other)]
     each = rounded_up(answer["epsilon_per_publication"], 3)
     noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
+    total = f"{rounded_up(answer['epsilon'])} in TOTAL over {answer['publications']} publications"
     return [
-        (
-            "Epsilon",
-            f"{rounded_up(answer['epsilon'])} in TOTAL over {answer['publications']} publications, at delta "
-            f"{rounded_up(answer['delta'])} ({each} for one publication alone)",
-        ),
+        ("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])} ({each} for one publication alone)"),
         ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
     ]
-
-
-def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [("Mode opens", answer["opens"]), *_acknowledged(answer)]
 
 
 def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -274,21 +247,10 @@ def _labels(answer: Mapping[str, Any]) -> str:
 
 
 def _lever(answer: Mapping[str, Any]) -> RenderableType:
+    longest = answer["width"] ** 0.5
     lines = (
-        (
-            choice["republish"],
-            choice["publications"],
-            f"{choice['sigma']:.3g}",
-            f"{choice['sigma'] * answer['width'] ** 0.5:.3g}",
-        )
+        (choice["republish"], choice["publications"], f"{choice['sigma']:.3g}", f"{choice['sigma'] * longest:.3g}")
         for choice in answer["republish"]
     )
     table = rows(("republish", "publications", "noise (sigma / clip)", "noise / longest row"), lines)
     return Group(Text("Fewer publications need less noise at the same total:", style="bold"), table)
-
-
-def _paid(answer: Mapping[str, Any]) -> str:
-    if answer["epsilon_total"] is None:
-        return "the server publishes no rows"
-    spent_text = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
-    return spent_text.removeprefix("epsilon ")

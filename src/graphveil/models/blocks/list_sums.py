@@ -6,12 +6,10 @@
 
 A message m_u that is itself unbiased, such as a label behind randomized response set right by its channel, leaves H
 unbiased: the two noises are independent.  Own messages never enter own sums.  The pairs nobody named share one small
-negative number and are summed in closed form, so that the sums cost the reports and nothing is of size n x n.
-
-Two steps see what one step cannot: people whose friends differ from them in class, yet agree with one another
-(monophily: Altenburger and Ugander, Nature Human Behaviour 2, 2018).  d_w is the noisy length of w's list, at least its
-noise and 1, so that nobody with a short list speaks for thousands.
-Shapes: messages and sums [n, k].
+negative number and are summed in closed form, so that the sums cost the reports.  Two steps see people whose friends
+differ from them in class, yet agree with one another (monophily: Altenburger and Ugander, Nature Human Behaviour 2,
+2018).  d_w is the noisy length of w's list, at least its noise and 1, so that nobody with a short list speaks for
+thousands.  Shapes: messages and sums [n, k].
 """
 
 from __future__ import annotations

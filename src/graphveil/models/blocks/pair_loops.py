@@ -28,11 +28,8 @@ def without_answers(classes: int) -> Callable[..., None]:
 
     @compiled
     def loop(start: int, beliefs: Floats, source: Integers, target: Integers, messages: Floats, out: Floats) -> None:
-        """Write what the ends of each pair are without what the other told them, in logarithms of which 0 is the most.
-
-        Args:
-            start: the first pair; messages: [2, S, c], what sources and targets were told.
-            out: [2, s, c], filled for the pairs from there on.
+        """Fill `out` [2, s, c] for the pairs from `start` on: what their ends are without what the other told them
+        (`messages`), in logarithms of which 0 is the most.
         """
         width, last = unrolled or out.shape[2], len(target) - 1
         for place in range(out.shape[1]):
@@ -58,12 +55,9 @@ def heard_of(classes: int) -> Callable[..., None]:
 
     @compiled
     def loop(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
-        """Turn what both ends of each pair are into what the opposite ends hear: sum over b of R_ab c(b).
-
-        Args:
-            start: the first pair; least: what nothing is thought less likely than.
-            weights: [2, s, c], what sources and targets are up to a factor; changed in place to what they hear.
-            cell: [S], which ratios hold for a pair; ratios: R [cells, c, c], the source's classes first.
+        """Turn `weights` [2, s, c], what both ends of each pair are up to a factor, into what the opposite ends hear:
+        sum over b of R_ab c(b), at least `least`; `cell` [S] says which ratios hold, R [cells, c, c] by the source's
+        classes first.
         """
         width = unrolled or weights.shape[2]
         # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
@@ -100,11 +94,8 @@ def take_in(classes: int) -> Callable[..., None]:
     def loop(
         start: int, share: float, update: Floats, source: Integers, target: Integers, messages: Floats, received: Floats
     ) -> None:
-        """Move messages towards their update, and add them to what their receivers get.
-
-        Args:
-            start: the first pair; share: of the update [2, s, c], in the new message.
-            messages: [2, S, c], changed in place; received: [n, c], added to.
+        """Move `messages` [2, S, c] by a share towards their `update` [2, s, c] from `start` on, and add them to
+        `received`.
         """
         width, last = unrolled or update.shape[2], len(target) - 1
         part = update.dtype.type(share)

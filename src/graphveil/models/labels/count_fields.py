@@ -4,12 +4,10 @@
     P_vg ~ Poisson(t_v K_ag)                                       public ones
     phi_v(a) = sum_g log Pr[N_vg | a] + log Pr[P_vg | a]
 
-K is the mean public row of the class's training nodes; L that of the private rows, which noise makes unsure, drawn to
-K's proportions as far as its noise demands; t the degree over the mean, drawn to 1 by its noise and sorted into levels.
-Noise is small where it is averaged over a class, and large in a single row: there the likelihood takes it as it is.
+K is the mean public row of the class's training nodes; L that of the private rows, drawn to K's proportions as far as
+its noise demands; t the degree over the mean, drawn to 1 by its noise and sorted into levels.
 The channel is the known one of `mechanisms.ClassCounts`; the block model: Karrer, Newman, "Stochastic blockmodels and
-community structure in networks", Phys. Rev. E 83, 2011.
-Shapes: counts N, P [n, c], fields [n, c].
+community structure in networks", Phys. Rev. E 83, 2011.  Shapes: counts N, P [n, c], fields [n, c].
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@
 
 The second line is what it is trained by, and is thrown away afterwards. `soft` is the length of the noise that the
 final sum will get, so that a sum which would drown in it counts for little; 0 is the published network.
-
 `target_gradients` gives the gradient of each target's loss in closed form, one sum over incoming edges for each column:
 with p = softmax(scores) - onehot(y_v), g = H^T p and e = (g - r (r . g)) / sqrt(|Y|^2 + soft^2),
 
