@@ -183,14 +183,11 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
 
     Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges stored in
     both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range of their own scaled
-    to 0..1.
+    to 0..1. DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
 
     Args:
         folder: holds these files.
         engine: works on blocks of rows of the edges.
-
-    Raises:
-        DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
     """
     declared = read_declaration(folder / FILE)
     if not declared.release:

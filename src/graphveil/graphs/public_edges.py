@@ -56,15 +56,13 @@ def _truths(cells: polars.Series) -> np.ndarray:
 
 
 def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
-    """Return which rows of the edges file are declared public, bool [rows].
+    """Return which rows of the edges file are declared public, bool [rows]. DataError: an edge is listed as public in
+    one row and as private in another; names file and line.
 
     Args:
         table: the edges file; column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
         directed: whether an edge stands in one direction only.
-
-    Raises:
-        DataError: an edge is listed as public in one row and as private in another; names file and line.
     """
     public = read_truth(table, column)
     # Refused and not resolved: either answer could publish an edge that somebody meant to hide.
@@ -128,15 +126,13 @@ def _clash(public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], *, directed:
 def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     """Return a copy of a graph in which a share of the edges, drawn at random, is private and the rest is public.
 
-    For experiments on graphs that say nothing about it; the drawing is noted in the schema.
+    For experiments on graphs that say nothing about it; the drawing is noted in the schema. InputError: a share outside
+    (0, 1], a directed graph, or one that already says which edges are public.
 
     Args:
         graph: an undirected graph.
         share: of the undirected edges, in (0, 1]; at 1 all edges are private.
         seed: fixes the drawing, never privacy noise.
-
-    Raises:
-        InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public.
     """
     if not (math.isfinite(share) and 0 < share <= 1):
         raise InputError(f"private share {share!r}", allowed="a number above 0, at most 1")

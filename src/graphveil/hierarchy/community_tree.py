@@ -279,16 +279,14 @@ def public_tree(nodes: int, public: npt.ArrayLike, *, features: Features | None 
     Communities of one parent are joined where their pairs are densest first. The nodes of a community that is not
     divided stand by falling public degree, so that its blocks tell the well connected from the others. Nodes without
     public edges join the community whose features are most like theirs and stand there with their like; without
-    features they stand together.
+    features they stand together. InputError: an edge is none between two different nodes, or features are not n rows of
+    finite numbers.
 
     Args:
         nodes: n.
         public: integers [2, m], public edges, each once.
         features: [n, d] numbers that are public, a numpy array or a scipy CSR matrix. None: there are none.
         seed: the same seed gives the same tree.
-
-    Raises:
-        InputError: an edge is none between two different nodes, or features are not n rows of finite numbers.
     """
     pairs, rng = read_pairs(public, nodes, "the public edges"), np.random.default_rng(seed)
     adjacency = adjacency_of(nodes, pairs)

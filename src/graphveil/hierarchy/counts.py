@@ -59,14 +59,12 @@ def pair_tree(
     tree: Dendrogram, *, members: npt.ArrayLike | None = None, public: npt.ArrayLike | None = None
 ) -> PairTree:
     """Sort the protected pairs, those among the private nodes that are no public edge, by lowest common ancestor.
+    InputError: an id is no node or stands twice, or an edge is none between two different nodes.
 
     Args:
         tree: a dendrogram over all n nodes.
         members: [k] declared private nodes, each once. None: all.
         public: integers [2, m], public edges, each once; those with an end outside `members` do not matter. None: none.
-
-    Raises:
-        InputError: an id is no node or stands twice, or an edge is none between two different nodes.
     """
     inside = member_mask(members, tree.leaves)
     public_pairs = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
@@ -101,13 +99,10 @@ def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
 
 def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     """Return the lowest common ancestor of each pair of different leaves, int64 [S] from n to 2n - 2, in time n log n +
-    S.
+    S. InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
 
     Args:
         tree: a dendrogram over n leaves; pairs: integers [2, S], 0 to n - 1.
-
-    Raises:
-        InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
     """
     from graphveil.hierarchy.kernels import highest_owners
 
@@ -131,13 +126,11 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
 
 
 def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
-    """Return pairs of different nodes as int64 [2, S].
+    """Return pairs of different nodes as int64 [2, S]. InputError: another shape or type, or a pair that is none; it
+    names the column, never the ids.
 
     Args:
         pairs: integers [2, S]; nodes: n, ids are 0 to n - 1; where: what the pairs are, for the error.
-
-    Raises:
-        InputError: another shape or type, or a pair that is none; it names the column, never the ids.
     """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":

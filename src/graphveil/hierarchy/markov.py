@@ -94,14 +94,11 @@ class Chain:
 
 
 def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) -> Chain:
-    """Return a chain that stands at the tree `start`.
+    """Return a chain that stands at the tree `start`. InputError: more nodes and edges than 32-bit counts can hold.
 
     Args:
         start: a dendrogram over n leaves; public, private: the two layers of edges over the same n nodes.
         weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
-
-    Raises:
-        InputError: more nodes and edges than 32-bit counts can hold.
     """
     from graphveil.hierarchy import mcmc_steps as at
 
@@ -199,7 +196,8 @@ def fit_markov(
     start: Dendrogram | None = None,
     progress: ProgressCallback | None = None,
 ) -> MarkovFit:
-    """Draw a tree after a fixed number of steps.
+    """Draw a tree after a fixed number of steps. InputError: a setting out of range, a `start` over other leaves, or
+    edges that are not as above.
 
     Args:
         nodes: the public number of nodes n, the leaves of the tree.
@@ -213,9 +211,6 @@ def fit_markov(
         start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
             every other chain begins with.
         progress: hears every 65,536 steps or sooner; it, or an interrupt, may raise.
-
-    Raises:
-        InputError: a setting out of range, a `start` over other leaves, or edges that are not as above.
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)

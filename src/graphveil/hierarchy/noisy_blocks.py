@@ -143,16 +143,14 @@ def collapse_by_scale(
 def release_counts(
     blocks: Blocks, edges: npt.ArrayLike, *, noise: Noise, share: Callable[..., FloatArray]
 ) -> NoisyBlocks:
-    """Count the private edges of each block, add noise to all counts in one draw, and forget the counts.
+    """Count the private edges of each block, add noise to all counts in one draw, and forget the counts. InputError: an
+    edge is no protected pair, or the noise gives back another shape or values that are not finite.
 
     Args:
         blocks: the partition; nothing in it may depend on the private edges.
         edges: integers [2, S], the private edges, each once.
         noise: called once with the exact counts int64 [B], of L1 sensitivity 1.
         share: how densities are made of noisy counts: `clamped_density`, or what `informed_density` gives.
-
-    Raises:
-        InputError: an edge is no protected pair, or the noise gives back another shape or values that are not finite.
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)

@@ -112,15 +112,13 @@ _LONGEST_LINE: Final = 160
 def parse_missing(
     content: Mapping[str, object], columns: tuple[Column, ...], where: str
 ) -> tuple[Missing, tuple[Column, ...]]:
-    """Return what stands for missing values, and the columns with what that makes of them.
+    """Return what stands for missing values, and the columns with what that makes of them. DataError: a column that is
+    not declared, or a value that the column cannot hold.
 
     Args:
         content: a declaration: its key `missing`, and that of each of its columns.
         columns: the declared ones; a missing value that is an answer of its own is one more of theirs.
         where: the declaration's name in messages.
-
-    Raises:
-        DataError: a column that is not declared, or a value that the column cannot hold.
     """
     pairs = _listed(content, where)
     if not columns:

@@ -58,14 +58,12 @@ class KnownIds:
 
 
 def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
-    """Return the place of each id of a column among the people: whole numbers [rows], of few bits.
+    """Return the place of each id of a column among the people: whole numbers [rows], of few bits. DataError: an id is
+    missing, or nobody's; names the table and the row.
 
     Args:
         table, column: where the ids stand; people: whose they are.
         engine: works on blocks of rows.
-
-    Raises:
-        DataError: an id is missing, or nobody's; names the table and the row.
     """
     blocks, numbers = Blocks(table.rows, _ROWS), people.numbers
     whole = holds_numbers(table, column)

@@ -27,14 +27,12 @@ _PLAIN: Final = "biuf"
 
 
 def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> list[np.ndarray]:
-    """Return the arrays of these names in an npz file; the others are not looked at.
+    """Return the arrays of these names in an npz file; the others are not looked at. DataError: the file is damaged,
+    lacks an array, holds objects in it, or unpacks to more than `largest` bytes.
 
     Args:
         path: of the file; names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
-
-    Raises:
-        DataError: the file is damaged, lacks an array, holds objects in it, or unpacks to more than `largest` bytes.
     """
     require_file(path, packed=True)
     try:

@@ -132,7 +132,9 @@ def _read_sparse(path: Path, about: _Set) -> _Parts:
     # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
     changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
     rows.data[rows.data > 0] = 1
-    notes = (f"set {changed:,} positive feature values to 1, as PyG's reader does",) if changed else ()
+    notes: tuple[str, ...] = ()
+    if changed:
+        notes = (f"set {changed:,} positive feature values to 1, as PyG's reader does",)
     if about.largest_component:
         _, part = connected_components(adjacency, directed=False)
         inside: np.ndarray = part == np.bincount(part).argmax()

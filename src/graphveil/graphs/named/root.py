@@ -44,14 +44,12 @@ class DataRoot:
 
     def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
         """Return a folder below, once all files are in it; what is absent is fetched through a temporary sibling.
+        MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
 
         Args:
             folder: where the files belong; only read when they are all there, so it may be read-only.
             files: their paths inside the folder; name: the data set, for messages.
             fetch: writes the files into the folder it is given; None where no program can download them.
-
-        Raises:
-            MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
         """
         place = self.path / folder
         if not _absent(place, files):
@@ -90,14 +88,12 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
 
 
 def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
-    """Download one file, with certificates checked and no connection left hanging; return the target.
+    """Download one file, with certificates checked and no connection left hanging; return the target. OSError: no
+    connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
 
     Args:
         url, target, progress: from where, to where, who hears of the bytes.
         seconds: how long to wait for an answer.
-
-    Raises:
-        OSError: no connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
     """
     import urllib.request
 
@@ -117,13 +113,11 @@ def download(url: str, target: Path, progress: ProgressCallback, *, seconds: flo
 
 
 def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
-    """Take the named files out of an archive, wherever in it they lie, and delete the archive.
+    """Take the named files out of an archive, wherever in it they lie, and delete the archive. BadZipFile: it is
+    damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
 
     Args:
         archive, folder: from where, to where; files: their names, without folders.
-
-    Raises:
-        BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
     """
     with zipfile.ZipFile(archive) as members:
         # By bare name into the given folder: a path in the archive ("../") leads nowhere.

@@ -38,7 +38,7 @@ def social_graph(
     `homophily`, in the same class, else in another, at a node drawn by its weight. Duplicates and self-loops are drawn
     again, so there are nodes * average_degree / 2 edges unless the graph is too small. Each person installs about
     `apps` apps; each is drawn by popularity, from the class's own ranking with probability `signal`, else from the
-    ranking everybody shares.
+    ranking everybody shares. InputError: a setting outside its range.
 
     Args:
         nodes: n; average_degree: mean number of neighbours; dimension: d, apps there are.
@@ -46,9 +46,6 @@ def social_graph(
         homophily: share of edges inside a class.
         apps: mean number of draws a person; signal: share of draws that depend on the class.
         seed: the same seed gives the same graph.
-
-    Raises:
-        InputError: a setting outside its range.
 
     Example:
         >>> from graphveil.graphs import social_graph

@@ -45,16 +45,14 @@ CARD, CARD_PAGE = "card.md", "card.html"
 def write_release(
     released: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
 ) -> Path:
-    """Write a published graph as a folder, whole or not at all; return its path.
+    """Write a published graph as a folder, whole or not at all; return its path. InputError: the folder is already
+    there, or nodes have several labels.
 
     Args:
         released: the released graph; nothing private is in it any more.
         path: of a new folder; release: what the graph says about itself.
         card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
             written anew.
-
-    Raises:
-        InputError: the folder is already there, or nodes have several labels.
     """
     from graphveil.graphs.releases import croissant
 

@@ -57,14 +57,12 @@ def is_binary(x: object) -> bool:
 
 
 def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str, ...]]:
-    """Return features [n, d] as float32 inside the declared range, and what was changed.
+    """Return features [n, d] as float32 inside the declared range, and what was changed. DataError: it is no matrix of
+    numbers, or holds NaN, infinity or, unless clipped, values outside the range.
 
     Args:
         x: a matrix of numbers or truths, dense or sparse.
         declared: range, and whether values outside it are clipped.
-
-    Raises:
-        DataError: it is no matrix of numbers, or holds NaN, infinity or, unless clipped, values outside the range.
     """
     rows = None if x is None else rows_of(x)
     matrix: Any = rows if rows is not None else array_of(x)
@@ -99,14 +97,12 @@ def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return labels as int64 [n] (-1: unknown) or, with several a node, float32 [n, c], and what is unknown.
+    """Return labels as int64 [n] (-1: unknown) or, with several a node, float32 [n, c], and what is unknown. DataError:
+    another shape or type, or a name that is not a declared class.
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
         nodes: n; classes: the c declared names.
-
-    Raises:
-        DataError: another shape or type, or a name that is not a declared class.
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)
@@ -211,14 +207,12 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
 
 def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence[str] | None = None) -> Table:
-    """Return columns of values as a table.
+    """Return columns of values as a table. DataError: columns are not equally long, or hold what no table of people
+    has.
 
     Args:
         columns: name and values of each; title: the name of the table in messages.
         row_names: what messages call its rows; default: by number.
-
-    Raises:
-        DataError: columns are not equally long, or hold what no table of people has.
     """
     series = {name: _column(title, name, values) for name, values in columns.items()}
     if len({len(values) for values in series.values()}) > 1:

@@ -61,13 +61,11 @@ class LongCsv:
         return self._read(b"").columns
 
     def column(self, name: str, block: Block) -> polars.Series:
-        """Return a block of rows of a column; fewer where the file has become shorter.
+        """Return a block of rows of a column; fewer where the file has become shorter. polars.exceptions.PolarsError:
+        lines of other fields than the header, or not UTF-8.
 
         Args:
             name: one of `names`; block: which rows.
-
-        Raises:
-            polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.
         """
         parts = [polars.Series(name, [], polars.String)]
         first = block.start - block.start % self.lines

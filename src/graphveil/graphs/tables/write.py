@@ -33,14 +33,12 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private data.
     Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as their names
-    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
+    with SEPARATOR between them; declared columns as the cells that they hold, with their declaration. InputError: the
+    folder is already there, the format is unknown, nodes have several labels and the name of a class holds SEPARATOR,
+    or features are none that declared columns are encoded as.
 
     Args:
         graph: of any kind; path: of a new folder; format: "csv" or "parquet".
-
-    Raises:
-        InputError: the folder is already there, the format is unknown, nodes have several labels and the name of a
-            class holds SEPARATOR, or features are none that declared columns are encoded as.
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")

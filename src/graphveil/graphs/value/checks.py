@@ -149,13 +149,11 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
-    """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none.
+    """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none. DataError: not one for each node,
+    one twice, or one that is neither a text nor a whole number.
 
     Args:
         ids: texts or whole numbers, in row order; nodes: n.
-
-    Raises:
-        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
     """
     if ids is None:
         return None

@@ -34,16 +34,14 @@ def normalise_edges(
 def merge_edges(
     source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
+    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions. DataError: an edge names
+    a node that does not exist.
 
     Args:
         source, target, nodes, directed: as the module says.
 
     Returns:
         edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
-
-    Raises:
-        DataError: an edge names a node that does not exist.
     """
     _require_ends(source, target, nodes)
     # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
@@ -149,13 +147,11 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
 
 
 def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse edges that are not in the form of `merge_edges`, reading a part of them at a time.
+    """Refuse edges that are not in the form of `merge_edges`, reading a part of them at a time. DataError: another
+    order, loops, twins, one direction of an undirected edge, or nodes that do not exist.
 
     Args:
         source, target, nodes, directed: as the module says.
-
-    Raises:
-        DataError: another order, loops, twins, one direction of an undirected edge, or nodes that do not exist.
     """
     mirrored = 0
     for part in Blocks(len(source), _PART):

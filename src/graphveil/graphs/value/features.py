@@ -42,8 +42,9 @@ def features_tensor(features: Features) -> Tensor:
     with quiet():
         if isinstance(features, np.ndarray):
             return torch.from_numpy(features)
-        arrays = (torch.from_numpy(part) for part in (features.starts, features.columns, features.values))
-        return torch.sparse_csr_tensor(*arrays, size=features.shape, check_invariants=True)
+        parts = (features.starts, features.columns, features.values)
+        starts, columns, values = map(torch.from_numpy, parts)
+        return torch.sparse_csr_tensor(starts, columns, values, size=features.shape, check_invariants=True)
 
 
 def features_of(x: Tensor) -> Features:
@@ -64,14 +65,12 @@ def to_rows(x: Tensor) -> sparse.csr_matrix:
 
 
 def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:
-    """Refuse NaN, infinite and out-of-range entries of features [n, d].
+    """Refuse NaN, infinite and out-of-range entries of features [n, d]. DataError: names the first bad row and column,
+    both counted from 0.
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
         low, high: the declared bounds; where: their name, for the message.
-
-    Raises:
-        DataError: names the first bad row and column, both counted from 0.
     """
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
@@ -102,14 +101,12 @@ def _out_of_range(features: Features, position: int, low: float, high: float, wh
 
 
 def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:
-    """Clip features to a range, in place; return them, and how many entries were changed.
+    """Clip features to a range, in place; return them, and how many entries were changed. DataError: an entry is NaN,
+    which no clipping makes usable.
 
     Args:
         x: float32 [n, d].
         low, high: the declared bounds; where: their name, for the message.
-
-    Raises:
-        DataError: an entry is NaN, which no clipping makes usable.
     """
     if np.isnan(x).any():
         check_range(x, -np.inf, np.inf, where)

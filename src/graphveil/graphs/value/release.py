@@ -18,14 +18,12 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class NeighbourCounts:
-    """How many private neighbours of each group everybody has, as published.
+    """How many private neighbours of each group everybody has, as published. InputError: a group that does not exist,
+    or another number of rows.
 
     Attributes:
         groups: int64 [n], everybody's group in 0..c-1; public.
         counts: int64 [n, c], with noise; some are negative.
-
-    Raises:
-        InputError: a group that does not exist, or another number of rows.
     """
 
     groups: Tensor

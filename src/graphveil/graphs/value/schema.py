@@ -49,7 +49,8 @@ class FeatureNumbers:
 
 @dataclass(frozen=True)
 class GraphSchema:
-    """The public facts every mechanism is built from; nothing here is computed from private data.
+    """The public facts every mechanism is built from; nothing here is computed from private data. InputError: a field
+    that cannot be used, named.
 
     Args:
         name: name of the data set or folder.
@@ -64,9 +65,6 @@ class GraphSchema:
             blocks, in 0..1.
         missing: what stands for a missing value, where that is declared: pairs of a column (or a pattern of columns)
             and a number or one of the column's values.
-
-    Raises:
-        InputError: a field that cannot be used, named.
 
     Example:
         >>> from graphveil.graphs import GraphSchema

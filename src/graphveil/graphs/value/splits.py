@@ -31,15 +31,13 @@ def known_labels(graph: Graph) -> Tensor:
 
 
 def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
-    """Split the nodes with a known label at random, without looking at the labels themselves.
+    """Split the nodes with a known label at random, without looking at the labels themselves. InputError: fractions
+    that are negative or add up to more than 1, or leave no training node.
 
     Args:
         graph: who has a label in it is public.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
-
-    Raises:
-        InputError: fractions that are negative or add up to more than 1, or leave no training node.
 
     Example:
         >>> from graphveil.graphs import load_graph, random_split

@@ -94,7 +94,8 @@ def make_graph(
     private_nodes: Tensor | None = None,
     like: Graph | None = None,
 ) -> Graph:
-    """Put the parts of a graph together, as a PyG `Data`.
+    """Put the parts of a graph together, as a PyG `Data`. DataError: labels or features outside what the schema
+    declares, or ids that do not tell the nodes apart.
 
     Args:
         x: float32 [n, d], dense or `torch.sparse_csr`.
@@ -102,9 +103,6 @@ def make_graph(
         y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
         schema: the declared facts.
         like: a graph that this one is made from; where that one is plain, so is this one.
-
-    Raises:
-        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
 
     Example:
         >>> import torch
