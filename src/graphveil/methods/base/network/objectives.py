@@ -124,19 +124,8 @@ def drop_objective(
         # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
-    return Drop(
-        keep,
-        flip,
-        p,
-        hops,
-        train_nodes,
-        targets,
-        labels[train_nodes],
-        fit_nodes,
-        val_nodes,
-        labels[val_nodes],
-        corrected,
-    )
+    nodes = (train_nodes, targets, labels[train_nodes], fit_nodes, val_nodes, labels[val_nodes])
+    return Drop(keep, flip, p, hops, *nodes, corrected)
 
 
 def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
