@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.cli.base.engines import opened, require_engine
-from graphveil.cli.base.groups import EngineChoice
+from graphveil.cli.base.groups import EngineChoice, opened, require_engine
 from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import load_graph

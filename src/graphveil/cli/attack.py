@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
     from graphveil.audit import Audit
 
-# The screen.
-
 
 def _attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
     """One block of lines for each attacked model, by its name, and the file of the chart."""
@@ -101,13 +99,8 @@ def attack(
     from graphveil.reports.attacks import run as attack_run
     from graphveil.reports.releases.card import is_release
 
-    attack_options: dict[str, Any] = {
-        "truth": truth,
-        "data_root": data_root,
-        "nodes": nodes,
-        "seed": seed,
-        "plain": not no_plain,
-    }
+    attack_options: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed}
+    attack_options["plain"] = not no_plain
     if name is None:
         raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
     # Attacks on a release use its private truth, so their results never go into the public folder.
@@ -147,9 +140,6 @@ def _possible(run: Path) -> tuple[str, ...]:
     return tuple(FEDERATION_ATTACKS) if is_federation(run) else tuple(name for name in ATTACKS if name != PUBLISHED)
 
 
-# The screen, at 80 columns.
-
-
 def _audited(audits: Sequence[Audit]) -> RenderableType:
     """A row for each audit, its notes, and what the columns mean."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -157,13 +147,9 @@ def _audited(audits: Sequence[Audit]) -> RenderableType:
     for name in ("claimed", "at least", "delta", "alarm", "verdict"):
         table.add_column(name, justify="right", no_wrap=True)
     for audit in audits:
-        numbers = (
-            rounded_up(audit.claimed_epsilon),
-            f"{audit.lower_bound:.3f}",
-            rounded_up(audit.delta),
-            number(audit.false_alarm),
-        )
-        table.add_row(audit.target, *numbers, audit.verdict, style=None if audit.holds else "bold red")
+        claim = rounded_up(audit.claimed_epsilon), f"{audit.lower_bound:.3f}", rounded_up(audit.delta)
+        style = None if audit.holds else "bold red"
+        table.add_row(audit.target, *claim, number(audit.false_alarm), audit.verdict, style=style)
     broken = [audit for audit in audits if not audit.holds]
     notes = [(audit.target, note) for audit in (broken or audits[:3]) for note in audit.notes]
     meaning = [

@@ -9,7 +9,7 @@ import typer
 
 from graphveil.cli.base import groups, options, tables
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_engine_choice
+from graphveil.cli.base.groups import opened, require_engine_choice
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]

@@ -113,9 +113,8 @@ def counterexample(way: Way) -> str:
     from graphveil.reports.base.words import CONTROL_MEANING
 
     if way.lift.low > 0:
-        return (
-            f"{way.method} gained {points(way.lift.mean)} points this time; it seldom does. Measure before you collect."
-        )
+        gain = f"{way.method} gained {points(way.lift.mean)} points this time"
+        return f"{gain}; it seldom does. Measure before you collect."
     meaning = CONTROL_MEANING.get(way.control, "less private data")
     return (
         f"{way.method} hides people's features well, and they bought nothing: {way.control} ({meaning}) reaches "
@@ -125,15 +124,10 @@ def counterexample(way: Way) -> str:
 
 def similar(story: Story) -> str:
     """What hidden relationships still reveal, because friends are alike."""
-    anyway = (
-        ""
-        if story.alike.baseline is None
-        else f", where a model that saw no connection gives {story.alike.baseline:.2f}"
-    )
-    return (
-        f"friends are alike, so similar answers still hint at connections: link-stealing has an AUC of "
-        f"{story.alike.auc.mean:.2f} on {story.ways[0].method}{anyway}."
-    )
+    baseline = story.alike.baseline
+    anyway = "" if baseline is None else f", where a model that saw no connection gives {baseline:.2f}"
+    auc = f"link-stealing has an AUC of {story.alike.auc.mean:.2f} on {story.ways[0].method}{anyway}"
+    return f"friends are alike, so similar answers still hint at connections: {auc}."
 
 
 Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Default: runs/{DATA}-demo-<time>.")]

@@ -11,9 +11,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.console import complain, emit, nearest, working
-from graphveil.cli.base.engines import opened, require_engine
+from graphveil.cli.base.groups import opened, require_engine
 from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.cli.train import configured
@@ -163,7 +163,7 @@ def release(
         if "edges" in estimator.privacy.protected:
             complain(_expectation(method, estimator.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that cannot be written would be paid for and lost.
-        output.reserve(space.room_of(graph))
+        output.reserve(choices.room_of(graph))
         noise = choices.noise(reproducible_noise)
         released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
         structure = kept_structure(graph, released)

@@ -143,18 +143,16 @@ def _loud(text: str) -> Text:
 
 def _scores(record: RunRecord) -> Table:
     table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
-    table.add_row(
-        record.method, percent(record.scores.accuracy.mean), words.interval(record.scores.accuracy), style="bold"
-    )
-    for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
-        mark = "best rival, same price" if name == record.scores.best_rival else "rival, same price"
+    scores = record.scores
+    table.add_row(record.method, percent(scores.accuracy.mean), words.interval(scores.accuracy), style="bold")
+    for name, score in sorted(scores.rivals.items(), key=lambda item: -item[1].mean):
+        mark = "best rival, same price" if name == scores.best_rival else "rival, same price"
         table.add_row(name, percent(score.mean), words.interval(score), mark)
-    for name, score in sorted(record.scores.controls.items(), key=lambda item: -item[1].mean):
-        mark = "best control" if name == record.scores.best_control else ""
+    for name, score in sorted(scores.controls.items(), key=lambda item: -item[1].mean):
+        mark = "best control" if name == scores.best_control else ""
         table.add_row(name, percent(score.mean), words.interval(score), mark)
-    if record.scores.ceiling is not None:
-        cells = percent(record.scores.ceiling.mean), words.interval(record.scores.ceiling)
-        table.add_row("not private (ceiling)", *cells, "")
+    if scores.ceiling is not None:
+        table.add_row("not private (ceiling)", percent(scores.ceiling.mean), words.interval(scores.ceiling), "")
     return table
 
 

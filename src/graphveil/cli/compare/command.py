@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base import choices, groups, options
 from graphveil.cli.base.choices import AXES, NAMED, collect, find_method, flag, refuse_bad_values, several, split_pair
 from graphveil.cli.base.console import complain, emit, nearest, working
 from graphveil.errors import InputError
@@ -73,7 +73,7 @@ def compare(
             split=repetition.split,
             progress=defaults,
         )
-        with room_for(output.path / "table", space.room_of(graph, len(list(comparison.cells())))):
+        with room_for(output.path / "table", choices.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, output, run)
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli.base import options, space
+from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit
 from graphveil.cli.federation import screens
 from graphveil.graphs import Graph
@@ -74,7 +74,7 @@ def split(
     shares = shares_of(proportion, parties)
     with new_output(out, out, say=complain) as output:
         graph = load_plain(data, root=data_root)
-        output.reserve(space.room_of_split(graph))
+        output.reserve(choices.room_of_split(graph))
         answer = output.write(lambda path: write_split(graph, shares, path, seed=seed), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
-from graphveil.cli.base import choices, groups, options, screens, space
+from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import complain, emit, nearest, working
-from graphveil.cli.base.engines import opened, require_engine
+from graphveil.cli.base.groups import opened, require_engine
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
@@ -114,9 +114,9 @@ def train(
         else:
             graph = choices.load(data, source, repetition.seed, progress, engine)
             # Space first: a private run that cannot be saved would spend its budget for nothing.
-            output.reserve(space.room_of(graph, repetition.repeats))
+            output.reserve(choices.room_of(graph, repetition.repeats))
             if predictions_output is not None:
-                predictions_output.reserve(space.room_of_predictions(graph))
+                predictions_output.reserve(choices.room_of_predictions(graph))
             result, defaults_sentence = run_method(method, graph, settings, repetition, speed, progress, engine=engine)
         record = output.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
         predictions_note = None
@@ -125,15 +125,10 @@ def train(
             predictions = predictions_output.path
     send(record)
     answer = record.to_dict()
-    answer |= (
-        {} if predictions_note is None else {"predictions": str(predictions), "predictions_note": predictions_note}
-    )
-    emit(
-        answer,
-        as_json=as_json,
-        screen=lambda: screens.run(record, predictions, predictions_note),
-        first=defaults_sentence,
-    )
+    if predictions_note is not None:
+        answer |= {"predictions": str(predictions), "predictions_note": predictions_note}
+    screen = partial(screens.run, record, predictions, predictions_note)
+    emit(answer, as_json=as_json, screen=screen, first=defaults_sentence)
 
 
 def _tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:

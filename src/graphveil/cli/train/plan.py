@@ -13,7 +13,7 @@ from rich.text import Text
 from graphveil.cli.advise import PILOT, Degree, Pilot, Want
 from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import emit, working
-from graphveil.cli.base.engines import require_engine
+from graphveil.cli.base.groups import require_engine
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, groups, options, screens, space
+from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_engine_choice, require_predicting
+from graphveil.cli.base.groups import opened, require_engine_choice, require_predicting
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
 Data = Annotated[
@@ -68,9 +68,9 @@ def predict(
         graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)
         if output is not None:
-            output.reserve(space.room_of_predictions(graph))
+            output.reserve(choices.room_of_predictions(graph))
         # Before the prediction: reports that cannot be stored would be paid for again next time.
-        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), stack)
+        rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), stack)
         ledger = model.ledger
         guarantee = model.guarantee
         identity = {} if people is None else {"people": people}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, groups, options, screens, space
+from graphveil.cli.base import choices, groups, options, screens
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.train import configured
 from graphveil.cli.train.command import Out, run_method
@@ -126,7 +126,7 @@ def tune(
         if proxy is not None:
             search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=progress))
         log = _log(output.path, stack) if search.paid(method) else None
-        output.reserve(space.room_of(graph, repetition.repeats))
+        output.reserve(choices.room_of(graph, repetition.repeats))
         result, defaults_sentence = run_method(
             method, graph, settings, repetition, speed, progress, replace(search, log=log)
         )
