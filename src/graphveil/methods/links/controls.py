@@ -10,20 +10,15 @@ Controls cost no privacy beyond what the method spent:
     public-only        what needs no private data: the most frequent public label, or an even guess
 
 Rivals read the same reports, so that each spent the same.  `links` is held against what it pools, from parts that it
-has read already (what only pools a part has none: it would have to read all others):
-
-    link-beliefs       every report weighed by its likelihood
-    list-sums          unbiased counts of each class in each list
-
-A network is held against other networks of its hops, with the settings that the panel chose (`RIVAL_NETWORK`), then
-trained for as many epochs on validation labels as well, as the parts of `links` are:
+has read already (link-beliefs, list-sums); a network against others of its hops, with the settings that the panel chose
+(`RIVAL_NETWORK`), trained for as many epochs on validation labels as well:
 
     base               the lists as they are, nothing smoothed (if anything is by lpgnn)
     lpgnn              features smoothed over the lists, weights as they are
     solitude           the same with calibrated weights
 
-Readings and networks are no rivals of each other here, so that a run takes at most three times its fit: `compare`
-trains both by their own defaults (`family.comparison_of`).
+`compare` trains readings and networks by their own defaults (`family.comparison_of`); so a run takes three times its
+fit at most.
 """
 
 from __future__ import annotations

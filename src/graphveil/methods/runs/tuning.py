@@ -169,21 +169,8 @@ def _most(reports: Any) -> float:
 
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.
-PROMISED = frozenset(
-    {
-        "epsilon",
-        "epsilon_x",
-        "epsilon_y",
-        "epsilon_a",
-        "delta",
-        "unit",
-        "relationships",
-        "mode",
-        "rule",
-        "queries",
-        "sampled",
-    }
-)
+_BUDGETS = frozenset({"epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "delta", "queries", "sampled"})
+PROMISED = _BUDGETS | {"unit", "relationships", "mode", "rule"}
 
 #: No secret: the proxy is public.
 _KEY = b"proxy"
