@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from graphveil.methods.advise.advice import Advice, Request
 
 
-# The screens.
-
-
 _NONE_FITS = {
     "local": "connections are declared private, and these methods show them to the server: see --trust links",
     "links": "connections are declared public: there is nothing to hide in lists; see --trust local",
@@ -39,23 +36,16 @@ _NONE_FITS = {
 def of_all(data: str, advices: Sequence[Advice], *, why: bool = False) -> RenderableType:
     """A line for each trust, and its command; with the reason if ``why``."""
     head = Text(f"{printable(data)}: which method for which trust", style="bold")
-    lines = [
-        line
-        for advice in advices
-        for line in (
-            (advice.trust, f"{_method(advice)}{_lift(advice)}"),
-            *([("", _reason(advice))] if why else []),
-            ("", command_of(advice, data) or _reason(advice)),
-        )
-    ]
+    lines: list[tuple[str, str]] = []
+    for advice in advices:
+        lift = "" if advice.expected is None else f", lift {advice.expected.points} points"
+        lines.append((advice.trust, f"{_method(advice)}{lift}"))
+        lines += [("", _reason(advice))] if why else []
+        lines.append(("", command_of(advice, data) or _reason(advice)))
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
 
 
 _LIFTS = "Lifts are those of the most similar graphs measured. --trust adds why, a rehearsal and what is not protected."
-
-
-def _lift(advice: Advice) -> str:
-    return "" if advice.expected is None else f", lift {advice.expected.points} points"
 
 
 def of_one(data: str, advice: Advice) -> RenderableType:
@@ -65,7 +55,8 @@ def of_one(data: str, advice: Advice) -> RenderableType:
 
 def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
     rule, lines = advice.rule, [("Trusted", TRUSTS[advice.trust])]
-    lines += listed("Known", (*advice.facts.sentences, _hidden(advice)))
+    hidden = ", ".join(advice.facts.hidden) or "nothing is hidden"
+    lines += listed("Known", (*advice.facts.sentences, f"not read: {hidden}"))
     lines.append(("Why", _reason(advice)))
     if rule is None:
         return lines
@@ -99,10 +90,6 @@ def _several_worlds(advice: Advice) -> bool:
 
 #: What narrows the interval most, and what must be true of it.
 PILOT = "--pilot DATA, a graph like yours that is public or already paid for"
-
-
-def _hidden(advice: Advice) -> str:
-    return f"not read: {', '.join(advice.facts.hidden) or 'nothing is hidden'}"
 
 
 def _method(advice: Advice) -> str:
@@ -147,9 +134,6 @@ _WORLDS = (
     "How often contacts lie inside a class is not public, so a graph was generated for each of three values (equal "
     "rows: classes cannot follow your contacts more). The expected lift spans all their intervals."
 )
-
-
-# The commands to type next.
 
 
 def command_of(advice: Advice, data: str) -> str | None:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.tables import pairs
+from graphveil.cli.base.tables import figures, pairs
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import number, printable, seconds
@@ -142,10 +140,7 @@ def _possible(run: Path) -> tuple[str, ...]:
 
 def _audited(audits: Sequence[Audit]) -> RenderableType:
     """A row for each audit, its notes, and what the columns mean."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("audit")
-    for name in ("claimed", "at least", "delta", "alarm", "verdict"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = figures("audit", "claimed", "at least", "delta", "alarm", "verdict")
     for audit in audits:
         claim = rounded_up(audit.claimed_epsilon), f"{audit.lower_bound:.3f}", rounded_up(audit.delta)
         style = None if audit.holds else "bold red"

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from graphveil.reports.demo.story import Story, Way
 
 
-# The screen: one table, how to read it, the counterexample in words, and what to type next.
-
-
 _ATTACKS = {"linkteller": "LinkTeller", "feature-recovery": "recovery", "reconstruction": "rebuilding"}
 _LIFT = (
     "accuracy over the best control: the same without the connections, the features or the other organisation. At or "

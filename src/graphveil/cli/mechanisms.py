@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from graphveil.mechanisms.comparison import CategoryRow, Measurement, Question, Refusal, TogetherRow
 
 
-# The screens of ``compare`` and ``categories``, at 80 columns.
-
-
 def _compared(question: Question, results: Sequence[Measurement | Refusal], folder: Path) -> RenderableType:
     """One table for each epsilon, best first, the meaning of its columns, and the folder of the picture."""
     from graphveil.mechanisms.comparison import measured, refused
@@ -36,7 +32,8 @@ def _compared(question: Question, results: Sequence[Measurement | Refusal], fold
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
         parts += [_table([row for row in measured(results) if row.epsilon == epsilon])]
         parts += [pairs((row.mechanism, row.reason) for row in refused(results) if row.epsilon == epsilon), Text()]
-    return Group(*parts, pairs([*_meaning(question, results), *_where(results, folder)]))
+    beside = "comparison.json" + (", figure.png, figure.svg" if measured(results) else "")
+    return Group(*parts, pairs([*_meaning(question, results), ("Folder", f"{folder} ({beside})")]))
 
 
 def _categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) -> RenderableType:
@@ -48,14 +45,10 @@ def _categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) ->
     ]
     parts: list[RenderableType] = [tables.rows(heads, content), Text()]
     if together:
+        prices = [(rounded_up(row.epsilon), rounded_up(row.epsilon_each, 3)) for row in together]
         shared = [
-            (
-                rounded_up(row.epsilon),
-                f"{row.drawn} of {row.questions}",
-                rounded_up(row.epsilon_each, 3),
-                _short(row.total_variance),
-            )
-            for row in together
+            (whole, f"{row.drawn} of {row.questions}", each, _short(row.total_variance))
+            for (whole, each), row in zip(prices, together, strict=True)
         ]
         parts += [tables.rows(("epsilon of a person", "asked", "epsilon each", "error of all"), shared), Text()]
     meaning = "variance of all coordinates of one person's one-hot estimate together, in closed form"
@@ -63,14 +56,15 @@ def _categories(rows: Sequence[CategoryRow], together: Sequence[TogetherRow]) ->
 
 
 def _table(rows: Sequence[Measurement]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("mechanism", no_wrap=True)
-    for name in ("worst error", "measured", "of the mean", "bytes", "users/s"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = tables.figures("mechanism", "worst error", "measured", "of the mean", "bytes", "users/s")
+    table.columns[0].no_wrap = True
     for row in rows:
         errors = (_short(value) for value in (row.worst_mse, row.mse, row.mean_mse))
         table.add_row(row.mechanism, *errors, _short(row.report_bytes), f"{float(f'{row.users_per_second:.2g}'):,.0f}")
     return table
+
+
+_ERROR = "mean squared error of one user's estimate of a coordinate"
 
 
 def _short(value: float) -> str:
@@ -84,22 +78,12 @@ def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> li
     deltas = {row.delta: row.mechanism for row in measured(results) if row.delta > 0}
     return [
         ("Input", question.input),
-        (
-            "worst error",
-            "mean squared error of one user's estimate of a coordinate, at the worst input, in closed form",
-        ),
+        ("worst error", f"{_ERROR}, at the worst input, in closed form"),
         ("measured", "the same on the input above"),
         ("of the mean", "mean squared error of the average over all users, on the input above"),
         ("users/s", "reports made in a second, on one processor"),
         *(("Delta", f"{name} has delta {rounded_up(delta)}; all others have none") for delta, name in deltas.items()),
     ]
-
-
-def _where(results: Sequence[Measurement | Refusal], folder: Path) -> list[tuple[str, str]]:
-    from graphveil.mechanisms.comparison import measured
-
-    beside = "comparison.json" + (", figure.png, figure.svg" if measured(results) else "")
-    return [("Folder", f"{folder} ({beside})")]
 
 
 Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more values, separated by commas.")]

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from graphveil.methods.release.privacy import ReleasePrivacy
 
 
-# The screen.
-
-
 def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | None) -> RenderableType:
     """What was published, its guarantee, how well it preserves the structure, and what to do next; `curator` holds
     figures computed from the truth, for the curator's screen alone.

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from graphveil.reproduction.runner import Outcome
 
 
-# The screens: all tables and figures with their state, or one beside the published figures.
-
-
 def list_screen() -> RenderableType:
     """All tables and figures, paper by paper."""
     from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long

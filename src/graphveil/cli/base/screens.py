@@ -22,7 +22,7 @@ from graphveil.reports.base.text import memory, number, percent, points, printab
 if TYPE_CHECKING:
     from graphveil.methods.base.family import Plan
     from graphveil.methods.curator.plan import CuratorPlan
-    from graphveil.methods.links.plan import LinkPlan
+    from graphveil.methods.links.family import LinkPlan
     from graphveil.methods.local.plan import LocalPlan
     from graphveil.methods.release.plan import ReleasePlan
 

@@ -44,6 +44,15 @@ def columns(*heads: str) -> Table:
     return table
 
 
+def figures(first: str, *heads: str) -> Table:
+    """A plain table without rows: names on the left, and columns of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first)
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
 def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of texts.
 
