@@ -58,15 +58,10 @@ class YesNo:
 
 @dataclass(frozen=True)
 class Category:
-    """One of 2 to 4096 values without an order, encoded as one 1 among zeros.
+    """One of 2 to 4096 values without an order, encoded as one 1 among zeros."""
 
-    Args:
-        values: all of them, also those that nobody has.
-        empty: whether nothing is an answer too, encoded as zeros alone.
-    """
-
-    values: tuple[str, ...]
-    empty: bool = False
+    values: tuple[str, ...]  # all of them, also those that nobody has
+    empty: bool = False  # whether nothing is an answer too, encoded as zeros alone
     word: ClassVar[str] = "category"
 
     def __post_init__(self) -> None:

@@ -27,27 +27,17 @@ from graphveil.runtime.sorted_arrays import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PairTree:
-    """A tree together with what is public about the pairs it sorts.
+    """A tree together with what is public about the pairs it sorts."""
 
-    Attributes:
-        tree: the dendrogram over all n nodes.
-        row: [k] the private nodes in the order of the tree's leaves.
-        place: [n] where each node stands in `row`; who is no private node has the place of the next that is.
-        start, middle, stop: [2n-1] the interval of `row` under each node, as in `Layout`.
-        public: int64 [2, m] the public edges among the private nodes.
-        public_counts, pairs: int64 [n-1], public edges and protected pairs whose lowest common ancestor is inner node
-            n + row.
-    """
-
-    tree: Dendrogram
-    row: IntArray
-    place: IntArray
-    start: IntArray
+    tree: Dendrogram  # the dendrogram over all n nodes
+    row: IntArray  # [k] the private nodes in the order of the tree's leaves
+    place: IntArray  # [n] where each node stands in `row`; who is no private node has the place of the next that is
+    start: IntArray  # with middle, stop: [2n-1] the interval of `row` under each node, as in `Layout`
     middle: IntArray
     stop: IntArray
-    public: IntArray
-    public_counts: IntArray
-    pairs: IntArray
+    public: IntArray  # int64 [2, m] the public edges among the private nodes
+    public_counts: IntArray  # int64 [n-1], public edges by lowest common ancestor, inner node n + row
+    pairs: IntArray  # int64 [n-1], protected pairs in the same way
 
     @cached_property
     def pairs_below(self) -> IntArray:

@@ -41,9 +41,6 @@ class Dendrogram:
     So a loop over rising numbers goes from the leaves up, and the root is 2n-2. InputError refuses arrays that are not
     such a tree.
 
-    Attributes:
-        left, right: int64 [n-1], the two children of inner node n + row.
-
     Example:
         >>> tree = Dendrogram([0, 2, 4], [1, 3, 5])
         >>> tree.leaves, tree.root, tree.sizes.tolist()
@@ -53,7 +50,7 @@ class Dendrogram:
         [1, 0, 1]
     """
 
-    left: IntArray
+    left: IntArray  # with right: int64 [n-1], the two children of inner node n + row
     right: IntArray
 
     def __post_init__(self) -> None:

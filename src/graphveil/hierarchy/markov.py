@@ -158,22 +158,14 @@ POINTS: Final = 256
 
 @dataclass(frozen=True, eq=False)
 class MarkovFit:
-    """A drawn tree, and what public chains of the same length say about it.
+    """A drawn tree, and what public chains of the same length say about it."""
 
-    Attributes:
-        dendrogram: the last tree of the one chain that private edges steer.
-        weight: epsilon / (2 Delta), the weight of a nat of the private log-likelihood.
-        steps: the steps of every chain.
-        public_traces: float64 [chains - 1, POINTS], the public log-likelihood in nats along chains towards
-            exp(L_public); they read no private edge.
-        assumes: for the guarantee.
-    """
-
-    dendrogram: Dendrogram
-    weight: float
-    steps: int
+    dendrogram: Dendrogram  # the last tree of the one chain that private edges steer
+    weight: float  # epsilon / (2 Delta), the weight of a nat of the private log-likelihood
+    steps: int  # the steps of every chain
+    # float64 [chains - 1, POINTS]: nats along chains towards exp(L_public), which read no private edge.
     public_traces: npt.NDArray[np.float64]
-    assumes: tuple[Assumption, ...] = (ASYMPTOTIC,)
+    assumes: tuple[Assumption, ...] = (ASYMPTOTIC,)  # for the guarantee
 
     @property
     def public_rhat(self) -> float:

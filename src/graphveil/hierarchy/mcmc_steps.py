@@ -53,23 +53,18 @@ class Tree(NamedTuple):
     Attributes:
         node: int32 [2n-1, COLUMNS]: LEFT and RIGHT child, PARENT, SIZE (leaves below), WORK (leaves below and edges
             that end there); and for the public and the private layer COUNT (edges whose lowest common ancestor it is),
-            ENDS (leaves below that take part in the layer) and CROSS (edges between the left child and the sibling;
-            the first is -1 where they were not counted since a subtree changed).
-        first, last: int64 [2n-1], opening and closing place.
-        score: float64 [2n-1, 2], each node's part of the log-likelihood of each layer.
-        counts, values: [2, 2] room for what a rearrangement makes of COUNT and `score`: layers by inner, outer node.
-        stack: int32 [2n] room to walk through a subtree.
-        effort: int64 [2], edges and leaves gone through to count, and places dealt out, since the chain was opened.
+            ENDS (leaves below that take part in the layer) and CROSS (edges between the left child and the sibling; the
+            first is -1 where they were not counted since a subtree changed).
     """
 
     node: npt.NDArray[np.int32]
-    first: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]  # with last: int64 [2n-1], opening and closing place
     last: npt.NDArray[np.int64]
-    score: npt.NDArray[np.float64]
-    counts: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    stack: npt.NDArray[np.int32]
-    effort: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]  # float64 [2n-1, 2], each node's part of the log-likelihood of each layer
+    counts: npt.NDArray[np.int64]  # with values: [2, 2] what a rearrangement makes of COUNT and `score`
+    values: npt.NDArray[np.float64]  # layers by inner, outer node
+    stack: npt.NDArray[np.int32]  # int32 [2n] room to walk through a subtree
+    effort: npt.NDArray[np.int64]  # int64 [2], edges and leaves gone through to count, and places dealt out
 
 
 @compiled
@@ -167,16 +162,11 @@ _UNIT: Final = 2.0**-53
 
 
 class Edges(NamedTuple):
-    """The neighbours of every leaf.
+    """The neighbours of every leaf."""
 
-    Attributes:
-        starts: int64 [n+1], the neighbours of leaf v are ends[starts[v] : starts[v+1]]; ends: int32 [2m].
-        middle: int64 [n], those before middle[v] are public, the others private.
-    """
-
-    starts: npt.NDArray[np.int64]
-    middle: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]  # int64 [n+1], the neighbours of leaf v are ends[starts[v] : starts[v+1]]
+    middle: npt.NDArray[np.int64]  # int64 [n], those before middle[v] are public, the others private
+    ends: npt.NDArray[np.int32]  # int32 [2m]
 
 
 @compiled

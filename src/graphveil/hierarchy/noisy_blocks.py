@@ -27,25 +27,16 @@ Noise = Callable[[IntArray], npt.ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A partition of the protected pairs.
+    """A partition of the protected pairs."""
 
-    Attributes:
-        sorted_pairs: the tree and its private nodes in a row.
-        node: int64 [B] the inner node of each block, falling.
-        whole: bool [B] all pairs among the nodes at places start..stop-1 of the row; else those between
-            start..middle-1 and middle..stop-1.
-        start, middle, stop: int64 [B]; pairs: int64 [B], protected ones, at least 1.
-        owner: int64 [n-1] the block in which the pairs of each inner node lie; -1 where there are none.
-    """
-
-    sorted_pairs: PairTree
-    node: IntArray
-    whole: BoolArray
-    start: IntArray
+    sorted_pairs: PairTree  # the tree and its private nodes in a row
+    node: IntArray  # int64 [B] the inner node of each block, falling
+    whole: BoolArray  # bool [B] all pairs at places start..stop-1 of the row; else those across `middle`
+    start: IntArray  # with middle, stop: int64 [B]
     middle: IntArray
     stop: IntArray
-    pairs: IntArray
-    owner: IntArray
+    pairs: IntArray  # int64 [B], protected ones, at least 1
+    owner: IntArray  # int64 [n-1] the block in which the pairs of each inner node lie; -1 where there are none
 
     def __len__(self) -> int:
         return len(self.node)
@@ -73,16 +64,11 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class NoisyBlocks:
-    """Blocks with noisy counts: what a release publishes, and all that is made of it is post-processing.
-
-    Attributes:
-        noisy: float64 [B] counts with noise, below 0 or above the pairs where the noise put them.
-        density: float64 [B] the share of a block's pairs that are edges, 0 to 1.
-    """
+    """Blocks with noisy counts: what a release publishes, and all that is made of it is post-processing."""
 
     blocks: Blocks
-    noisy: FloatArray
-    density: FloatArray
+    noisy: FloatArray  # float64 [B] counts with noise, below 0 or above the pairs where the noise put them
+    density: FloatArray  # float64 [B] the share of a block's pairs that are edges, 0 to 1
 
 
 def choose_blocks(sorted_pairs: PairTree, collapse: BoolArray) -> Blocks:

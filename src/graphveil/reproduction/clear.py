@@ -238,17 +238,11 @@ def _uniform(words: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Twins:
-    """Both runs of one partition.
+    """Both runs of one partition."""
 
-    Attributes:
-        secure: accuracy on test nodes of the parties' run, a fraction.
-        plain: the run in the clear, of the same seeds and, for a shared first layer, of the same draws.
-        bytes, seconds: of all messages of the parties' run, and of all parties together on the CPU.
-    """
-
-    secure: float
-    plain: Outcome
-    bytes: int
+    secure: float  # accuracy on test nodes of the parties' run, a fraction
+    plain: Outcome  # the run in the clear, of the same seeds and, for a shared first layer, of the same draws
+    bytes: int  # with seconds: of all messages of the parties' run, and of all parties together on the CPU
     seconds: float
 
 

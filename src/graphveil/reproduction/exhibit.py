@@ -34,26 +34,17 @@ class Published:
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of an exhibit.
+    """One figure of an exhibit."""
 
-    Attributes:
-        row: what it is called there; data: the named set that it was found on.
-        method, settings: what is trained for it.
-        published: what the paper found; None: it gives no number. claimed: the epsilon as the paper counts it.
-        split: who trains, validates and tests, as in `experiment.run`.
-        private_share: of the edges, drawn as private by the split's number; 0: as the data declare.
-        cpu: CPU seconds of one run, roughly; 0: as of all others on its data.
-    """
-
-    row: str
-    data: str
-    method: str
+    row: str  # what it is called there
+    data: str  # the named set that it was found on
+    method: str  # with settings: what is trained for it
     settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Published | None = None
-    claimed: str = ""
-    split: str = "random"
-    private_share: float = 0.0
-    cpu: float = 0.0
+    published: Published | None = None  # what the paper found; None: it gives no number
+    claimed: str = ""  # the epsilon as the paper counts it
+    split: str = "random"  # who trains, validates and tests, as in `experiment.run`
+    private_share: float = 0.0  # of the edges, drawn as private by the split's number; 0: as the data declare
+    cpu: float = 0.0  # CPU seconds of one run, roughly; 0: as of all others on its data
 
     @property
     def name(self) -> str:
@@ -70,25 +61,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or figure.
+    """A table or figure."""
 
-    Attributes:
-        paper, number: such as "lpgnn" and "table3"; caption: what it shows, in our own words.
-        state: whether it can be run: "yes", "part" or "no"; why: what is missing, or that nothing was measured.
-        entries: its figures, in order; cpu: data set -> CPU seconds of one run, roughly.
-        notes: what to mind when reading it: what ± is, whose price is corrected and why.
-        tested: the method that the paper tests against the best of its rivals, "" for none.
-    """
-
-    paper: str
+    paper: str  # with number: such as "lpgnn" and "table3"
     number: str
-    caption: str
-    state: State
-    why: str = ""
-    entries: tuple[Entry, ...] = ()
-    cpu: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    tested: str = ""
+    caption: str  # what it shows, in our own words
+    state: State  # whether it can be run: "yes", "part" or "no"
+    why: str = ""  # what is missing, or that nothing was measured
+    entries: tuple[Entry, ...] = ()  # its figures, in order
+    cpu: Mapping[str, float] = field(default_factory=dict)  # data set -> CPU seconds of one run, roughly
+    notes: tuple[str, ...] = ()  # what to mind when reading it: what ± is, whose price is corrected and why
+    tested: str = ""  # the method that the paper tests against the best of its rivals, "" for none
 
     def __post_init__(self) -> None:
         # A state that nobody explains would be a claim that nobody can check.

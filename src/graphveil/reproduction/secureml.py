@@ -49,15 +49,11 @@ Multiply = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Masked:
-    """Ring elements that are about to be multiplied, with what hides them; used in all products of one step.
+    """Ring elements that are about to be multiplied, with what hides them; used in all products of one step."""
 
-    Attributes:
-        share: of x; opened: x - u, which all holders see; mask: a share of u, at the dealer u itself.
-    """
-
-    share: Tensor
-    opened: Tensor
-    mask: Tensor
+    share: Tensor  # of x
+    opened: Tensor  # x - u, which all holders see
+    mask: Tensor  # a share of u, at the dealer u itself
 
     @property
     def transposed(self) -> Masked:

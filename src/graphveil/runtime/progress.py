@@ -11,18 +11,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Progress:
-    """A step of a computation.
+    """A step of a computation."""
 
-    Attributes:
-        done, total: units of work (epochs, steps, bytes); a total of 0 is unknown.
-        stage: what is being done, in words; "" until a caller names it.
-        epsilon: what one person has spent so far; None where nothing of theirs is at stake, or it is not known yet.
-    """
-
-    done: int
+    done: int  # with total: units of work (epochs, steps, bytes); a total of 0 is unknown
     total: int
-    stage: str = ""
-    epsilon: float | None = None
+    stage: str = ""  # what is being done, in words; "" until a caller names it
+    epsilon: float | None = None  # what one person has spent so far, where that is known and at stake
 
     def named(self, stage: str, epsilon: float | None = None) -> Progress:
         """Return the event with what the work is for.

@@ -29,47 +29,32 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Declaration:
-    """The content of a `graph.toml`.
+    """The content of a `graph.toml`; None where a column is not declared.
 
-    Args:
-        private: the private parts, out of `PRIVATE_PARTS`.
-        classes: all class names in order.
-        low, high: bounds of every feature; 0 and 1 when `ranges` scales them.
-        ranges: (column pattern, low, high) for each group of columns; its values are scaled to 0..1.
-        out_of_range: "refuse" or "clip" feature values outside the range.
-        id, label, split: columns of the nodes file; None when not declared.
-        label_separator: what stands between the names where a node has several labels; None: one label a node.
-        features: feature columns of the nodes file; None for all the others.
-        columns: feature columns of the nodes file with what each may hold; none: all are numbers in the range.
-        missing: column or pattern and what stands for a missing value, in order; none: missing values are refused.
-        source, target: columns of the edges file.
-        dimension: d of the sparse features file.
-        public_edges: column of the edges file that says which edges everybody knows; None: none is known.
-        private_nodes: column of the nodes file that says who may have private edges; None: everybody.
-        release: whether the folder was published and holds a `release.json`.
+    `ranges` has (column pattern, low, high) for each group of columns, whose values are scaled to 0..1.
     """
 
-    private: tuple[str, ...]
-    classes: tuple[str, ...]
-    low: float
+    private: tuple[str, ...]  # the private parts, out of `PRIVATE_PARTS`
+    classes: tuple[str, ...]  # all class names in order
+    low: float  # with high: bounds of every feature; 0 and 1 when `ranges` scales them
     high: float
     ranges: tuple[tuple[str, float, float], ...]
     directed: bool = False
-    out_of_range: str = "refuse"
+    out_of_range: str = "refuse"  # "refuse" or "clip" feature values outside the range
     name: str | None = None
-    id: str = "id"
+    id: str = "id"  # with label, split: columns of the nodes file
     label: str | None = None
-    label_separator: str | None = None
+    label_separator: str | None = None  # between the names where a node has several labels; None: one label
     split: str | None = None
-    features: tuple[str, ...] | None = None
-    columns: tuple[Column, ...] = ()
-    missing: Missing = ()
-    source: str = "source"
+    features: tuple[str, ...] | None = None  # feature columns of the nodes file; None for all the others
+    columns: tuple[Column, ...] = ()  # feature columns with what each may hold; none: all are numbers in the range
+    missing: Missing = ()  # column or pattern and what stands for a missing value; none: refused
+    source: str = "source"  # with target: columns of the edges file
     target: str = "target"
-    dimension: int | None = None
-    public_edges: str | None = None
-    private_nodes: str | None = None
-    release: bool = False
+    dimension: int | None = None  # d of the sparse features file
+    public_edges: str | None = None  # column of the edges file: which edges everybody knows; None: none
+    private_nodes: str | None = None  # column of the nodes file: who may have private edges; None: everybody
+    release: bool = False  # whether the folder was published and holds a `release.json`
 
     @property
     def clips(self) -> bool:

@@ -82,20 +82,13 @@ _CONTEXT: Final[Mapping[str, Any]] = dict(
 
 @dataclass(frozen=True)
 class Credit:
-    """What only the owner can say; what is left out is not made up.
+    """What only the owner can say; what is left out is not made up."""
 
-    Attributes:
-        license: URL of a licence, such as https://creativecommons.org/licenses/by/4.0/.
-        cite_as: how to cite it, BibTeX at best.
-        url: its page; creator: a person or an organisation.
-        published: the day, 2026-01-31.
-    """
-
-    license: str | None = None
-    cite_as: str | None = None
-    url: str | None = None
-    creator: str | None = None
-    published: str | None = None
+    license: str | None = None  # URL of a licence, such as https://creativecommons.org/licenses/by/4.0/
+    cite_as: str | None = None  # how to cite it, BibTeX at best
+    url: str | None = None  # its page
+    creator: str | None = None  # a person or an organisation
+    published: str | None = None  # the day, 2026-01-31
 
     def to_json(self) -> dict[str, Any]:
         creator = None if self.creator is None else {"@type": "sc:Organization", "name": self.creator}

@@ -22,20 +22,13 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True)
 class LongCsv:
-    """A csv on disk, every column as text.
-
-    Attributes:
-        header: its first line.
-        starts: the byte at which line 0, `lines`, 2 `lines`, ... after the header begins, and the end.
-        lines: of a part.
-        rows: lines after the header, but for empty ones at the end.
-    """
+    """A csv on disk, every column as text."""
 
     path: Path
-    header: bytes
-    starts: tuple[int, ...]
-    lines: int
-    rows: int
+    header: bytes  # its first line
+    starts: tuple[int, ...]  # the byte at which line 0, `lines`, 2 `lines`, ... after the header begins, and the end
+    lines: int  # of a part
+    rows: int  # lines after the header, but for empty ones at the end
 
     @classmethod
     def of(cls, path: Path, lines: int = _LINES) -> LongCsv | None:

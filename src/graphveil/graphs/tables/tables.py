@@ -61,19 +61,12 @@ def _excerpt(value: object) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: every column of a csv as text, of a parquet or a frame as stored.
+    """One table: every column of a csv as text, of a parquet or a frame as stored."""
 
-    Attributes:
-        title: its name in messages: the path of its file, or what the caller calls it.
-        frame: its columns, in memory or on disk until they are asked for.
-        path: its file; None for a frame that was handed over.
-        row_names: what messages call its rows, where they have better names than numbers.
-    """
-
-    title: str
-    frame: polars.DataFrame | polars.LazyFrame | LongCsv
-    path: Path | None = None
-    row_names: Sequence[str] | None = None
+    title: str  # its name in messages: the path of its file, or what the caller calls it
+    frame: polars.DataFrame | polars.LazyFrame | LongCsv  # its columns, in memory or on disk until they are asked for
+    path: Path | None = None  # its file; None for a frame that was handed over
+    row_names: Sequence[str] | None = None  # what messages call its rows, where they have better names than numbers
 
     @cached_property
     def names(self) -> list[str]:

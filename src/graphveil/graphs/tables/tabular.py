@@ -31,20 +31,13 @@ _SPLITS = {"train": 0, "val": 1, "test": 2}
 
 @dataclass(frozen=True)
 class Origin:
-    """Where tables and their declaration came from, for messages and the schema.
+    """Where tables and their declaration came from, for messages and the schema."""
 
-    Attributes:
-        where: the declaration; name: of the graph, unless the declaration names it.
-        source: who declared the range and the classes.
-        remedy: what to do where there are no feature columns.
-        in_file: whether the declaration is a file, else keywords in Python.
-    """
-
-    where: str
-    name: str
-    source: str
-    remedy: str
-    in_file: bool = False
+    where: str  # the declaration
+    name: str  # of the graph, unless the declaration names it
+    source: str  # who declared the range and the classes
+    remedy: str  # what to do where there are no feature columns
+    in_file: bool = False  # whether the declaration is a file, else keywords in Python
 
 
 @dataclass(frozen=True)

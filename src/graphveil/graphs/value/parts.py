@@ -65,18 +65,12 @@ MASKS: tuple[Mask, Mask, Mask] = ("train_mask", "val_mask", "test_mask")
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """A float32 matrix [n, d] in compressed rows, as `torch.sparse_csr` and SciPy keep it.
+    """A float32 matrix [n, d] in compressed rows, as `torch.sparse_csr` and SciPy keep it."""
 
-    Attributes:
-        values, columns: [m] stored entries, and the column of each.
-        starts: [n + 1] where each row begins in the two.
-        shape: (n, d).
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # with columns: [m] stored entries, and the column of each
     columns: np.ndarray
-    starts: np.ndarray
-    shape: tuple[int, int]
+    starts: np.ndarray  # [n + 1] where each row begins in the two
+    shape: tuple[int, int]  # (n, d)
 
 
 Features = np.ndarray | SparseRows
@@ -85,30 +79,18 @@ Features = np.ndarray | SparseRows
 
 @dataclass(frozen=True, eq=False)
 class GraphParts:
-    """What a graph is made of.
+    """What a graph is made of."""
 
-    Attributes:
-        x: features [n, d].
-        edge_index: int64 [2, E], sorted, unique, no self-loops, both directions when undirected.
-        y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
-        masks: the published split, any of `MASKS`, each bool [n].
-        ids: the user's own node ids, in row order.
-        public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
-        private_nodes: int64 [k], who may have private edges, ascending; None: everybody.
-        release: what a published graph says about itself.
-        image: where in an image each feature lies, for graphs of pictures.
-    """
-
-    x: Features
-    edge_index: np.ndarray
-    y: np.ndarray
+    x: Features  # features [n, d]
+    edge_index: np.ndarray  # int64 [2, E], sorted, unique, no self-loops, both directions when undirected
+    y: np.ndarray  # int64 [n], -1 where unknown; or float32 [n, c] for several labels a node
     schema: GraphSchema
-    masks: Mapping[Mask, np.ndarray] = field(default_factory=dict)
-    ids: Sequence[object] | np.ndarray | None = None
-    public_edges: np.ndarray | None = None
-    private_nodes: np.ndarray | None = None
-    release: Release | None = None
-    image: ImageShape | None = None
+    masks: Mapping[Mask, np.ndarray] = field(default_factory=dict)  # the published split, any of `MASKS`, each bool [n]
+    ids: Sequence[object] | np.ndarray | None = None  # the user's own node ids, in row order
+    public_edges: np.ndarray | None = None  # bool [E], which edges everybody knows; None: nobody knows any
+    private_nodes: np.ndarray | None = None  # int64 [k], who may have private edges, ascending; None: everybody
+    release: Release | None = None  # what a published graph says about itself
+    image: ImageShape | None = None  # where in an image each feature lies, for graphs of pictures
 
     @property
     def num_nodes(self) -> int:

@@ -20,14 +20,10 @@ FORMAT = 1
 class NeighbourCounts:
     """How many private neighbours of each group everybody has, as published. InputError: a group that does not exist,
     or another number of rows.
-
-    Attributes:
-        groups: int64 [n], everybody's group in 0..c-1; public.
-        counts: int64 [n, c], with noise; some are negative.
     """
 
-    groups: Tensor
-    counts: Tensor
+    groups: Tensor  # int64 [n], everybody's group in 0..c-1; public
+    counts: Tensor  # int64 [n, c], with noise; some are negative
 
     def __post_init__(self) -> None:
         whole = self.groups.dtype == self.counts.dtype == torch.int64
@@ -42,28 +38,21 @@ class NeighbourCounts:
 class Release:
     """What is known of a published graph beside the graph itself.
 
-    Attributes:
-        method: the release method; settings: its settings, JSON values.
-        guarantee: what everything that is made of the graph protects; ledger: what was spent.
-        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): unchanged.
-        edges: whether edges that are not marked public are generated, not true.
-        notes: what to mind when reading the numbers.
-        statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
-        counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
+    `keep` and `flip` are the probabilities that a published label is the true one, or a given other one.
     """
 
-    method: str
-    settings: Mapping[str, Any]
-    guarantee: Guarantee
-    ledger: Ledger
+    method: str  # the release method
+    settings: Mapping[str, Any]  # its settings, JSON values
+    guarantee: Guarantee  # what everything that is made of the graph protects
+    ledger: Ledger  # what was spent
     keep: float = 1.0
     flip: float = 0.0
-    edges: bool = False
-    notes: tuple[str, ...] = ()
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    edges: bool = False  # whether edges that are not marked public are generated, not true
+    notes: tuple[str, ...] = ()  # what to mind when reading the numbers
+    statistics: Mapping[str, Any] = field(default_factory=dict)  # JSON values; private ones are never in here
     version: str = ""
     created: str = ""
-    counts: NeighbourCounts | None = None
+    counts: NeighbourCounts | None = None  # noisy counts of private neighbours, in the place of edges
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `release.json`, hashes and the table of counts left out."""
