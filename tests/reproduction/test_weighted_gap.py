@@ -13,8 +13,8 @@ from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.privacy import ChangedSamples, Hops, pipeline_epsilon
 from graphveil.reproduction.catalogue import EXHIBITS
+from graphveil.reproduction.entries import BATCH, MULTIPLIER, STEPS
 from graphveil.reproduction.exhibit import Entry
-from graphveil.reproduction.weighted_gap import BATCH, MULTIPLIER, STEPS
 
 ENTRIES = {(one.data, one.row): one for one in EXHIBITS["weighted-gap-figure3"].entries}
 ATTENTION = [one for one in ENTRIES.values() if one.row.startswith("attention")]

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from graphveil.errors import InputError
-from graphveil.reproduction import heterorr, lpgnn, solitude, vfgnn, weighted_gap
+from graphveil.reproduction import entries
 from graphveil.reproduction.exhibit import Entry, Exhibit, figures_of
 
 #: Paper -> table or figure -> its entries; those without any have nothing to be run.
 _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
-    "lpgnn": lpgnn.ENTRIES,
-    "solitude": solitude.ENTRIES,
-    "heterorr": heterorr.ENTRIES,
-    "weighted-gap": weighted_gap.ENTRIES,
-    "vfgnn": vfgnn.ENTRIES,
+    "lpgnn": entries.LPGNN,
+    "solitude": entries.SOLITUDE,
+    "heterorr": entries.HETERORR,
+    "weighted-gap": entries.WEIGHTED_GAP,
+    "vfgnn": entries.VFGNN,
 }
 _PRINTED = {paper: figures_of(paper) for paper in _ENTRIES}
 #: Paper -> what it is called in a heading.
@@ -26,9 +26,9 @@ PAPERS: Mapping[str, str] = MappingProxyType({paper: printed["title"] for paper,
 def _exhibits() -> Iterator[Exhibit]:
     for paper, printed in _PRINTED.items():
         for about in printed["exhibit"]:
-            entries = tuple(_ENTRIES[paper].get(about["number"], tuple)())
-            common = {"cpu": printed["cpu"], "notes": tuple(printed["notes"])} if entries else {}
-            yield Exhibit(paper, **about, entries=entries, **common)
+            listed = tuple(_ENTRIES[paper].get(about["number"], tuple)())
+            common = {"cpu": printed["cpu"], "notes": tuple(printed["notes"])} if listed else {}
+            yield Exhibit(paper, **about, entries=listed, **common)
 
 
 EXHIBITS: Mapping[str, Exhibit] = MappingProxyType({exhibit.id: exhibit for exhibit in _exhibits()})

@@ -14,7 +14,7 @@ from graphveil.methods import GAP, ProGAP
 from graphveil.methods.curator.progap import hops_for
 from graphveil.methods.curator.stages.training import logits_of
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction.weighted_gap import ENTRIES
+from graphveil.reproduction.entries import WEIGHTED_GAP
 from tests.methods import curator_made as cm
 from tests.methods import made
 
@@ -60,7 +60,7 @@ def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> N
         assert [method.settings.pooling for method in many] == ["none", "stages", "stages", "stages"]
         assert int(cm.split_of(start).val.sum()) < 30
         assert kind(**{**cm.FAST, "epsilon": 0.05}).fit(start, split=cm.split_of(start)).pool is None
-    assert all(entry.settings["pooling"] == "none" for entry in ENTRIES["figure3"]())
+    assert all(entry.settings["pooling"] == "none" for entry in WEIGHTED_GAP["figure3"]())
 
 
 def test_a_third_sum_is_for_large_budgets_of_one_relationship() -> None:

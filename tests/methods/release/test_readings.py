@@ -13,7 +13,7 @@ from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction.heterorr import ENTRIES
+from graphveil.reproduction.entries import HETERORR
 from tests.methods import made
 
 OPEN: dict[str, Any] = {"epsilon_x": math.inf, "epsilon_a": math.inf, "model": "gcn"}
@@ -68,7 +68,7 @@ def test_where_nobody_judges_and_in_reproductions_the_network_speaks_alone() -> 
     for method in (unjudged, fitted(several, epsilon_a=1.0, **quick), fitted(graph, **quick)):
         assert method.reading is None
         assert torch.equal(method.predict_proba(), method.network.predict_proba())
-    assert all(entry.settings["pooling"] == "none" for exhibit in ENTRIES.values() for entry in exhibit())
+    assert all(entry.settings["pooling"] == "none" for exhibit in HETERORR.values() for entry in exhibit())
 
 
 def test_a_release_is_read_as_it_was_made_at_no_further_cost() -> None:
