@@ -213,7 +213,7 @@ def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
 
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
-    "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
+    "methods/advise/rehearsal.py:facts_of": "who has a label, and labels where they are declared public",
     "methods/advise/rehearsal.py:_similar": "who has a label, and features and labels that are declared public",
     "methods/base/people/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/people/released.py:randomize_people": "the collection itself",

@@ -27,7 +27,7 @@ from torch import Tensor
 from graphveil import load_graph
 from graphveil.graphs import GraphSchema, random_split
 from graphveil.methods import Solitude
-from graphveil.methods.links.plan import CLEAN, SWAMPED, link_plan
+from graphveil.methods.links.family import CLEAN, SWAMPED, link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean

@@ -18,9 +18,8 @@ from graphveil.cli.advise import command_of
 from graphveil.cli.app import build
 from graphveil.cli.train.plan import searched
 from graphveil.methods.advise.advice import Advice
-from graphveil.methods.advise.facts import PublicFacts
 from graphveil.methods.advise.goal import Goal, Reached, Wanted
-from graphveil.methods.advise.rehearsal import Band, Rehearsal, Trial
+from graphveil.methods.advise.rehearsal import Band, PublicFacts, Rehearsal, Trial
 from graphveil.methods.advise.rules import TRUSTS, Cell, rule_for
 from graphveil.methods.runs.intervals import Interval
 from tests.cli.conftest import Terminal

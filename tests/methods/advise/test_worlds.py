@@ -17,9 +17,8 @@ from graphveil.graphs import social_graph
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.methods.advise.advice import Request, advise, all_trusts
-from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.goal import GRID, Goal, budget_of, goal_of, protected, smallest, wanted
-from graphveil.methods.advise.rehearsal import EXCESS, Band, Rehearsal, Trial, World, rehearse, worlds_of
+from graphveil.methods.advise.rehearsal import EXCESS, Band, Rehearsal, Trial, World, facts_of, rehearse, worlds_of
 from graphveil.methods.advise.rules import GRAPHS, RULES, TRUSTS, Rule, cells, most_alike, rule_for
 from graphveil.methods.registry import METHODS
 from graphveil.methods.runs import experiment

@@ -13,7 +13,7 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
 from graphveil.methods.links.entries import LIST_MECHANISMS
-from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
+from graphveil.methods.links.family import CLEAN, SWAMPED, LinkPlan, link_plan
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from tests.methods import links_made

@@ -18,7 +18,7 @@ from graphveil.methods import METHODS
 from graphveil.methods.base.family import Plan
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.curator.plan import ASSUMED_DEGREE
-from graphveil.methods.links.plan import LinkPlan
+from graphveil.methods.links.family import LinkPlan
 from graphveil.methods.local.entries import LEAST_FEATURE_EPSILON, SATURATED, advised_split
 from graphveil.methods.registry import plan
 from graphveil.privacy import Guarantee, SecureRandomness

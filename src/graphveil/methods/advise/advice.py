@@ -9,9 +9,17 @@ from typing import Any
 
 from graphveil.files.serial import json_safe
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.advise.facts import PublicFacts, facts_of
 from graphveil.methods.advise.goal import Goal, Reached, smallest
-from graphveil.methods.advise.rehearsal import Band, Rehearsal, World, pilot_world, rehearse, worlds_of
+from graphveil.methods.advise.rehearsal import (
+    Band,
+    PublicFacts,
+    Rehearsal,
+    World,
+    facts_of,
+    pilot_world,
+    rehearse,
+    worlds_of,
+)
 from graphveil.methods.advise.rules import TRUSTS, Cell, Rule, most_alike, rule_for
 from graphveil.methods.registry import METHODS, plan
 from graphveil.privacy.accounting.guessing import adversary, guesses_about

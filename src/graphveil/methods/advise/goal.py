@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.graphs.value.parts import GraphParts
-from graphveil.methods.advise.facts import facts_of
-from graphveil.methods.advise.rehearsal import Band, pilot_world, rehearse, worlds_of
+from graphveil.methods.advise.rehearsal import Band, facts_of, pilot_world, rehearse, worlds_of
 from graphveil.methods.registry import find_method
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.runtime.progress import ProgressCallback
