@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.named.social import social_graph as social_graph
     from graphveil.graphs.public_edges import draw_private as draw_private
     from graphveil.graphs.releases.release import write_release as write_release
-    from graphveil.graphs.tables.stored import store_parts as store_parts
+    from graphveil.graphs.tables.write import store_parts as store_parts
     from graphveil.graphs.tables.write import write_folder as write_folder
     from graphveil.graphs.value.description import describe as describe
     from graphveil.graphs.value.edges import normalise_edges as normalise_edges
@@ -53,8 +53,7 @@ _NAMES = {
     "named.social": ("digits_graph", "social_graph"),
     "public_edges": ("draw_private",),
     "releases.release": ("write_release",),
-    "tables.stored": ("store_parts",),
-    "tables.write": ("write_folder",),
+    "tables.write": ("store_parts", "write_folder"),
     "value.description": ("describe",),
     "value.edges": ("normalise_edges",),
     "value.parts": ("Graph", "Structure"),

@@ -24,9 +24,9 @@ from graphveil.graphs.named.planetoid import load_planetoid
 from graphveil.graphs.named.root import DataRoot, data_root
 from graphveil.graphs.named.social import digits_parts, social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
-from graphveil.graphs.tables.stored import is_stored, read_stored
 from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
+from graphveil.graphs.tables.write import is_stored, read_stored
 from graphveil.graphs.value.parts import Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import plain_graph

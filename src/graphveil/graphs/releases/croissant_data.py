@@ -20,8 +20,8 @@ from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.releases import croissant as cr  # its vocabulary's own prefix
 from graphveil.graphs.releases.release import FILE as RELEASE
-from graphveil.graphs.tables.stored import is_stored
 from graphveil.graphs.tables.tables import find_table
+from graphveil.graphs.tables.write import is_stored
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import polars
 
