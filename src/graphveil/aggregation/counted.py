@@ -121,10 +121,8 @@ class CountedSum:
             noisy: what was released [n, c]; x: float [n, c], the rows that were summed.
         """
         sent = (noisy.double() * 2.0**self.bits).round().long()
-        return self.noise.log_likelihood(sent.reshape(-1), self._exact(rows, x).reshape(-1)).view_as(sent)
-
-    def _exact(self, rows: ReceiverRows, x: Tensor) -> Tensor:
-        return _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
+        exact = _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
+        return self.noise.log_likelihood(sent.reshape(-1), exact.reshape(-1)).view_as(sent)
 
     def _sent(self, rows: ReceiverRows, x: Tensor) -> Tensor:
         if rows.weights is not None:

@@ -31,8 +31,8 @@ class Support:
     starts: Tensor  # first entry of each row [n + 1]
     source: Tensor  # [E]
     target: Tensor  # [E]
-    back_starts: Tensor  # the transpose's rows, [n + 1] and [E]
-    back_target: Tensor  # the transpose's rows, [n + 1] and [E]
+    back_starts: Tensor  # the transpose's rows [n + 1]
+    back_target: Tensor  # [E]
     turned: Tensor  # the entry that each entry of the transpose is [E]; where `symmetric`, also each entry's opposite
     symmetric: bool  # every entry's opposite is there too
     #: the support as a torch CSR matrix (its values are not used); None on another device than the CPU.
@@ -59,7 +59,8 @@ class Support:
             # Entries are numbered in 32 bits, as torch's dot products of rows number them.
             raise InputError(f"a support of {codes.size} entries", allowed="below 2^31")
         target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
-        starts, indices, rows = _starts(target, num_nodes), _int32(source), _int32(target)
+        counts = np.bincount(target, minlength=num_nodes)
+        starts, indices, rows = _int32(np.concatenate([[0], np.cumsum(counts)])), _int32(source), _int32(target)
         # Entries as values: the transpose holds where each of its own was. It is made by counting, without a sort.
         entries = np.arange(codes.size, dtype=np.int32)
         back = csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
@@ -114,11 +115,6 @@ class Support:
         moved: dict[str, Any] = {k: v.to(device) for k, v in parts.items() if isinstance(v, torch.Tensor)}
         # Torch keeps matrices in compressed rows apart on each device: there plain rows do.
         return replace(self, **moved, pattern=self.pattern if torch.device(device).type == "cpu" else None)
-
-
-def _starts(rows: np.ndarray, num_nodes: int) -> Tensor:
-    counts = np.bincount(rows, minlength=num_nodes)
-    return _int32(np.concatenate([[0], np.cumsum(counts)]))
 
 
 def _int32(values: np.ndarray) -> Tensor:

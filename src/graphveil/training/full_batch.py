@@ -81,8 +81,10 @@ def train_full_batch(
         optimiser.step()
         # Read together: on a GPU each reading waits for all work before it.
         figures = torch.stack([loss.detach(), right, *_judge(model, net, validate)]).tolist()
-        history.append(_epoch(number, *figures))
-        val_loss, val_accuracy = figures[2:]
+        train_loss, train_accuracy, val_loss, val_accuracy = figures
+        if train_loss != train_loss:
+            raise InputError(f"the training loss is not a number at epoch {number}", remedy="lower learning_rate")
+        history.append(Epoch(number, train_loss, val_loss, train_accuracy, val_accuracy, val_accuracy))
         if val_loss < lowest:
             lowest, best_epoch = val_loss, number
         if len(validate.classes) and (val_accuracy, -val_loss) > best:
@@ -97,12 +99,6 @@ def train_full_batch(
         model.load_state_dict(best_state)
     model.eval()
     return tuple(history)
-
-
-def _epoch(number: int, loss: float, right: float, val_loss: float, val_accuracy: float) -> Epoch:
-    if loss != loss:
-        raise InputError(f"the training loss is not a number at epoch {number}", remedy="lower learning_rate")
-    return Epoch(number, loss, val_loss, right, val_accuracy, val_accuracy)
 
 
 def _judge(model: nn.Module, net: Perceptron, rows: Rows) -> tuple[Tensor, Tensor]:

@@ -248,8 +248,8 @@ def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | Non
         if settings.get("epsilon") is not None:
             continue
         defaults = {key: METHODS[method].options[key].default for key in AXES if key in METHODS[method].options}
-        open_settings = {key: value for key, value in defaults.items() if _finite(value) and key not in settings}
-        missing = [f"{flag(key)} {value:g}" for key, value in open_settings.items()]
+        finite = {key: value for key, value in defaults.items() if isinstance(value, float) and math.isfinite(value)}
+        missing = [f"{flag(key)} {value:g}" for key, value in finite.items() if key not in settings]
         if missing:
             defaulted.append(f"{' and '.join(missing)} for {method}")
     return f"Using defaults: {'; '.join(defaulted)}." if defaulted else None
@@ -270,10 +270,6 @@ class Defaults:
         if self._due and self.notice is not None:
             complain(self.notice)
         self._due = False
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def prepare(device: str, threads: int | None) -> None:

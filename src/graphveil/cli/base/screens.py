@@ -43,10 +43,11 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
         parts += [_lead(record), Text()]
     if alarm := alarmed(record.privacy.guarantee):
         parts[:0] = [alarm, Text()]
+    cost, fit = record.cost, seconds(record.cost.seconds_method)
     facts = [
         ("Split", words.split_of(record)),
         *(("Note", note) for note in record.notes),
-        ("Cost", _cost(record)),
+        ("Cost", f"{seconds(cost.seconds)} ({fit} a fit), at most {memory(cost.peak_memory_mb)}"),
         ("Run folder", f"{record.run} (open report.html)"),
         *(() if predictions is None else (("Predictions", f"{predictions}: {whose}"),)),
     ]
@@ -96,11 +97,6 @@ def stated(head: str, line: str) -> Text:
         head: without its colon; line: the text after it.
     """
     return Text.assemble((f"{head}: ", "bold"), printable(line))
-
-
-def _cost(record: RunRecord) -> str:
-    fit = seconds(record.cost.seconds_method)
-    return f"{seconds(record.cost.seconds)} ({fit} a fit), at most {memory(record.cost.peak_memory_mb)}"
 
 
 def promise(

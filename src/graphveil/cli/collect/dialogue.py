@@ -37,6 +37,10 @@ _COSTS = (
     "What may one report cost? An epsilon for each, such as 1 or 2.5: at epsilon 1 nobody becomes more than 2.8 times "
     "as sure of anything as before, at 2 not more than 7.4 times. Enter: not asked."
 )
+_LEAST = (
+    "How many reports must there be before anything is exported? (1 to {people:,}: few reports reveal more of "
+    "each person, and many may never come)"
+)
 _MODE = (
     "Who reports a link between two people? lower: the person with the lower number, so it is reported once; both: "
     "each of them, so it costs twice; directed: the person where it starts, so two who name each other report two links"
@@ -76,20 +80,18 @@ class Dialogue:
             return fields, prices
         self.say(_HEAD)
         try:
-            self._words(fields)
+            for name, question in _WORDS.items():
+                if name not in fields:
+                    self._ask(fields, name, question, _seen)
             self._window(fields)
             if "least" not in fields:
-                self._least(fields, len(subject.ids))
+                people = len(subject.ids)
+                self._ask(fields, "least", _LEAST.format(people=people), partial(_whole, most=people))
             return fields, self._prices(subject, prices) if asks_nothing else prices
         # The rest can be filled in later; what was typed counts.
         except _Over:
             self.say("")
             return fields, prices
-
-    def _words(self, fields: dict[str, object]) -> None:
-        for name, question in _WORDS.items():
-            if name not in fields:
-                self._ask(fields, name, question, _seen)
 
     def _window(self, fields: dict[str, object]) -> None:
         if "opens" not in fields:
@@ -100,13 +102,6 @@ class Dialogue:
             end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
             later = f"{end:%Y-%m-%d}"
             self._ask(fields, "closes", "Until when? (as before, and later)", partial(_moment, after=opens), later)
-
-    def _least(self, fields: dict[str, object], people: int) -> None:
-        question = (
-            f"How many reports must there be before anything is exported? (1 to {people:,}: few reports reveal more of "
-            "each person, and many may never come)"
-        )
-        self._ask(fields, "least", question, lambda text: _whole(text, people))
 
     def _prices(self, subject: Subject, prices: Prices) -> Prices:
         self.say(_COSTS)

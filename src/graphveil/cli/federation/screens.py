@@ -84,6 +84,8 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 
 def planned(answer: Mapping[str, Any]) -> RenderableType:
     """Threat model, epsilon, noise, bytes, and what every message reveals."""
+    from graphveil.reports.federation.card import unit_line  # loads the federation, which no help text needs
+
     head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
     parties = ", ".join(
         f"{party['name']} ({party['role']}, {party['address']}"
@@ -92,19 +94,23 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     )
     once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
     counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
+    guarantee = answer["guarantee"]
+    # Without what the mode opens, which stands above.
+    codes = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
+    assumed = [sentence for sentence, code in codes if code != OPENS[answer["mode"]].code]
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
-        *_units(answer),
+        *listed("Unit", map(unit_line, answer["units"])),
         ("Mode opens", answer["opens"]),
         *_acknowledged(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
         ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"),
         *listed("Advice", answer["advice"]),
-        ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
-        *listed("Assumes", _assumed(answer["guarantee"], answer["mode"])),
+        ("Guarantee", claim(Guarantee.from_dict(guarantee))),
+        *listed("Assumes", assumed),
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
     if answer["republish"]:
@@ -114,12 +120,6 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ((message["kind"], message["from"], message["to"], message["reveals"]) for message in answer["reveals"]),
     )
     return Group(*parts, table)
-
-
-def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
-    """What the guarantee assumes, without what the mode opens, which stands above."""
-    facts = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
-    return [sentence for sentence, code in facts if code != OPENS[mode].code]
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
@@ -184,13 +184,6 @@ def size(count: float) -> str:
             return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
         count /= 1000
     return f"{count:,.3g} GB" if count < 1000 else f"{count / 1000:,.3g} TB"
-
-
-def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The unit of epsilon, and the weaker unit with its warning."""
-    from graphveil.reports.federation.card import unit_line  # loads the federation, which no help text needs
-
-    return listed("Unit", map(unit_line, answer["units"]))
 
 
 def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -295,22 +295,15 @@ def _property(key: str, option: Option) -> Schema:
         return property_schema | {"type": kind} | ({"enum": list(names)} if names else {})
     # No range is invented: the schema must accept everything that the program accepts.
     bounds = NUMBERS.get(key, Bounds())
-    number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
+    ends = {"minimum": bounds.least, "maximum": bounds.most}
+    ends |= {"exclusiveMinimum": bounds.above, "exclusiveMaximum": bounds.below}
+    number = {"type": kind} | {word: end for word, end in ends.items() if end is not None}
     open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
     if not bounds.infinite:
         return property_schema | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
     # JSON has no infinity: editors pass TOML's on as a number beyond all others, or by its name.
     words = ["inf", *open_word]
     return property_schema | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
-
-
-def _ends(bounds: Bounds) -> tuple[tuple[str, float | None], ...]:
-    return (
-        ("minimum", bounds.least),
-        ("maximum", bounds.most),
-        ("exclusiveMinimum", bounds.above),
-        ("exclusiveMaximum", bounds.below),
-    )
 
 
 def _options() -> Schema:

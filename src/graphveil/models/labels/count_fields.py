@@ -57,9 +57,8 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
     for step in torch.unique(level):
         here = (level == step).nonzero()[:, 0]
         times = float((step * WIDTH).exp())
-        field[here] = _noisy(private[here], private_means * times, counts.rate) + _exact(
-            public[here], public_means * times
-        )
+        exact = _log_poisson(public[here][:, None, :], public_means * times).sum(dim=2)
+        field[here] = _noisy(private[here], private_means * times, counts.rate) + exact
     return field.to(counts.public)
 
 
@@ -105,10 +104,6 @@ def _noisy(rows: Tensor, expected: Tensor, rate: float) -> Tensor:
     groups = torch.arange(rows.shape[1])
     field: Tensor = likely[place, :, groups].sum(dim=1)
     return field
-
-
-def _exact(rows: Tensor, expected: Tensor) -> Tensor:
-    return _log_poisson(rows[:, None, :], expected).sum(dim=2)
 
 
 def _log_poisson(counts: Tensor, expected: Tensor) -> Tensor:
