@@ -12,7 +12,7 @@ import pytest
 
 ROOMS = ("graphveil", "graphveil.graphs", "graphveil.methods", "graphveil.mechanisms", "graphveil.attacks")
 ROOM = """
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 __all__ = ["Value", "inner", "deep"]
 __getattr__, __dir__ = lazy_names(__name__, {"Value": "values", "inner": "inner", "deep": "inner.deep"})

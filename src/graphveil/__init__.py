@@ -9,7 +9,7 @@ from importlib import import_module
 from os import environ
 from typing import TYPE_CHECKING, Any
 
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil import federation as federation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.audit.canaries import audit_edge_canaries as audit_edge_canaries

@@ -181,12 +181,8 @@ def writing(path: Path, need: str = "") -> Iterator[None]:
         raise _refused(path, str(error), need, error) from error
 
 
-def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
+def refuse_used_folder(path: Path) -> None:
     """Refuse a folder that could not be made: one that holds something, a file, a place one may not write to.
-
-    Args:
-        path: of a folder about to be made; an empty one is fine.
-        where: the option it was named by.
 
     Raises:
         UsedPathError: the path exists and is a file, a folder with content, or what no folder can replace.
@@ -197,14 +193,14 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
         empty = path.is_dir() and not any(path.iterdir())
         exists = path.exists() or path.is_symlink()
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
-        raise WriteError(f"cannot write in {near}", where=where, remedy="name another folder")
+        raise WriteError(f"cannot write in {near}", where="--out", remedy="name another folder")
     if exists and not empty:
         problem = "is not empty" if path.is_dir() else "is not a folder"
-        raise UsedPathError(f"{path} {problem}", where=where, remedy="name a new folder; files are never overwritten")
+        raise UsedPathError(f"{path} {problem}", where="--out", remedy="name a new folder; files are never overwritten")
     # A finished folder is renamed to its place, which replaces an empty one, but none of these.
     if path.name in ("", "..") or path.is_symlink() or path.resolve() == Path.cwd() or path.is_mount():
         problem = "is a link, a disk or the working folder, which a new folder cannot replace"
-        raise UsedPathError(f"{path} {problem}", where=where, remedy="name a new folder in it")
+        raise UsedPathError(f"{path} {problem}", where="--out", remedy="name a new folder in it")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.hierarchy.community_tree import public_tree as public_tree

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.mechanisms.base.category import CategoryMechanism, Labels

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.methods.registry import CLASSES
 from graphveil.methods.registry import METHODS as METHODS
 from graphveil.methods.registry import load_method as load_method
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.methods.base.estimator import Estimator as Estimator

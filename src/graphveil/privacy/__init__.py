@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.exports import lazy_names
+from graphveil.runtime.late import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.privacy.accounting.accountant import compose, either, epsilon_of, several, share_out

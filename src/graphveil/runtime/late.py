@@ -1,4 +1,4 @@
-"""Libraries that load when something of them is first used: settings, guarantees and most plans need none of them.
+"""What loads when it is first used: names of a room (PEP 562), and libraries that most plans and settings do not need.
 
     from graphveil.runtime.late import Tensor, polars, special, torch
 
@@ -7,11 +7,34 @@ Importing torch takes longer than all else that a plan does.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+
+def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a room, to be bound to these names in its `__init__`.
+
+    Args:
+        room: the room's own `__name__`.
+        homes: each public name and the module of the room that it is in; a home that ends with the name is the name
+            itself, a room or module. No other module may be called like a public name: once loaded, it would stand
+            in that name's place.
+    """
+
+    def load(name: str) -> object:
+        # AttributeError, which `hasattr` and `from ... import` expect; any other error would end them.
+        if name not in homes:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        module = import_module(f"{room}.{homes[name]}")
+        value: object = module if homes[name].rpartition(".")[2] == name else getattr(module, name)
+        setattr(sys.modules[room], name, value)  # looked up once
+        return value
+
+    return load, lambda: sorted(vars(sys.modules[room])["__all__"])
 
 
 class LateModule:

@@ -21,6 +21,7 @@ Fetch = Callable[[Path, ProgressCallback], None]
 """Writes a data set's files into the folder it is given."""
 
 VARIABLE = "GRAPHVEIL_DATA"
+_PATIENCE = 30.0  # seconds to wait for an answer
 LARGEST_DOWNLOAD = 8 << 30
 """The most bytes that a download may have, and that one may unpack to."""
 
@@ -87,18 +88,17 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
                 file.replace(place)
 
 
-def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
+def download(url: str, target: Path, progress: ProgressCallback) -> Path:
     """Download one file, with certificates checked and no connection left hanging; return the target. OSError: no
     connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
 
     Args:
         url, target, progress: from where, to where, who hears of the bytes.
-        seconds: how long to wait for an answer.
     """
     import urllib.request
 
     stage = f"downloading {target.name}"
-    with urllib.request.urlopen(url, timeout=seconds) as source, target.open("wb") as sink:
+    with urllib.request.urlopen(url, timeout=_PATIENCE) as source, target.open("wb") as sink:
         total, done = int(source.headers.get("Content-Length") or 0), 0
         while chunk := source.read(1 << 20):
             sink.write(chunk)
