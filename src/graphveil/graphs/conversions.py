@@ -112,7 +112,8 @@ def from_adjacency(
         y: whole numbers [n] (-1: unknown), class names [n], or zeros and ones [n, c]; None: every label unknown.
         masks: the published split, any of "train_mask", "val_mask", "test_mask", each bool [n].
         ids: the user's own node ids, in row order: texts or whole numbers, each once.
-        schema, **declared: the public facts, as in `from_pyg`.
+        schema: the public facts as a value, as in `from_pyg`.
+        **declared: the same as keywords.
 
     Example:
         >>> import numpy as np
