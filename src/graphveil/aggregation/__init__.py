@@ -31,31 +31,20 @@ if TYPE_CHECKING:
     from graphveil.aggregation.weighted import WeightedMatrix as WeightedMatrix
     from graphveil.aggregation.weighted import normalised_weights as normalised_weights
 
-_HOMES = {
-    "CountedSum": "counted",
-    "GridRows": "grid",
-    "Inputs": "inputs",
-    "PerturbedSum": "perturbed",
-    "ReceiverRows": "exact_sum",
-    "SparseMatrix": "sparse",
-    "Support": "support",
-    "Unit": "names",
-    "WeightedMatrix": "weighted",
-    "adjacency": "propagation",
-    "build_inputs": "inputs",
-    "dense_is_cheaper": "inputs",
-    "from_scipy": "sparse",
-    "normalised": "propagation",
-    "normalised_weights": "weighted",
-    "propagate": "propagation",
-    "propagate_privately": "perturbed",
-    "quantise": "grid",
-    "sensitivity_of": "perturbed",
-    "standardise": "inputs",
-    "store_propagation": "on_disk",
-    "stored_propagation": "on_disk",
-    "unit_rows": "grid",
+_NAMES = {
+    "counted": ("CountedSum",),
+    "exact_sum": ("ReceiverRows",),
+    "grid": ("GridRows", "quantise", "unit_rows"),
+    "inputs": ("Inputs", "build_inputs", "dense_is_cheaper", "standardise"),
+    "names": ("Unit",),
+    "on_disk": ("store_propagation", "stored_propagation"),
+    "perturbed": ("PerturbedSum", "propagate_privately", "sensitivity_of"),
+    "propagation": ("adjacency", "normalised", "propagate"),
+    "sparse": ("SparseMatrix", "from_scipy"),
+    "support": ("Support",),
+    "weighted": ("WeightedMatrix", "normalised_weights"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from graphveil.engine.local import LocalEngine as LocalEngine
     from graphveil.engine.on_ray import RayEngine as RayEngine
 
-_HOMES = {
-    "LOCAL": "local",
-    "Block": "contract",
-    "Blocks": "contract",
-    "Engine": "contract",
-    "LocalEngine": "local",
-    "Mapped": "contract",
-    "RayEngine": "on_ray",
-    "create": "contract",
-    "room_beside": "contract",
+_NAMES = {
+    "contract": ("Block", "Blocks", "Engine", "Mapped", "create", "room_beside"),
+    "local": ("LOCAL", "LocalEngine"),
+    "on_ray": ("RayEngine",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

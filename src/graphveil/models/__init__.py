@@ -29,29 +29,16 @@ if TYPE_CHECKING:
     from graphveil.models.networks.two_layers import beside as beside
     from graphveil.models.networks.two_layers import standardised as standardised
 
-_HOMES = {
-    "BACKBONES": "names",
-    "Backbone": "networks.backbone",
-    "Encoder": "networks.perceptrons",
-    "Fusion": "networks.two_layers",
-    "HopClassifier": "networks.perceptrons",
-    "Incoming": "networks.attention",
-    "Links": "networks.own",
-    "NamedPairs": "blocks.block_model",
-    "OwnBackbone": "networks.own",
-    "PairAttention": "networks.attention",
-    "Stage": "networks.perceptrons",
-    "VoteHead": "networks.perceptrons",
-    "as_rows": "networks.own",
-    "beside": "networks.two_layers",
-    "build_backbone": "networks.backbone",
-    "first_width": "networks.backbone",
-    "learned_structure": "networks.backbone",
-    "require_scores": "networks.own",
-    "require_weights": "networks.own",
-    "standardised": "networks.two_layers",
-    "structure_for": "networks.backbone",
+_NAMES = {
+    "blocks.block_model": ("NamedPairs",),
+    "names": ("BACKBONES",),
+    "networks.attention": ("Incoming", "PairAttention"),
+    "networks.backbone": ("Backbone", "build_backbone", "first_width", "learned_structure", "structure_for"),
+    "networks.own": ("Links", "OwnBackbone", "as_rows", "require_scores", "require_weights"),
+    "networks.perceptrons": ("Encoder", "HopClassifier", "Stage", "VoteHead"),
+    "networks.two_layers": ("Fusion", "beside", "standardised"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -19,19 +19,15 @@ if TYPE_CHECKING:
     from graphveil.training.selection import Epoch as Epoch
     from graphveil.training.threads import fastest_threads as fastest_threads
 
-_HOMES = {
-    "Calibration": "calibration",
-    "Epoch": "selection",
-    "Objective": "loop",
-    "PrivateDescent": "dp_sgd",
-    "PrivateSchedule": "noisy_updates",
-    "Schedule": "loop",
-    "Trained": "loop",
-    "fastest_threads": "threads",
-    "train": "loop",
-    "train_calibrated": "calibration",
-    "train_privately": "dp_sgd",
+_NAMES = {
+    "calibration": ("Calibration", "train_calibrated"),
+    "dp_sgd": ("PrivateDescent", "train_privately"),
+    "loop": ("Objective", "Schedule", "Trained", "train"),
+    "noisy_updates": ("PrivateSchedule",),
+    "selection": ("Epoch",),
+    "threads": ("fastest_threads",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = list(_HOMES)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
