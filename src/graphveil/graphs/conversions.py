@@ -192,9 +192,9 @@ def from_networkx(
         label: the node attribute with the name of the class, absent where unknown; default: "label".
         split: the node attribute with "train", "val", "test" or nothing.
         public_edges: the edge attribute, true or false: the edges that everybody knows.
+        private_nodes: the node attribute, true or false: who may have private edges.
         schema: the public facts as a value, as in `from_tables`.
         **declared: the same as keywords.
-        schema, **declared: the public facts, as in `from_tables`.
 
     Example:
         >>> import networkx
