@@ -40,14 +40,6 @@ class Dendrogram:
 
     So a loop over rising numbers goes from the leaves up, and the root is 2n-2. InputError refuses arrays that are not
     such a tree.
-
-    Example:
-        >>> tree = Dendrogram([0, 2, 4], [1, 3, 5])
-        >>> tree.leaves, tree.root, tree.sizes.tolist()
-        (4, 6, [1, 1, 1, 1, 2, 2, 4])
-        >>> from graphveil.hierarchy import count_edges
-        >>> count_edges(tree, [[0, 0], [1, 2]]).tolist()
-        [1, 0, 1]
     """
 
     left: IntArray  # with right: int64 [n-1], the two children of inner node n + row

@@ -46,11 +46,6 @@ def social_graph(
         homophily: share of edges inside a class.
         apps: mean number of draws a person; signal: share of draws that depend on the class.
         seed: the same seed gives the same graph.
-
-    Example:
-        >>> from graphveil.graphs import social_graph
-        >>> social_graph(100, average_degree=4, dimension=50, seed=1).schema.name
-        'social-100'
     """
     parts = social_parts(
         nodes, average_degree, dimension, classes, homophily=homophily, apps=apps, signal=signal, seed=seed

@@ -162,15 +162,6 @@ class Table:
             series = series.cast(polars.Int64, strict=False)
         return series.cast(polars.String)
 
-    def declared_codes(self, name: str, declared: Sequence[str], what: str) -> polars.Series:
-        """Return a column as an Enum of the declared names, null where a cell is empty.
-
-        Args:
-            name: of the column; declared, what: as of `codes_of`.
-        """
-        text = self.text(name)
-        return self.codes_of(text.set(text == "", None), name, declared, what)
-
     def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
         """Return cells as an Enum of the declared names, null where one is empty; DataError names file and line of
         another.
@@ -191,10 +182,6 @@ class Table:
         remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
         self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some(declared), remedy)
         return codes
-
-    def numbers(self, name: str) -> polars.Series:
-        """Return a column as finite Float64, none missing; see `filled_numbers`."""
-        return self.filled_numbers(name)[0]
 
     def filled_numbers(
         self, name: str, stand: float | None = None, remedy: str | None = None

@@ -240,7 +240,7 @@ def _entries(
 def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each sparse entry, each pair once."""
     rows = find_places(table, "id", ids)
-    numbers = table.numbers("feature")
+    numbers, _ = table.filled_numbers("feature")
     listed = numbers.cast(polars.Int64, strict=False)
     wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
     table.refuse(wrong.fill_null(True), "{column} is {value}", "feature", f"whole numbers 0 to {dimension - 1}")
@@ -256,7 +256,8 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
         return multi_hot(nodes, column, cells, declared.classes, "not all of it declared classes"), ()
     if declared.label is None and column not in nodes.names:
         return np.full(nodes.rows, -1), ("no label column: every label unknown",)
-    codes = nodes.declared_codes(column, declared.classes, "not a declared class")
+    text = nodes.text(column)
+    codes = nodes.codes_of(text.set(text == "", None), column, declared.classes, "not a declared class")
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()

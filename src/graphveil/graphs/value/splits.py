@@ -38,12 +38,6 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
         graph: who has a label in it is public.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
-
-    Example:
-        >>> from graphveil.graphs import load_graph, random_split
-        >>> split = random_split(load_graph("digits"), seed=0)
-        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
-        (898, 450, 449)
     """
     if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
         allowed = "three shares of 0 or more, at most 1 in all"

@@ -103,15 +103,6 @@ def make_graph(
         y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
         schema: the declared facts.
         like: a graph that this one is made from; where that one is plain, so is this one.
-
-    Example:
-        >>> import torch
-        >>> from graphveil.graphs import GraphSchema, make_graph
-        >>> schema = GraphSchema("pair", dimension=1, low=0.0, high=1.0, classes=("no", "yes"))
-        >>> x, edge_index, y = torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])
-        >>> graph = make_graph(x, edge_index, y, schema)
-        >>> graph.num_nodes
-        2
     """
     parts = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
     extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
