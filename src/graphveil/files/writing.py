@@ -127,9 +127,6 @@ class Room:
     def __init__(self, file: Path, lock: int) -> None:
         self._file, self._lock = file, lock
 
-    def allocate(self, size: int) -> None:
-        _allocate(self._file, size)
-
     def release(self) -> None:
         """Give the space back, to be written on; a second call does nothing."""
         _end(self._file, self._lock)
@@ -149,9 +146,10 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
     with parents_of(path):
         with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
             sweep(path.parent)
-            room = Room(*_begin(path, lambda place: place.touch()))
+            file, lock = _begin(path, lambda place: place.touch())
+            room = Room(file, lock)
             try:
-                room.allocate(size)
+                _allocate(file, size)
             except BaseException:
                 room.release()
                 raise

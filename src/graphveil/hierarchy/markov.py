@@ -215,8 +215,10 @@ def fit_markov(
     weight = private_weight(epsilon, int(np.count_nonzero(inside)))
     none = Layer(np.zeros((2, 0), np.int64), np.zeros(nodes, np.bool_))
     # Among nodes with a public edge, who are known: all others would only dilute the densities.
-    public_layer = Layer(public_pairs, _touched(public_pairs, nodes))
-    notify = progress if progress is not None else _ignored
+    touched = np.zeros(nodes, np.bool_)
+    touched[public_pairs.ravel()] = True
+    public_layer = Layer(public_pairs, touched)
+    notify: ProgressCallback = progress or (lambda _: None)
     first = _first_tree(start, nodes, randomness)
     # One chain alone may see private edges: the better of two is a choice by them, and costs again.
     chain = open_chain(first, public_layer, Layer(private_pairs, inside) if weight else none, weight)
@@ -270,17 +272,6 @@ def _first_tree(start: Dendrogram | None, nodes: int, randomness: Randomness) ->
 
 def _stage(name: str, done: int, total: int) -> Progress:
     return Progress(done, total, f"Markov chain: {name}")
-
-
-def _ignored(_: Progress) -> None:
-    pass
-
-
-def _touched(pairs: IntArray, nodes: int) -> BoolArray:
-    """Which nodes have an edge; for public edges only."""
-    result = np.zeros(nodes, np.bool_)
-    result[pairs.ravel()] = True
-    return result
 
 
 def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntArray) -> None:

@@ -54,11 +54,6 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def _excerpt(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
 @dataclass(frozen=True)
 class Table:
     """One table: every column of a csv as text, of a parquet or a frame as stored."""
@@ -142,8 +137,8 @@ class Table:
         Args:
             row, what, column, allowed, remedy: as of `refuse`.
         """
-        value = self.part(column, Block(0, row, row + 1))[0]
-        message = what.format(column=column, value=_excerpt(value))
+        text = repr(self.part(column, Block(0, row, row + 1))[0])
+        message = what.format(column=column, value=text if len(text) <= 80 else f"{text[:80]}...")
         return DataError(message, where=self.where(row), allowed=allowed, remedy=remedy)
 
     def refuse_short_lines(self) -> None:
