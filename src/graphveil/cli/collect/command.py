@@ -17,6 +17,7 @@ from graphveil.cli.collect import screens
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
+    from graphveil.collection.desk import Desk
     from graphveil.collection.simulation.played import Cast
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's folder, from collect init.")]
@@ -82,6 +83,12 @@ def group() -> typer.Typer:
     return app
 
 
+def _desk(folder: Path) -> Desk:
+    from graphveil.collection.desk import Desk  # late: it loads what only a collection needs
+
+    return Desk(folder)
+
+
 @groups.spread()
 def init(
     data: options.Data,
@@ -133,9 +140,7 @@ def sign(
     as_json: options.Json = False,
 ) -> None:
     """Sign the task of the complete draft, for good, and create its database."""
-    from graphveil.collection.desk import Desk
-
-    answer = Desk(folder).sign(key, database)
+    answer = _desk(folder).sign(key, database)
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
 
 
@@ -156,17 +161,15 @@ def enrol(
     as_json: options.Json = False,
 ) -> None:
     """Create a token for everybody that enrols them once; the database stores only its hash."""
-    from graphveil.collection.desk import Desk
-
     if again is not None:
         if out is not None or tokens is not None:
             raise InputError("--again with a file of tokens", remedy="one token is printed, and written nowhere")
-        replacement = Desk(folder).replace_token(again, url)
+        replacement = _desk(folder).replace_token(again, url)
         emit(replacement, as_json=as_json, screen=lambda: screens.replaced(replacement))
         return
     if tokens is not None and url is not None:
         raise InputError("--url with tokens of your own", remedy="a link is URL/#TOKEN.HASH: write it beside each")
-    answer = Desk(folder).enrol(out, tokens, url)
+    answer = _desk(folder).enrol(out, tokens, url)
     emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer))
 
 
@@ -178,9 +181,7 @@ def open_(
     as_json: options.Json = False,
 ) -> None:
     """Close enrolment for an epoch, draw its nonce and let devices report."""
-    from graphveil.collection.desk import Desk
-
-    answer = Desk(folder).open(key)
+    answer = _desk(folder).open(key)
     emit(answer, as_json=as_json, screen=lambda: described(answer))
 
 
@@ -215,7 +216,7 @@ def serve(
     """Run the collector until Ctrl-C; collect enrol, open and close work while it runs."""
     import sys
 
-    from graphveil.collection.desk import Desk, require_extra
+    from graphveil.collection.desk import require_extra
     from graphveil.collection.service.limits import Rate
     from graphveil.collection.service.serving import Place
     from graphveil.collection.service.serving import serve as serving
@@ -233,22 +234,18 @@ def serve(
         # Now, because the command does not end and a script waits for the address.
         sys.stdout.flush()
 
-    serving(Desk(folder), address, Rate(enrolments, burst), started)
+    serving(_desk(folder), address, Rate(enrolments, burst), started)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
     """Show how many people have enrolled and answered, and what was refused."""
-    from graphveil.collection.desk import Desk
-
-    answer = Desk(folder).status()
+    answer = _desk(folder).status()
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
 
 
 def close(folder: Folder, as_json: options.Json = False) -> None:
     """Freeze the open epoch: later reports do not change it."""
-    from graphveil.collection.desk import Desk
-
-    answer = Desk(folder).close()
+    answer = _desk(folder).close()
     if not answer["order_forgotten"]:
         complain("warning: the database still tells the order of arrival; `graphveil collect serve` tries again")
     emit(answer, as_json=as_json, screen=lambda: described(answer))
@@ -261,11 +258,10 @@ def export(
     as_json: options.Json = False,
 ) -> None:
     """Write everybody's last report of the closed epochs into a folder to train on; name suspect reports."""
-    from graphveil.collection.desk import Desk
     from graphveil.files.outputs import new_output
 
     with new_output(out, out, say=complain) as output:
-        answer = output.write(lambda path: Desk(folder).export(path, most_links), paid=False)
+        answer = output.write(lambda path: _desk(folder).export(path, most_links), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.exported(answer))
 
 
@@ -280,9 +276,7 @@ def scrub(
 
     The database still stores who has sent a report, so that nobody counts twice.
     """
-    from graphveil.collection.desk import Desk
-
-    answer = Desk(folder).scrub(exported)
+    answer = _desk(folder).scrub(exported)
     emit(answer, as_json=as_json, screen=lambda: described(answer))
 
 

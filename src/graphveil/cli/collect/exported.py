@@ -41,7 +41,7 @@ def is_export(data: str, edges: Path | None) -> bool:
 
 def people_of(run: Path) -> Graph | None:
     """Return the people of the export that a run was trained on; None for a run on a graph. Raises ModelFileError: the
-    folder holds no run. Raises DataError: the export is missing or damaged.
+    folder holds no run; DataError: the export is missing or damaged.
     """
     from graphveil.collection.export import learning
     from graphveil.reports.runs.folder import read_run
@@ -57,12 +57,8 @@ def people_of(run: Path) -> Graph | None:
     return learning.collected_graph(received, listed)
 
 
-def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
-    """Return a sentence on how far forged reports could have moved what a run has read.
-
-    Args:
-        result: of the run. collected: the export. graph: its people, with the edges that the method read.
-    """
+def _moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
+    """Return a sentence on how far forged reports could have moved what a run has read of its graph."""
     from graphveil.aggregation.propagation import Adjacency
     from graphveil.collection.export.moved import bounds, of_targets, sentence_of
 
@@ -103,11 +99,8 @@ def train_collected(
     devices have drawn the noise; or from `learning.learn`.
 
     Args:
-        method: its name. data: the folder. export: file of public edges, for methods that read them, and whether
-            suspect reports, which no device draws, are read too.
-        settings: those that were given.
-        repetition: number of repeats, split and controls. speed: device and threads.
-        progress: receives progress. engine: processes blocks of people.
+        data: the folder; settings: those that were given.
+        export: the file of public edges, for methods that read them, and whether suspect reports are read too.
     """
     from graphveil.collection.export import learning
 
@@ -142,5 +135,5 @@ def train_collected(
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
     options = {"task": collected.task.hash.hex(), "people": received.people, **answered}
     options |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
-    result = replace(result, notes=(*result.notes, moved_by_forgers(result, collected, graph)))
+    result = replace(result, notes=(*result.notes, _moved_by_forgers(result, collected, graph)))
     return Learned(result, options if edges is None else {**options, "edges": str(edges.absolute())}, graph)

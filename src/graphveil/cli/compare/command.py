@@ -127,8 +127,8 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
 
 
 def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
-    """The epsilons that apply to each method: those of its parts if given, else the total. If every method with a total
-    also has parts, the total goes to all of them, and they refuse it.
+    """The epsilons that apply to each method: those of its parts if given, else the total, which all get and refuse
+    where every method has parts.
     """
     by_method = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
     without_total = {
