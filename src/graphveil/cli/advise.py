@@ -16,6 +16,7 @@ from graphveil.cli.base.tables import listed, pairs, rows
 from graphveil.errors import InputError
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.cost import ASSUMED_DEGREE
+from graphveil.privacy.accounting.limits import require_budget
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
 
@@ -242,8 +243,6 @@ def require_trust(trust: str) -> None:
 
 
 def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
-    from graphveil.privacy.accounting.limits import require_budget
-
     if epsilon is not None:
         require_budget("--epsilon", epsilon, "nothing here")
         if epsilon == float("inf"):

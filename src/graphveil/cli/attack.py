@@ -13,6 +13,7 @@ from rich.text import Text
 from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import figures, pairs
+from graphveil.cli.collect.exported import people_of
 from graphveil.errors import InputError
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import number, printable, seconds
@@ -92,7 +93,6 @@ def attack(
     Results on a release go into a separate folder for its curator: they are computed from private data, without noise.
     On a federation the run is simulated with all holders' data: an experiment that no party could run.
     """
-    from graphveil.cli.collect.exported import people_of
     from graphveil.reports.attacks import federation as attack_federation
     from graphveil.reports.attacks import run as attack_run
     from graphveil.reports.releases.card import is_release

@@ -10,6 +10,8 @@ import typer
 from graphveil.cli.base import groups, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.groups import opened, require_engine_choice
+from graphveil.files.serial import to_json
+from graphveil.files.writing import write_text
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -73,8 +75,6 @@ def croissant(
 
     For data that is not a release, it states only what graph.toml declares: no value, no count, no hash.
     """
-    from graphveil.files.serial import to_json
-    from graphveil.files.writing import write_text
     from graphveil.graphs.releases.croissant import Credit, as_day
     from graphveil.graphs.releases.croissant_data import of_data
 

@@ -16,6 +16,7 @@ from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
+from graphveil.reports.base.words import CONTROL_MEANING, interval, lift_interval
 from graphveil.reports.demo import DATA
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ def table(story: Story) -> Table:
 
 
 def _cells(way: Way) -> tuple[str, ...]:
-    from graphveil.reports.base.words import interval, lift_interval
     from graphveil.reports.demo.story import COUNTEREXAMPLE
 
     trust = "counterexample" if way.method == COUNTEREXAMPLE else way.trust
@@ -107,8 +107,6 @@ def _cells(way: Way) -> tuple[str, ...]:
 
 def counterexample(way: Way) -> str:
     """What the private features of the counterexample bought; no more than its interval supports."""
-    from graphveil.reports.base.words import CONTROL_MEANING
-
     if way.lift.low > 0:
         gain = f"{way.method} gained {points(way.lift.mean)} points this time"
         return f"{gain}; it seldom does. Measure before you collect."

@@ -17,6 +17,8 @@ from graphveil.cli.base import choices, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.errors import InputError
+from graphveil.files.writing import write_text
+from graphveil.graphs.value.schema import RANGES, usable_range
 from graphveil.privacy.accounting.printed import rounded_up
 
 if TYPE_CHECKING:
@@ -145,7 +147,6 @@ def compare_mechanisms(
 ) -> None:
     """Compare all feature mechanisms on synthetic vectors: error, report size and speed, in tables and a picture."""
     from graphveil.files.outputs import new_output
-    from graphveil.graphs.value.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
     from graphveil.privacy import SecureRandomness
     from graphveil.reports.compare import mechanisms as mechanism_comparison
@@ -190,7 +191,6 @@ def scores(
     if out.exists():
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
 
-    from graphveil.files.writing import write_text
     from graphveil.graphs import load_plain
     from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 

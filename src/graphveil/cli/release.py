@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,10 @@ from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.cli.train import configured
 from graphveil.errors import InputError
+from graphveil.methods.base.method import RELEASE
+from graphveil.methods.registry import METHODS, build_method, tagged
+from graphveil.methods.release.entries import OPTIONS, require_epsilons
+from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
@@ -31,7 +36,6 @@ def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | 
     figures computed from the truth, for the curator's screen alone.
     """
     from graphveil.reports.base import words
-    from graphveil.reports.base.card import MARKDOWN
 
     release = released.release
     head = Text(
@@ -129,8 +133,6 @@ def release(
 
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain, write_release
-    from graphveil.methods.registry import build_method
-    from graphveil.methods.release.entries import require_epsilons
     from graphveil.methods.release.plan import feature_advice, feature_noise
     from graphveil.methods.release.structure import kept_structure, with_statistics
     from graphveil.reports.base import card as cards
@@ -181,13 +183,6 @@ def release(
 
 def _find_release(name: str) -> Entry:
     """The release method called ``name``, with the settings that apply to publishing; InputError for any other name."""
-    from dataclasses import replace
-
-    from graphveil.methods import METHODS
-    from graphveil.methods.base.method import RELEASE
-    from graphveil.methods.registry import tagged
-    from graphveil.methods.release.entries import OPTIONS
-
     names = tagged(RELEASE)
     if name not in names:
         trains = f"{name} publishes no graph, train it: graphveil train {name} DATA"

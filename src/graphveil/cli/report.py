@@ -14,6 +14,7 @@ from rich.text import Text
 from graphveil.cli.base import options, tables
 from graphveil.cli.base.console import emit, working
 from graphveil.errors import InputError
+from graphveil.privacy.statement.codes import table_of
 
 if TYPE_CHECKING:
     from graphveil.privacy.statement.codes import Entry
@@ -67,7 +68,6 @@ _LIMITS = {"assumption": "Breaks when", "answer": "To do"}
 def explain(code: Code = None, as_json: options.Json = False) -> None:
     """Explain the code of a guarantee or a refusal: what it means, what it does not mean, and what supports it."""
     from graphveil.collection.service.refusal_codes import REFUSAL_CODES
-    from graphveil.privacy.statement.codes import table_of
     from graphveil.privacy.statement.registry import CODES, explained
 
     codes = table_of((*CODES.values(), *REFUSAL_CODES.values()))

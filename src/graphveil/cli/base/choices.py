@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from graphveil.cli.base.console import complain, nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.graphs.value.value import parts_of
 from graphveil.methods.base.settings import OPEN_WORDS
+from graphveil.methods.registry import METHODS, build_method, files_of
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -33,8 +35,6 @@ def find_method(name: str, data: str | None = None) -> Method:
         name: as it was typed.
         data: the argument after it, in case the two were swapped.
     """
-    from graphveil.methods import METHODS
-
     if name not in METHODS:
         remedy = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
         raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=remedy)
@@ -59,8 +59,6 @@ def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[
     Args:
         method, info, params: as in `collect`.
     """
-    from graphveil.methods.registry import files_of
-
     settings: dict[str, Any] = {}
     for key in NAMED:
         if params.get(key) is None:
@@ -81,8 +79,6 @@ def read_settings(method: str, info: Method, params: Mapping[str, Any]) -> dict[
 
 def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
     """Refuse values out of range, before any data is touched, with the method's InputError."""
-    from graphveil.methods.registry import build_method
-
     # Built and thrown away: only the constructors know every range.
     build_method(method, settings, classes=2)
 
@@ -171,7 +167,6 @@ def load(data: str, source: Source, seed: int, progress: ProgressCallback, engin
 def load_parts(data: str, source: Source, seed: int, progress: ProgressCallback) -> GraphParts:
     """The parts of the graph that `load` would return; without a share to draw, no torch is needed."""
     from graphveil.graphs import load_parts
-    from graphveil.graphs.value.value import parts_of
 
     if source.private_share is None:
         return load_parts(data, source.data_root, progress=progress)
@@ -213,8 +208,6 @@ def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) ->
     Args:
         graph: only its size and classes are read.
     """
-    from graphveil.methods.registry import METHODS, build_method
-
     warnings = {}
     for name, settings in runs:
         method = build_method(name, settings, len(graph.schema.classes))
@@ -241,8 +234,6 @@ def run_options(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def defaults_sentence(settings_of: Mapping[str, Mapping[str, Any]]) -> str | None:
     """One sentence naming every finite epsilon left at its default, from settings by method; None if there is none."""
-    from graphveil.methods import METHODS
-
     defaulted = []
     for method, settings in settings_of.items():
         if settings.get("epsilon") is not None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.files import json_safe
 from graphveil.reports.base.text import printable
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -111,7 +112,6 @@ def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback
 def _spent(event: Progress) -> str:
     if event.epsilon is None:
         return ""
-    from graphveil.privacy.accounting.printed import rounded_up
 
     return f"epsilon spent {rounded_up(event.epsilon)}"
 

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.text import is_price, number, printable
 
 
@@ -73,7 +74,6 @@ def plain_named(key: str, value: object) -> str:
     """
     if not (is_price(key) and isinstance(value, float)):
         return plain(value)
-    from graphveil.privacy.accounting.printed import rounded_up
 
     return rounded_up(value)
 

@@ -11,7 +11,9 @@ import typer
 from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit
 from graphveil.cli.federation import screens
+from graphveil.errors import InputError
 from graphveil.graphs import Graph
+from graphveil.runtime.progress import Progress
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
@@ -190,12 +192,10 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
 
 
 def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json: bool) -> None:
-    from graphveil.errors import InputError
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
     from graphveil.reports.federation import party as federation
-    from graphveil.runtime.progress import Progress
 
     agreement, identity = read_agreement(folder), read_identity(folder)
     name, setting = identity.name, agreement.setting

@@ -16,9 +16,10 @@ from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.train import configured
 from graphveil.cli.train.command import Out, run_method
 from graphveil.errors import InputError
+from graphveil.files.writing import refuse_used_folder, room_for
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.registry import METHODS, tagged
-from graphveil.methods.runs.proposals import GRID
+from graphveil.methods.runs.proposals import GRID, Range
 
 if TYPE_CHECKING:
     from graphveil.methods.base.method import Method
@@ -194,7 +195,6 @@ def _allowed(method: str, settings: Mapping[str, Any]) -> bool:
 
 def _check_of(search: Search, method: str) -> Callable[[Path], None]:
     """A check that refuses a folder in use, or one with a log of trials beside it."""
-    from graphveil.files.writing import refuse_used_folder
     from graphveil.reports.runs.trial_log import require_unused
 
     def check(folder: Path) -> None:
@@ -211,7 +211,6 @@ def _log_of(folder: Path) -> Path:
 
 def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
     """The log of trials beside a run folder, with disk space reserved until `stack` closes."""
-    from graphveil.files.writing import room_for
     from graphveil.reports.runs.trial_log import TrialLog
 
     path = _log_of(folder)
@@ -246,8 +245,6 @@ def _grid_of(
 
 def _values(method: str, info: Method, key: str, text: str) -> Any:
     """The values after the "=" of ``--over``: V1,V2,... or, for a number, LOW:HIGH or LOW:HIGH:log."""
-    from graphveil.methods.runs.proposals import Range
-
     ends = text.split(":")
     if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
         return _listed(method, info, key, text)
