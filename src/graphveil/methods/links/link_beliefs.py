@@ -213,7 +213,16 @@ class PooledListOptions(ListOptions, total=False):
 
 
 class ListSums(LinkBeliefs):
-    """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`."""
+    """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import ListSums
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = ListSums(epsilon_a=4.0).fit(graph)
+        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
+        (4.0, (200, 3))
+    """
 
     entry = entry_of("list-sums", LINK_METHODS)
 
@@ -224,7 +233,16 @@ class ListSums(LinkBeliefs):
 
 
 class Links(LinkBeliefs):
-    """Link beliefs and list sums, pooled by released labels; see `LinkBeliefs`."""
+    """Link beliefs and list sums, pooled by released labels; see `LinkBeliefs`.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import Links
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = Links(epsilon_a=4.0).fit(graph)
+        >>> model.epsilon_relationship, tuple(model.predict_proba().shape)
+        (4.0, (200, 3))
+    """
 
     entry = entry_of("links", LINK_METHODS)
 
