@@ -53,32 +53,12 @@ environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 _ROOMS = ("federation", "graphs", "mechanisms", "methods", "privacy")
 _GRAPH_NAMES = (
-    "GraphSchema",
-    "as_graph",
-    "from_adjacency",
-    "from_networkx",
-    "from_pyg",
-    "from_tables",
-    "load_graph",
+    *("GraphSchema", "as_graph", "from_adjacency", "from_networkx", "from_pyg", "from_tables", "load_graph"),
     "to_pyg",
 )
 _METHOD_NAMES = (
-    "DPMLP",
-    "GAP",
-    "LPGNN",
-    "AnswerPool",
-    "ClassCounts",
-    "ClassSums",
-    "HeteroRR",
-    "LabelPool",
-    "LabelPropagation",
-    "LinkBeliefs",
-    "Links",
-    "ListSums",
-    "NodeSums",
-    "ProGAP",
-    "Solitude",
-    "load_method",
+    *("DPMLP", "GAP", "LPGNN", "AnswerPool", "ClassCounts", "ClassSums", "HeteroRR", "LabelPool", "LabelPropagation"),
+    *("LinkBeliefs", "Links", "ListSums", "NodeSums", "ProGAP", "Solitude", "load_method"),
 )
 #: name -> the room that has it, or that it is
 _HOMES = {

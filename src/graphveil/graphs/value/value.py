@@ -79,9 +79,6 @@ def attributes_of(parts: GraphParts) -> dict[str, object]:
     }
 
 
-__all__ = ["MASKS", "graph_of", "make_graph", "node_names", "parts_of", "validate"]
-
-
 def make_graph(
     x: Tensor,
     edge_index: Tensor,

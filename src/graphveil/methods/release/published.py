@@ -14,10 +14,9 @@ import graphveil
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, make_graph
 from graphveil.graphs.value.features import features_from_rows
-from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.parts import MASKS, GraphParts
 from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.graphs.value.schema import FeatureNumbers
-from graphveil.graphs.value.value import MASKS
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import digest_of
@@ -46,15 +45,11 @@ class PublishedFeatures:
 
 
 def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSchema:
-    """Return the declaration of what will be published; nobody's data is read.
+    """Return the declaration of what will be published; nobody's data is read, and a dense table that would be too
+    large is refused.
 
     Args:
-        schema: of the private graph.
-        mechanism: of the features; None: they are published as they are.
-        nodes: n.
-
-    Raises:
-        InputError: a dense table of estimates that would be too large.
+        schema, mechanism, nodes: of the private graph; of the features, None: published as they are; n.
     """
     numbers = None if mechanism is None else _numbers(mechanism, nodes)
     # Notes are left out: they count what loading met in private values.
@@ -74,10 +69,9 @@ def _numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
 
 
 def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
-    """Return what is published of reports: post-processing, in the range of `published_schema`.
-
-    Sparse estimates are stored less the middle of the declared range, so that what nobody reported stays 0; dense ones
-    likewise, so that both mean the same.
+    """Return what is published of reports: post-processing, in the range of `published_schema`. Sparse estimates are
+    stored less the middle of the declared range, so that what nobody reported stays 0; dense ones likewise, so that
+    both mean the same.
     """
     bound = bound_of(mechanism)
     # Centred, so that a coordinate that nobody reported is a zero that need not be stored.
@@ -96,10 +90,9 @@ def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
 
 
 def bound_of(mechanism: Any) -> float:
-    """Return the largest size that a published number may have, from public facts, as a 32-bit number.
-
-    Exact where a mechanism has few possible numbers (its `largest`); else half the range and DEVIATIONS deviations of
-    noise, to which the rare number beyond is clipped.
+    """Return the largest size that a published number may have, from public facts, as a 32-bit number: exact where a
+    mechanism has few possible numbers (its `largest`); else half the range and DEVIATIONS deviations of noise, to which
+    the rare number beyond is clipped.
     """
     largest = getattr(mechanism, "largest", None)
     if largest is None:
@@ -188,10 +181,8 @@ def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
 
 
 def domain_of(graph: Graph | GraphParts) -> PairDomain:
-    """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes.
-
-    Raises:
-        InputError: for a directed graph.
+    """Return the protected pairs of a graph from what is public: its nodes, public edges and declared private nodes;
+    refuses a directed graph.
     """
     if graph.schema.directed:
         raise InputError(
@@ -211,14 +202,7 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
 
 
 def edge_price(origin: Release) -> float:
-    """Return what one private edge has cost in a release.
-
-    Args:
-        origin: what the released graph says of itself.
-
-    Returns:
-        Epsilon; inf where edges went out as they are.
-    """
+    """Return what one private edge has cost in a release; inf where edges went out as they are."""
     return float(origin.settings.get("epsilon_a", math.inf))
 
 
@@ -231,13 +215,6 @@ def release_digest(released: Graph) -> str:
 
 
 def rows_of(x: Tensor) -> Any:
-    """Return features as numpy.
-
-    Args:
-        x: [n, d].
-
-    Returns:
-        An array, or CSR where they are sparse.
-    """
+    """Return features [n, d] as numpy; CSR where they are sparse."""
     features = as_matrix(x)
     return features.numpy() if isinstance(features, torch.Tensor) else features
