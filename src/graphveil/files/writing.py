@@ -53,8 +53,7 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
-    """Give an empty file beside `path`, with a hidden name, which takes its place on disk when the block ends without
-    an error.
+    """Give an empty hidden file beside `path`, which takes its place when the block ends without an error.
 
     Args:
         path: its folder must exist.

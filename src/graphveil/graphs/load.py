@@ -124,8 +124,7 @@ def load_plain(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Graph:
-    """Load a graph for use inside graphveil, refusing what `load_graph` refuses: no PyG `Data`, whose import takes
-    longer than many commands do.
+    """Load a graph for use inside graphveil, as `load_graph`, but no PyG `Data`, whose import takes long.
 
     Args:
         data: a name or folder; root, progress: as in `load_graph`.

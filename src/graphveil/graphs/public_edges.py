@@ -31,8 +31,7 @@ _NEITHER: Final = -1
 
 
 def read_truth(table: Table, column: str) -> np.ndarray:
-    """Return a column of true or false (also 1, 0, yes, no) as bool; DataError names file and line of a row that says
-    neither.
+    """Return a column of true or false (also 1, 0, yes, no) as bool; DataError names the line of another value.
 
     Args:
         table, column: which messages name.
@@ -56,8 +55,7 @@ def _truths(cells: polars.Series) -> np.ndarray:
 
 
 def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
-    """Return which rows of the edges file are declared public, bool [rows]. DataError: an edge is listed as public in
-    one row and as private in another; names file and line.
+    """Return which rows of the edges file are public, bool [rows]; DataError names an edge listed as both.
 
     Args:
         table: the edges file; column: its column of true or false.

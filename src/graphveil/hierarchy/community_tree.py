@@ -142,8 +142,7 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
 
 
 def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> IntArray:
-    """Return for each isolated node the group whose other members are most like it: the largest product with their mean
-    row.
+    """Return for each isolated node the group whose other members are most like it, by their mean row.
 
     Args:
         rows: [n, k] of length 1; groups: [n], numbered from 0; isolated: the nodes to place.
@@ -163,8 +162,7 @@ def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> In
 
 
 def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
-    """Return ranks 0..m-1 of m nodes that put like ones side by side: sorted along the widest direction and halved,
-    repeatedly.
+    """Return ranks 0..m-1 of m nodes, like ones side by side: sorted along the widest direction and halved, repeatedly.
 
     Args:
         rows: [n, k]; nodes: the m to rank.

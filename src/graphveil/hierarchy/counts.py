@@ -48,8 +48,7 @@ class PairTree:
 def pair_tree(
     tree: Dendrogram, *, members: npt.ArrayLike | None = None, public: npt.ArrayLike | None = None
 ) -> PairTree:
-    """Sort the protected pairs, those among the private nodes that are no public edge, by lowest common ancestor.
-    InputError: an id is no node or stands twice, or an edge is none between two different nodes.
+    """Sort the protected pairs, among private nodes and not public, by lowest common ancestor; InputError for bad ids.
 
     Args:
         tree: a dendrogram over all n nodes.
@@ -75,8 +74,7 @@ def pair_tree(
 
 
 def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
-    """Return how many of the pairs have their lowest common ancestor at each inner node: int64 [n-1], E_r of node n +
-    row.
+    """Return how many pairs have their lowest common ancestor at each inner node n + row: int64 [n-1], E_r.
 
     Adding or removing one pair changes one count, by one.
 
@@ -88,8 +86,7 @@ def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
 
 
 def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
-    """Return the lowest common ancestor of each pair of different leaves, int64 [S] from n to 2n - 2, in time n log n +
-    S. InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
+    """Return the lowest common ancestor of each pair of leaves, int64 [S], in time n log n + S; InputError for no pair.
 
     Args:
         tree: a dendrogram over n leaves; pairs: integers [2, S], 0 to n - 1.
@@ -116,8 +113,7 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
 
 
 def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
-    """Return pairs of different nodes as int64 [2, S]. InputError: another shape or type, or a pair that is none; it
-    names the column, never the ids.
+    """Return pairs of different nodes as int64 [2, S]; InputError names the column of no such pair, never the ids.
 
     Args:
         pairs: integers [2, S]; nodes: n, ids are 0 to n - 1; where: what the pairs are, for the error.
@@ -201,8 +197,7 @@ def predictive_log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike, densit
 
 
 def likelihood_sensitivity(members: int) -> float:
-    """Return the most by which one private edge among n private nodes can change L(D), in nats: ln N + (N-1)
-    ln(N/(N-1)).
+    """Return the most that one private edge among n private nodes changes L(D), in nats: ln N + (N-1) ln(N/(N-1)).
 
     N = floor(n^2 / 4) is the largest number of pairs at one inner node; the change is largest from none to one edge.
     Source: K. Tran et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",

@@ -125,8 +125,7 @@ def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
 
 @compiled
 def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> IntArray:
-    """Return the highest node above each inner node, or itself, that collapses, int64 [n-1] rows; its own row where
-    none does.
+    """Return the row of the highest node above each inner node, or itself, that collapses, int64 [n-1]; else its own.
 
     Args:
         left, right: int64 [n-1], children, each numbered below its parent; collapse: bool [n-1].

@@ -117,8 +117,7 @@ def relabel_all(tree: Tree) -> None:
 
 @compiled
 def _move_interval(tree: Tree, inner: int, outer: int, keep: int, leave: int, other: int) -> bool:
-    """Move places for ((keep, leave), other) becoming ((keep, other), leave); False, and no change, where a gap has no
-    room.
+    """Move places for ((keep, leave), other) becoming ((keep, other), leave); False where a gap has no room.
 
     `inner` is the parent of `keep` and `leave`, `outer` that of `inner` and `other`.
     """

@@ -331,8 +331,7 @@ class _Clear:
 
 
 def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split, seed: int) -> LabelHolder:
-    """Train with every number in one place, and return the label holder: the accuracy that shares reach, without their
-    time.
+    """Train with every number in one place, for the accuracy that shares reach; return the label holder.
 
     Args:
         plan: `shared_rate` is the rate of all shared layers, a power of two.

@@ -112,8 +112,7 @@ _LONGEST_LINE: Final = 160
 def parse_missing(
     content: Mapping[str, object], columns: tuple[Column, ...], where: str
 ) -> tuple[Missing, tuple[Column, ...]]:
-    """Return what stands for missing values, and the columns with what that makes of them. DataError: a column that is
-    not declared, or a value that the column cannot hold.
+    """Return what stands for missing values, and the columns with what that makes of them; DataError for a misfit.
 
     Args:
         content: a declaration: its key `missing`, and that of each of its columns.

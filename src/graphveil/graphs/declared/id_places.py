@@ -58,8 +58,7 @@ class KnownIds:
 
 
 def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LOCAL) -> np.ndarray:
-    """Return the place of each id of a column among the people: whole numbers [rows], of few bits. DataError: an id is
-    missing, or nobody's; names the table and the row.
+    """Return the place [rows] of each id of a column among the people; DataError names the row of no or nobody's id.
 
     Args:
         table, column: where the ids stand; people: whose they are.

@@ -27,8 +27,7 @@ _PLAIN: Final = "biuf"
 
 
 def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> list[np.ndarray]:
-    """Return the arrays of these names in an npz file; the others are not looked at. DataError: the file is damaged,
-    lacks an array, holds objects in it, or unpacks to more than `largest` bytes.
+    """Return arrays of an npz file; DataError where it is damaged, lacks one, holds objects in it, or is too large.
 
     Args:
         path: of the file; names: of the arrays, without `.npy`.

@@ -89,8 +89,7 @@ def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None
 
 
 def download(url: str, target: Path, progress: ProgressCallback) -> Path:
-    """Download one file, with certificates checked and no connection left hanging; return the target. OSError: no
-    connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
+    """Download one file, certificates checked; OSError: no connection, an early end, or over `LARGEST_DOWNLOAD` bytes.
 
     Args:
         url, target, progress: from where, to where, who hears of the bytes.
@@ -113,8 +112,7 @@ def download(url: str, target: Path, progress: ProgressCallback) -> Path:
 
 
 def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
-    """Take the named files out of an archive, wherever in it they lie, and delete the archive. BadZipFile: it is
-    damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
+    """Move the named files out of an archive; BadZipFile: it is damaged, or unpacks to over `LARGEST_DOWNLOAD` bytes.
 
     Args:
         archive, folder: from where, to where; files: their names, without folders.

@@ -57,8 +57,7 @@ def is_binary(x: object) -> bool:
 
 
 def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str, ...]]:
-    """Return features [n, d] as float32 inside the declared range, and what was changed. DataError: it is no matrix of
-    numbers, or holds NaN, infinity or, unless clipped, values outside the range.
+    """Return features [n, d] as float32 in the declared range, and what was changed; DataError for what does not fit.
 
     Args:
         x: a matrix of numbers or truths, dense or sparse.
@@ -97,8 +96,7 @@ def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
 
 
 def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return labels as int64 [n] (-1: unknown) or, with several a node, float32 [n, c], and what is unknown. DataError:
-    another shape or type, or a name that is not a declared class.
+    """Return labels as int64 [n] (-1: unknown) or float32 [n, c], and what is unknown; DataError for anything else.
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
@@ -207,8 +205,7 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
 
 
 def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence[str] | None = None) -> Table:
-    """Return columns of values as a table. DataError: columns are not equally long, or hold what no table of people
-    has.
+    """Return columns of values as a table; DataError where they are not equally long, or not of people's values.
 
     Args:
         columns: name and values of each; title: the name of the table in messages.

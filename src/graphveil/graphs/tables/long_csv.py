@@ -54,8 +54,7 @@ class LongCsv:
         return self._read(b"").columns
 
     def column(self, name: str, block: Block) -> polars.Series:
-        """Return a block of rows of a column; fewer where the file has become shorter. polars.exceptions.PolarsError:
-        lines of other fields than the header, or not UTF-8.
+        """Return a block of rows of a column, fewer where the file has become shorter; PolarsError for odd lines.
 
         Args:
             name: one of `names`; block: which rows.

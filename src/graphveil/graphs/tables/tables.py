@@ -181,8 +181,7 @@ class Table:
     def filled_numbers(
         self, name: str, stand: float | None = None, remedy: str | None = None
     ) -> tuple[polars.Series, int]:
-        """Return a column as finite Float64, and how many values were missing (empty, or NaN). DataError: a value is
-        missing, not a number or infinite; names file and line.
+        """Return a column as finite Float64, and how many were missing; DataError names the line of another value.
 
         Args:
             name: of the column; stand: what stands for a missing value; None: it is refused, with `remedy`.
@@ -234,9 +233,7 @@ def require_table(folder: Path, stem: str) -> Path:
 
 
 def read_table(path: Path) -> Table:
-    """Read a csv (UTF-8, comma, one header line) or parquet file. DataError: the file is empty, compressed or damaged,
-    a column has no name, or a line has more or fewer fields than the header.
-    """
+    """Read a csv (UTF-8, comma, one header line) or parquet file; DataError where any of it is damaged."""
     table = open_table(path, in_memory=None)
     if not isinstance(table.frame, polars.LazyFrame):
         return table
@@ -359,8 +356,7 @@ _ANY_TABLE, _CELLS_A_BYTE = 1 << 27, 256
 
 
 def check_columns(columns: polars.Schema, where: str) -> None:
-    """Refuse columns whose names or values no table of people has. DataError: a name is missing, unprintable or there
-    twice, or a column holds lists or other nested values.
+    """Refuse columns without a printable name of their own, or with lists or other nested values, by DataError.
 
     Args:
         columns: of the table; where: its name in messages.

@@ -149,8 +149,7 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
 
 
 def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
-    """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none. DataError: not one for each node,
-    one twice, or one that is neither a text nor a whole number.
+    """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError: not one for each node, or one twice.
 
     Args:
         ids: texts or whole numbers, in row order; nodes: n.
@@ -173,8 +172,7 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
 
 
 def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
-    """Return place and message of the first id that people read as an earlier one, though their texts differ; else
-    None.
+    """Return place and message of the first id that people read as an earlier one, else None.
 
     One person would be charged as two.
     """

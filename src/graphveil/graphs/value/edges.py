@@ -147,8 +147,7 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
 
 
 def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
-    """Refuse edges that are not in the form of `merge_edges`, reading a part of them at a time. DataError: another
-    order, loops, twins, one direction of an undirected edge, or nodes that do not exist.
+    """Refuse edges that are not in the form of `merge_edges` by DataError, reading a part of them at a time.
 
     Args:
         source, target, nodes, directed: as the module says.

@@ -65,8 +65,7 @@ def to_rows(x: Tensor) -> sparse.csr_matrix:
 
 
 def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:
-    """Refuse NaN, infinite and out-of-range entries of features [n, d]. DataError: names the first bad row and column,
-    both counted from 0.
+    """Refuse NaN, infinite and out-of-range entries of features [n, d]; DataError counts row and column from 0.
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
@@ -101,8 +100,7 @@ def _out_of_range(features: Features, position: int, low: float, high: float, wh
 
 
 def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:
-    """Clip features to a range, in place; return them, and how many entries were changed. DataError: an entry is NaN,
-    which no clipping makes usable.
+    """Clip features to a range, in place; return them, and how many entries were changed. DataError for NaN.
 
     Args:
         x: float32 [n, d].

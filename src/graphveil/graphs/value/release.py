@@ -18,9 +18,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class NeighbourCounts:
-    """How many private neighbours of each group everybody has, as published. InputError: a group that does not exist,
-    or another number of rows.
-    """
+    """How many private neighbours of each group everybody has, as published; InputError where the two do not fit."""
 
     groups: Tensor  # int64 [n], everybody's group in 0..c-1; public
     counts: Tensor  # int64 [n, c], with noise; some are negative

@@ -31,8 +31,7 @@ def known_labels(graph: Graph) -> Tensor:
 
 
 def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
-    """Split the nodes with a known label at random, without looking at the labels themselves. InputError: fractions
-    that are negative or add up to more than 1, or leave no training node.
+    """Split the nodes with a known label at random, without looking at the labels; InputError for bad fractions.
 
     Args:
         graph: who has a label in it is public.
