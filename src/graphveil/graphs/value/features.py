@@ -18,7 +18,7 @@ def compact_rows(rows: sparse.csr_matrix) -> Features:
     count, dimension = rows.shape
     # Before counting: two entries for one cell are one number, and could together leave the range.
     rows.sum_duplicates()
-    if rows.nnz >= SPARSE_BELOW * count * dimension:
+    if rows.nnz >= SPARSE_BELOW * (count * dimension):
         dense: np.ndarray = rows.astype(np.float32).toarray()
         return dense
     values = rows.data.astype(np.float32, copy=False)
