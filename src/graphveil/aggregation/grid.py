@@ -168,9 +168,7 @@ def _lengths(rows: Tensor) -> Tensor:
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
-    """Return the sums [n] of the squares of float64 rows [n, c], the same bits on every processor and in any
-    company.
-    """
+    """Return the sums [n] of squares of float64 rows [n, c], the same bits on every processor and in any company."""
     squares = rows.square()
     # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.
     while (columns := squares.shape[1]) > 1:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def _release_screen(released: Graph, folder: Path, curator: Mapping[str, Any] | None) -> RenderableType:
-    """What was published, its guarantee, how well it preserves the structure, and what to do next; `curator` holds
-    figures computed from the truth, for the curator's screen alone.
+    """What was published, its guarantee, how well it preserves the structure (for the curator alone), and what is
+    next.
     """
     from graphveil.reports.base import words
 

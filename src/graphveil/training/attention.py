@@ -162,9 +162,7 @@ def train_attention(
     protect: bool = True,
     progress: ProgressCallback | None = None,
 ) -> int:
-    """Train for all steps of the schedule, as `AttentionDescent`, and return their number; the head starts from what
-    public rows alone say.
-    """
+    """Train for all steps and return their number; the head starts from what public rows alone say."""
     _start_head(network.head, x[targets], labels)
     # The head has been fitted already, on public rows: noisy steps then go into the attention.
     descent = AttentionDescent(network, x, rows, targets, labels, schedule, soft=soft, protect=protect)

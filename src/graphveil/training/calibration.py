@@ -234,9 +234,7 @@ TINY = 1e-8
 
 @dataclass(frozen=True)
 class Calibration:
-    """How edge weights are trained. Raises InputError: for numbers that are negative or not finite, or no whole
-    complement.
-    """
+    """How edge weights are trained. Raises InputError: negative or infinite numbers, or no whole complement."""
 
     lambda1: float = 1e-3  # price of the squared distance from the collected adjacency
     lambda2: float = 1e-3  # price of the weights themselves
@@ -256,9 +254,7 @@ class Calibration:
 
 
 class EdgeWeights:
-    """The weights of a support's entries while they are trained: `collected` [E] start at 1 and are drawn back to it,
-    the others start at 0.
-    """
+    """The weights of a support's entries in training: those `collected` [E] start at 1 and are drawn back to it."""
 
     def __init__(self, support: Support, collected: Tensor, calibration: Calibration) -> None:
         self.start = collected.to(device=support.source.device, dtype=torch.float32)

@@ -169,9 +169,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], its bias, and the
-    lengths of the inputs where they were measured already.
-    """
+    """What a layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], bias, lengths if measured."""
 
     inputs: Tensor
     deltas: Tensor

@@ -105,8 +105,8 @@ class ConvolvedRegression:
         return total
 
     def minimum(self, z: Tensor, classes: Tensor) -> Tensor:
-        """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`. Raises GraphveilError: it is not
-        reached, which no data should make happen.
+        """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`; else GraphveilError, for no known
+        data.
         """
         weights = torch.zeros(z.shape[1], self.classes, dtype=torch.float64, requires_grad=True)
 

@@ -270,8 +270,8 @@ _PROBES = 7
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:
-    """The linear layers that hold all parameters of `model`. Raises InputError: it normalises over the batch, or a
-    trainable parameter is outside a plain linear layer or shared by two.
+    """The layers that hold all parameters, each in one plain linear layer, none normalising the batch; else
+    InputError.
     """
     norms = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.instancenorm._InstanceNorm)
     for name, module in model.named_modules():

@@ -42,8 +42,8 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train, and which epoch to keep. Training stops after `patience` epochs of which none was
-    kept (0: never).
+    """How long and how fast to train, and which epoch to keep; `patience` epochs of which none was kept end it (0:
+    never).
     """
 
     epochs: int = 500

@@ -213,9 +213,7 @@ class NoisyUpdates:
 
 
 class LaterMean:
-    """The mean of parameters over the later half of a training: post-processing, for each step's are released
-    anyway.
-    """
+    """The mean of parameters over the later half of a training: post-processing of what is released anyway."""
 
     def __init__(self, parameters: Iterable[Tensor], updates: NoisyUpdates) -> None:
         self._parameters, self._updates = [parameter.detach() for parameter in parameters], updates

@@ -97,8 +97,8 @@ class EngineChoice:
 
 
 def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command that takes option groups: Typer sees each field as an option of its own.
-    `defaults` are those of this command that differ from the groups'.
+    """Return a decorator that shows Typer each field of option groups as an option; `defaults` differ from the
+    groups'.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -40,9 +40,7 @@ def is_export(data: str, edges: Path | None) -> bool:
 
 
 def people_of(run: Path) -> Graph | None:
-    """Return the people of the export that a run was trained on; None for a run on a graph. Raises ModelFileError: the
-    folder holds no run; DataError: the export is missing or damaged.
-    """
+    """Return the people of the export that a run was trained on; None for a run on a graph."""
     from graphveil.collection.export import learning
     from graphveil.reports.runs.folder import read_run
     from graphveil.reports.runs.origin import is_collected

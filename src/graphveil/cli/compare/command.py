@@ -127,9 +127,7 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
 
 
 def _takes(axes: Mapping[str, Any], infos: Mapping[str, Method]) -> dict[str, list[str]]:
-    """The epsilons that apply to each method: those of its parts if given, else the total, which all get and refuse
-    where every method has parts.
-    """
+    """The epsilons of each method: those of its parts if given, else the total; where all have parts, all refuse it."""
     by_method = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
     without_total = {
         name: [key for key in keys if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(keys)]

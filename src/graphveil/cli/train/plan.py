@@ -72,9 +72,7 @@ def plan(
 
 
 def _goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
-    """The goal of ``--want``, or None; InputError where it cannot be read, or an option for a goal is given without
-    one.
-    """
+    """The goal of ``--want``, or None; InputError for one that cannot be read, or its options without one."""
     if want is None:
         # Refused, because an option without effect would seem to have changed the plan.
         if pilot is not None or degree is not None:

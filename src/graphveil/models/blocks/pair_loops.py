@@ -28,8 +28,8 @@ def without_answers(classes: int) -> Callable[..., None]:
 
     @compiled
     def loop(start: int, beliefs: Floats, source: Integers, target: Integers, messages: Floats, out: Floats) -> None:
-        """Fill `out` [2, s, c] for the pairs from `start` on: what their ends are without what the other told them
-        (`messages`), in logarithms of which 0 is the most.
+        """Fill `out` [2, s, c] from pair `start` on: what ends are without the other's `messages`, in logs, 0 the
+        most.
         """
         width, last = unrolled or out.shape[2], len(target) - 1
         for place in range(out.shape[1]):
@@ -55,9 +55,8 @@ def heard_of(classes: int) -> Callable[..., None]:
 
     @compiled
     def loop(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
-        """Turn `weights` [2, s, c], what both ends of each pair are up to a factor, into what the opposite ends hear:
-        sum over b of R_ab c(b), at least `least`; `cell` [S] says which ratios hold, R [cells, c, c] by the source's
-        classes first.
+        """Turn `weights` [2, s, c] of both ends into what the opposite ends hear: sum over b of R_ab c(b), at least
+        `least`.
         """
         width = unrolled or weights.shape[2]
         # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
@@ -94,9 +93,7 @@ def take_in(classes: int) -> Callable[..., None]:
     def loop(
         start: int, share: float, update: Floats, source: Integers, target: Integers, messages: Floats, received: Floats
     ) -> None:
-        """Move `messages` [2, S, c] by a share towards their `update` [2, s, c] from `start` on, and add them to
-        `received`.
-        """
+        """Move `messages` [2, S, c] by a share towards their `update` [2, s, c], and add them to `received` [n, c]."""
         width, last = unrolled or update.shape[2], len(target) - 1
         part = update.dtype.type(share)
         for place in range(update.shape[1]):

@@ -189,9 +189,7 @@ _ROUNDS: Final = 60
 
 
 def answer_shares(evidence: Matrix) -> Matrix:
-    """Return how often each answer is true among all who answered [k], by maximum likelihood of log Pr[report |
-    answer].
-    """
+    """Return how often each answer is true among all [k], by maximum likelihood of log Pr[report | answer]."""
     likely = _likely(evidence)
     shares = np.full(likely.shape[1], 1 / likely.shape[1])
     for _ in range(_ROUNDS):

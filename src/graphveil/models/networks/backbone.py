@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class Backbone(Protocol):
-    """What the training loop asks of a network: two halves, and the only parameter that meets the features,
-    `weight1`.
-    """
+    """What the training loop asks of a network: two halves; `weight1` is the only parameter that meets the features."""
 
     weight1: nn.Parameter
 

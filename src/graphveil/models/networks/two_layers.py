@@ -285,8 +285,8 @@ class Fusion(TwoLayers):
 
 
 class _ByParts(torch.autograd.Function):
-    """A function of rows that do not read each other, part by part: what a part needs for its slope is made again when
-    that is asked for, with the same dropout, and is not kept.
+    """A function of rows apart, part by part: what a part's slope needs is made again with the same dropout, not
+    kept.
     """
 
     @staticmethod
