@@ -18,7 +18,7 @@ from graphveil.cli.collect import device
 from graphveil.cli.compare import command as compare
 from graphveil.cli.federation import command as federation
 from graphveil.cli.train import command as train
-from graphveil.cli.train import configured, plan, predict, tune
+from graphveil.cli.train import configured, plan, tune
 from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -63,7 +63,7 @@ _COMMANDS = {
         demo.demo,
         train.train,
         tune.tune,
-        predict.predict,
+        train.predict,
         advise.advise,
         plan.plan,
         compare.compare,
