@@ -30,8 +30,9 @@ from graphveil.graphs.tables.arrays import (
     read_masks,
     rows_of,
 )
+from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
-from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes
+from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes, names_of
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.parts import MASKS, Graph, GraphParts
 from graphveil.graphs.value.schema import GraphSchema
@@ -41,8 +42,6 @@ from graphveil.runtime.late import sparse
 if TYPE_CHECKING:
     import networkx
     from torch_geometric.data import Data
-
-    from graphveil.graphs.tables.tables import Table
 
 _BY_CALLER = "declared by the caller"
 
@@ -311,8 +310,6 @@ def _node_table(
     graph: networkx.Graph[Any], features: str | Sequence[str], attributes: Sequence[str]
 ) -> tuple[Table, list[str]]:
     """The nodes as a table, and the names of its feature columns."""
-    from graphveil.graphs.value.checks import names_of
-
     names = names_of(list(graph.nodes), graph.number_of_nodes()) or ()
     node_values = [values for _, values in graph.nodes(data=True)]
     columns: dict[str, object] = {"(node)": list(names)}

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.engine import Blocks
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.tables.tables import Table
 from graphveil.graphs.value.edges import edge_keys
+from graphveil.graphs.value.parts import Graph
 from graphveil.runtime.late import polars, torch
 from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from graphveil.graphs.value.parts import Graph
-
 
 # Rows of a step: whole groups of rows of a parquet file.
 _STEP: Final = 1 << 20

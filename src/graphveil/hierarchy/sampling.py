@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.hierarchy.counts import lowest_common_ancestors
 from graphveil.hierarchy.noisy_blocks import Blocks
 from graphveil.runtime.sorted_arrays import FloatArray, IntArray, contains
 
@@ -81,8 +82,6 @@ def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
 
 def _public_numbers(blocks: Blocks) -> IntArray:
     """The numbers of the public edges that lie in blocks, ascending."""
-    from graphveil.hierarchy.counts import lowest_common_ancestors
-
     public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
     numbers = [np.zeros(0, np.int64)]
     # Numbering takes ten times the memory of the edges that it is done to.

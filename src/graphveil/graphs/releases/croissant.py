@@ -10,16 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.release import Release
+from graphveil.graphs.value.schema import GraphSchema
 from graphveil.privacy.statement.guarantee import privacy_fields
 from graphveil.runtime.late import polars
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.release import Release
-    from graphveil.graphs.value.schema import GraphSchema
 
 FILE: Final = "croissant.json"
 TEXT, FLOAT, INTEGER, BOOLEAN = "sc:Text", "sc:Float", "sc:Integer", "sc:Boolean"

@@ -19,7 +19,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,11 +29,9 @@ from graphveil.files.writing import whole_file, write_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.tables.tables import read_table
 from graphveil.graphs.tables.write import new_graph_folder, write_graph
+from graphveil.graphs.value.parts import Graph
 from graphveil.graphs.value.release import FORMAT, NeighbourCounts, Release
 from graphveil.runtime.late import polars, torch
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import Graph
 
 FILE = "release.json"
 COUNTS = "counts.parquet"

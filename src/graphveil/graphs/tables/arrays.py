@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.declared.column_declaration import ALL, filled_notes, stand_for
+from graphveil.graphs.declared.declaration import Declaration
 from graphveil.graphs.declared.typed_columns import clipped_note
 from graphveil.graphs.tables.tables import Table, check_columns, read_table, some
 from graphveil.graphs.value.features import check_range, clip_features, compact_dense, compact_rows, to_rows
 from graphveil.graphs.value.parts import MASKS, Features, Mask, SparseRows
 from graphveil.runtime.late import polars, quiet, sparse
-
-if TYPE_CHECKING:
-    from graphveil.graphs.declared.declaration import Declaration
 
 _NUMBERS = "biuf"
 _FINITE = float(np.finfo(np.float32).max)

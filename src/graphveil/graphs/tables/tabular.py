@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense, compact_rows
 from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
+from graphveil.graphs.value.release import Release
 from graphveil.runtime.late import polars, sparse
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.release import Release
 
 _SPLITS = {"train": 0, "val": 1, "test": 2}
 

@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -40,14 +40,11 @@ from graphveil.graphs.value.checks import (
 )
 from graphveil.graphs.value.edges import require_ascending
 from graphveil.graphs.value.features import to_rows
-from graphveil.graphs.value.parts import MASKS, GraphParts, SparseRows
+from graphveil.graphs.value.parts import MASKS, Graph, GraphParts, SparseRows
 from graphveil.graphs.value.schema import GraphSchema, schema_facts, schema_from
 from graphveil.graphs.value.splits import published_split
 from graphveil.runtime.late import polars
 from graphveil.runtime.sorted_arrays import distinct
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import Graph
 
 SEPARATOR = ";"
 """Between the names of several labels of one node."""

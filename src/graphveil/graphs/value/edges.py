@@ -6,17 +6,15 @@ so that an edge stands in one direction only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.sorted_arrays import HALF, packed, turned
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 def normalise_edges(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, overload
+from typing import Literal, Protocol, overload
 
 import numpy as np
 
 from graphveil.errors import InputError
+from graphveil.graphs.value.release import Release
+from graphveil.graphs.value.schema import GraphSchema
 from graphveil.runtime.late import Tensor
-
-if TYPE_CHECKING:
-    from graphveil.graphs.value.release import Release
-    from graphveil.graphs.value.schema import GraphSchema
 
 
 @dataclass(frozen=True)
