@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Group, RenderableType
@@ -18,9 +16,7 @@ from graphveil.cli.train import configured
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
-    from graphveil.graphs.value.parts import GraphParts
     from graphveil.methods.advise.goal import Goal, Wanted
-    from graphveil.runtime.progress import ProgressCallback
 
 
 @groups.spread()
@@ -47,14 +43,21 @@ def plan(
     choices.prepare(speed.device, speed.threads)
     require_engine(engine_choice, info)
 
+    from graphveil.graphs import load_parts
+    from graphveil.graphs.load import is_name
+    from graphveil.methods.advise.goal import wanted
     from graphveil.methods.registry import plan
 
     with working() as progress:
         graph = choices.load_parts(data, source, seed, progress)
         goal_result = None
         if goal is not None:
-            goal_result = search(
-                method, settings, data, graph, goal, pilot, source.data_root, degree=degree, progress=progress
+            # The pilot is public or paid for, by its owner's word.
+            parts = None if pilot is None else load_parts(pilot, source.data_root, progress=progress)
+            # A named set is public; in a folder the owner declares what is private.
+            declared = None if is_name(data) else graph.schema.private
+            goal_result = wanted(
+                method, settings, graph, goal, declared=declared, pilot=parts, degree=degree, progress=progress
             )
             if goal_result.reached.sure is not None:
                 settings = {**settings, goal_result.budget: goal_result.reached.sure}
@@ -63,12 +66,8 @@ def plan(
         if as_json:
             defaults.say()
     answer = run_plan.to_dict() | ({} if goal_result is None else {"reached": goal_result.reached.to_dict()})
-    emit(
-        answer,
-        as_json=as_json,
-        screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)),
-        first=defaults.notice,
-    )
+    first = defaults.notice
+    emit(answer, as_json=as_json, screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)), first=first)
 
 
 def _goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goal | None:
@@ -81,34 +80,6 @@ def _goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Go
     from graphveil.methods.advise.goal import goal_of
 
     return goal_of(want)
-
-
-def search(
-    method: str,
-    settings: Mapping[str, Any],
-    data: str,
-    graph: GraphParts,
-    goal: Goal,
-    pilot: str | None,
-    data_root: Path | None,
-    *,
-    degree: float | None,
-    progress: ProgressCallback,
-) -> Wanted:
-    """Search the smallest epsilon that reaches the goal.
-
-    Args:
-        pilot: a data set or folder that the user declares public or paid for.
-        degree: publicly known contacts per person.
-    """
-    from graphveil.graphs import load_parts
-    from graphveil.graphs.load import is_name
-    from graphveil.methods.advise.goal import wanted
-
-    pilot_parts = None if pilot is None else load_parts(pilot, data_root, progress=progress)
-    # A named set is public; in a folder the owner declares what is private.
-    declared = None if is_name(data) else graph.schema.private
-    return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
 
 
 def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
