@@ -21,7 +21,9 @@ def test_an_old_node_is_no_node(version: str, enough: bool, tmp_path: Path) -> N
     if not SCRIPT.is_file():
         pytest.skip("not in a source distribution")
     stubs = {"node": f"echo {version}", "npm": 'echo "npm $1" >> said', "apt-get": "exit 1", "make": 'echo "make $*"'}
-    changed = "src/graphveil/cli/app.py src/graphveil/none/a.py tests/cli/test_near.py src/graphveil/graphs/named/facebook100.py"
+    changed = (
+        "src/graphveil/cli/app.py src/graphveil/none/a.py tests/cli/test_near.py src/graphveil/graphs/named/musae.py"
+    )
     stubs["git"] = f"[ $1 = rev-list ] && echo base || printf '%s\\n' {changed}"
     for name, does in stubs.items():
         stub = tmp_path / name

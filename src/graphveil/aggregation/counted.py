@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedSum:
-    """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon. Raises InputError:
-    an argument is outside its range.
+    """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon.
 
     Args:
         unit: what is hidden; not "node"; hops: K; relationships: k, of one person, hidden together; for "k-edges".
         epsilon: of all sums together, for one unit; inf adds no noise and hides nothing.
         bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
+
+    Raises:
+        InputError: an argument is outside its range.
 
     >>> import torch
     >>> from graphveil.aggregation import CountedSum, ReceiverRows
@@ -98,12 +100,14 @@ class CountedSum:
         return NoisyCounts(epsilon=self.epsilon / (self.hops * self.change) * 2.0**-self.bits)
 
     def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness, *, engine: Engine = LOCAL) -> Tensor:
-        """Return the noisy sums of one hop, float32 [n, c]. Raises InputError: edges with weights, or not one row a
-        node.
+        """Return the noisy sums of one hop, float32 [n, c].
 
         Args:
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
             engine: where blocks of receivers are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: edges with weights, or not one row a node.
         """
         sent = self._sent(rows, x)
         blocks = Blocks.of(*sent.shape)

@@ -66,14 +66,16 @@ class ReceiverRows:
         w_max: float = 1.0,
         weight_bits: int = WEIGHT_BITS,
     ) -> ReceiverRows:
-        """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates. Raises
-        InputError: an edge names a node that does not exist, is listed twice with weights, weights are not one per
-        edge, w_max is below a step, or 2^31 nodes or more.
+        """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates.
 
         Args:
             edges: also a graph with bounded degrees, which the "node" unit needs.
             weights: [E], rounded down to steps of 2^-weight_bits; those above w_max are w_max, negative or NaN ones 0.
             w_max: the declared largest weight, positive and at least one step.
+
+        Raises:
+            InputError: an edge names a node that does not exist, is listed twice with weights, weights are not one per
+                edge, w_max is below a step, or 2^31 nodes or more.
         """
         bound = edges if isinstance(edges, BoundedEdges) else None
         edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
@@ -107,11 +109,13 @@ class ReceiverRows:
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
     def sums(self, rows: GridRows, receivers: slice = slice(None)) -> _Sums:
-        """Return the exact sums; `_Sums` says where they stand. Raises InputError: the rows are not one per node, or a
-        message can exceed 2^24 steps.
+        """Return the exact sums; `_Sums` says where they stand.
 
         Args:
             rows: what every node sends; receivers: consecutive ones, whose sums are asked for; all by default.
+
+        Raises:
+            InputError: the rows are not one per node, or a message can exceed 2^24 steps.
         """
         values = rows.values
         if len(values) != self.num_nodes:

@@ -64,13 +64,15 @@ def quantise(
     beside: npt.NDArray[Any] | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
-    A row with a NaN or an infinite entry, or longer than 1e30, becomes zero. Raises InputError: x is no float matrix,
-    or cap or bits are outside their range.
+    A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
 
     Args:
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
+
+    Raises:
+        InputError: x is no float matrix, or cap or bits are outside their range.
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise InputError(f"rows are a {x.dtype} tensor of shape {tuple(x.shape)}", allowed="a float matrix [n, c]")

@@ -106,7 +106,10 @@ def reconstruction(
     people = _people(graph, auxiliary, rng)
     served = graph if served is None else served
     if observed is not None:
-        view = _observed_view(method, graph, people, observed)
+        if observed.shape[:1] != (int(graph.num_nodes),):
+            raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
+        rows = observed[people.nodes].astype(np.float64)
+        view = _View(rows, "what is shown of it", limit_of(method, "features"))
     elif noiseless or shows_features(method, served):
         view = _copied(method, graph, served, people, noiseless, randomness)
     else:
@@ -189,12 +192,6 @@ def _people(graph: Graph, auxiliary: float | np.ndarray, rng: np.random.Generato
         raise InputError("the graph has no features", where="reconstruction", remedy=remedy)
     groups = graph.y.numpy()[nodes] if graph.y.dim() == 1 else np.zeros(len(nodes), dtype=np.int64)
     return _People(nodes, np.isin(nodes, learned), features, truth, columns, groups)
-
-
-def _observed_view(method: object, graph: Graph, people: _People, observed: np.ndarray) -> _View:
-    if observed.shape[:1] != (int(graph.num_nodes),):
-        raise InputError(f"{len(observed)} rows were shown", where="reconstruction", allowed="one for each node")
-    return _View(observed[people.nodes].astype(np.float64), "what is shown of it", limit_of(method, "features"))
 
 
 def _copied(

@@ -26,13 +26,15 @@ from graphveil.graphs import Graph
 
 
 def published_edges(graph: Graph, released: Graph, *, targets: int = 500, seed: int = 0) -> AttackResult:
-    """Return how well what a release lists tells its private edges from other protected pairs. Raises InputError if the
-    nodes differ, or there are fewer than two private edges among the nodes drawn.
+    """Return how well what a release lists tells its private edges from other protected pairs.
 
     Args:
         graph: the truth, with the same nodes in the same order.
         released: the released graph; or the truth once more, for what publishing it as it is would show.
         targets: among how many random nodes, out of those that may have private edges, pairs are judged.
+
+    Raises:
+        InputError: the nodes differ, or there are fewer than two private edges among the nodes drawn.
     """
     # Drawn among the declared nodes: pairs elsewhere are no secret, and easy ones would flatter the attack.
     pairs = pairs_of(

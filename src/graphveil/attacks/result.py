@@ -298,12 +298,15 @@ def _share(hits: int, tries: int, method: Literal["exact", "wilson"]) -> Any:
 
 def _advantage(members: np.ndarray, non_members: np.ndarray, rng: np.random.Generator) -> Interval:
     """Choose a threshold on one half, use it on the other, and the other way round."""
+    from sklearn.metrics import roc_curve
+
     shuffled_members, shuffled_others = rng.permutation(members), rng.permutation(non_members)
     halves = [(shuffled_members[i::2], shuffled_others[i::2]) for i in (0, 1)]
     hits = alarms = 0
     for chosen, used in ((halves[0], halves[1]), (halves[1], halves[0])):
         # A threshold chosen on the scores it is judged by would find an advantage in pure noise.
-        threshold = _best_threshold(*chosen)
+        false, true, thresholds = roc_curve(*_labelled(*chosen), drop_intermediate=False)
+        threshold = float(thresholds[np.argmax(true - false)])
         hits += int((used[0] >= threshold).sum())
         alarms += int((used[1] >= threshold).sum())
     p, q = len(members), len(non_members)
@@ -314,10 +317,3 @@ def _advantage(members: np.ndarray, non_members: np.ndarray, rng: np.random.Gene
     low = value - math.hypot(true - up.low, down.high - false)
     high = value + math.hypot(up.high - true, false - down.low)
     return Interval(value, max(low, -1.0), min(high, 1.0), (value,))
-
-
-def _best_threshold(members: np.ndarray, non_members: np.ndarray) -> float:
-    from sklearn.metrics import roc_curve
-
-    false, true, thresholds = roc_curve(*_labelled(members, non_members), drop_intermediate=False)
-    return float(thresholds[np.argmax(true - false)])

@@ -129,7 +129,7 @@ def targets() -> dict[str, AuditTarget]:
     methods: dict[str, tuple[Run, ...]] = {}
     for setup in PIPELINES:
         name = setup.split(",")[0]
-        runs = [_seeded(_replay, setup)]
+        runs = [_seeded(lambda name, seed: audit_replay(pipeline(name, seed=seed), seed=seed), setup)]
         if setup == "lpgnn":
             runs.append(_seeded(audit_people_canaries))
         elif setup in EDGE_CANARIES:
@@ -172,10 +172,6 @@ def _exact(audit: Callable[..., Audit], *case: object) -> Run:
 
 def _seeded(audit: Callable[..., Audit], *case: object, **options: object) -> Run:
     return lambda seed: timed(audit)(*case, seed=seed, **options)
-
-
-def _replay(name: str, *, seed: int) -> Audit:
-    return audit_replay(pipeline(name, seed=seed), seed=seed)
 
 
 def _federation_programs() -> tuple[Run, ...]:

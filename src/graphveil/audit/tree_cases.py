@@ -180,9 +180,10 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     """
     trees, scores, count = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
     # The claim is made of the limit and of how far the chain is from it, so both are enumerated.
-    limit, first = np.exp(trees.law(scores)), _first_law(case)
+    limit, identity, anywhere = np.exp(trees.law(scores)), np.eye(len(trees.clusters)), trees.balanced()
+    starts = [anywhere if start is None else identity[trees.number(start)] for start in case.world.starts]
     moments = sorted({1, max(1, count // 100), max(1, count // 10), count})
-    tables = {k: _after(trees, scores, first, k) for k in moments}
+    tables = {k: _after(trees, scores, np.stack(starts), k) for k in moments}
     moved = {k: float(np.abs(np.exp(table) - limit).sum(axis=1).max()) for k, table in tables.items()}
     far = {k: max(apart / 2, _ROUNDING) for k, apart in moved.items()}
     # Both laws may be off by t: once in the probability itself, and once e^epsilon-fold in the neighbour's.
@@ -246,13 +247,6 @@ def _listed(numbers: Iterable[float], spec: str) -> str:
 
 def _worst(case: TreeCase, table: Table) -> float:
     return exact.worst_ratio(table, case.world.neighbours)
-
-
-def _first_law(case: TreeCase) -> Table:
-    trees = Trees(case.nodes)
-    identity = np.eye(len(trees.clusters))
-    anywhere = trees.balanced()
-    return np.stack([anywhere if start is None else identity[trees.number(start)] for start in case.world.starts])
 
 
 def _all_private(nodes: int) -> World:

@@ -34,7 +34,11 @@ _MOST: Final = 6
 
 @dataclass(frozen=True)
 class Trees:
-    """All trees over `leaves` leaves, in a fixed order. Raises InputError: fewer than 3 leaves, or more than 6."""
+    """All trees over `leaves` leaves, in a fixed order.
+
+    Raises:
+        InputError: fewer than 3 leaves, or more than 6.
+    """
 
     leaves: int
 

@@ -194,7 +194,10 @@ def _find_release(name: str) -> Entry:
 
 def _expectation(method: str, privacy: ReleasePrivacy, graph: Graph, *, share: float | None, without_lift: bool) -> str:
     """The expected lift of a release of private edges, before anything is spent: rehearsed, or by a rule where it is
-    published without a lift. Raises InputError: the interval of the expected lift lies below zero.
+    published without a lift.
+
+    Raises:
+        InputError: the interval of the expected lift lies below zero.
     """
     from graphveil.methods.release.controls import rival_name
     from graphveil.methods.release.plan import assumed_neighbours, outlook_of

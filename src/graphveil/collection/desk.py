@@ -49,11 +49,13 @@ class Desk:
         self.folder = folder
 
     def sign(self, key: Path | None = None, database: str | None = None) -> dict[str, Any]:
-        """Sign the draft and begin the database; return folder, hash, signer and guarantee. Raises InputError if the
-        draft lacks something, or was signed before.
+        """Sign the draft and begin the database; return folder, hash, signer and guarantee.
 
         Args:
             key: of the organiser, where there is one already. database: its address; None: SQLite in the folder.
+
+        Raises:
+            InputError: the draft lacks something, or was signed before.
         """
         draft = read_draft(self.folder)
         if (self.folder / SIGNED).exists():
@@ -85,12 +87,14 @@ class Desk:
         return {**facts_of_task, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
-        """Give everybody a token. Raises InputError if tokens were given out before, or a file has other ids than the
-        task.
+        """Give everybody a token.
 
         Args:
             out: a new csv file for ids and tokens. tokens: a csv file that has them already.
             url: of the collector, as people reach it: the file gets a link to the page for each person.
+
+        Raises:
+            InputError: tokens were given out, or a file has other ids than the task.
         """
         ids = read_ids(self.folder)
         with self.store() as store:
@@ -132,11 +136,14 @@ class Desk:
         return replacement if link is None else {**replacement, "link": link(bytes.fromhex(replacement["token"]))}
 
     def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-        """Close enrolment for an epoch, draw its nonce and sign the opening. Raises InputError if nobody has enrolled,
-        the last epoch is still open, the key is another one, the task has closed, or the collection was scrubbed.
+        """Close enrolment for an epoch, draw its nonce and sign the opening.
 
         Args:
             key: the organiser's, where it is kept outside the folder. clock: seconds since 1970.
+
+        Raises:
+            InputError: nobody has enrolled, the last epoch is still open, the key is another one, the task has closed,
+                or the collection was scrubbed.
         """
         with self.store() as store:
             task, signer = store.task(), read_key(key or self.folder / KEY)
@@ -163,7 +170,10 @@ class Desk:
 
     def close(self) -> dict[str, Any]:
         """Freeze the open epoch, and forget in which order its reports came; return its number, hash and count of
-        reports, and whether the order is forgotten. Raises InputError if no epoch is open.
+        reports, and whether the order is forgotten.
+
+        Raises:
+            InputError: no epoch is open.
         """
         from graphveil.collection.service.arrival import forget
 
@@ -185,12 +195,10 @@ class Desk:
             return {**facts, "least": task.least, **status, **counts, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
-        """Write the reports into a new folder, whole or not at all; InputError as `export.export` and
-        `suspects.inspect`.
+        """Write the reports into a new folder, whole or not at all; errors as `export.export` and `suspects.inspect`.
 
         Args:
-            out: under no name that the collection's folder uses itself. most_links: of one person, see
-                `suspects.inspect`.
+            out: under no name that the folder uses itself. most_links: of one person, see `suspects.inspect`.
         """
         from graphveil.collection.export.export import export, read_export
         from graphveil.collection.export.moved import bounds, sentence_of
@@ -209,8 +217,10 @@ class Desk:
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Delete the bodies of reports and end the collection; that they were sent, and by whom, stays on record.
-        Raises InputError if the export is of another task or other epochs than are closed, or lacks a report; or an
-        epoch is open.
+
+        Raises:
+            InputError: the export is of another task or other epochs than are closed, or lacks a report; or an epoch is
+                open.
         """
         from graphveil.collection.export.export import FILES, read_export
 

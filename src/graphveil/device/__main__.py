@@ -32,12 +32,14 @@ _STOP = "If you are somebody else, stop and tell the organiser."
 
 def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed_id: str | None) -> str | None:
     """Return the id of the person whom a device answers for, None where no field of the task depends on it.
-    Raises DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;
-    `bad-ids`, ids that are not the task's.
 
     Args:
         remote: tells all ids. task: holds their hash. number: of the person. claimed_id: who they say they are; None:
             they are asked at a terminal. agreed_id: the id that they agreed to before.
+
+    Raises:
+        DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;
+            `bad-ids`, ids that are not the task's.
     """
     if not asks_about_links(task):
         if claimed_id is not None:
@@ -82,11 +84,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run a command; 0, or 2 where it was refused.
-
-    Args:
-        words: of the command; those of the process where left out.
-    """
+    """Run the command of these words, or of the process; return 0, or 2 where it was refused."""
     args = argparse.Namespace(stands=refusals.NOTHING)
     try:
         _parser().parse_args(words, args)
@@ -205,7 +203,6 @@ def _number(task: Task, token: str) -> int:
 
 
 def _require_person(before: Enrolment, number: int) -> None:
-    """Refuse to become somebody else."""
     if before.number not in (None, number):
         detail = f"this device is person {before.number} of the collection, and the token is person {number}'s"
         raise DeviceError("enrolment", detail, "Take the token that you joined with, or another --folder.")

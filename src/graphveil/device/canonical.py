@@ -19,7 +19,11 @@ DEEPEST = 32
 
 
 def canonical(value: object) -> bytes:
-    """Return the canonical bytes of a value. Raises DeviceError: `not-canonical`, for a value that has none."""
+    """Return the canonical bytes of a value.
+
+    Raises:
+        DeviceError: `not-canonical`, for a value that has none.
+    """
     _check(value, DEEPEST)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     try:
@@ -30,7 +34,9 @@ def canonical(value: object) -> bytes:
 
 def parse(data: bytes) -> Any:
     """Return the value of canonical bytes.
-    Raises DeviceError: `not-canonical`, where the bytes are no JSON or another spelling.
+
+    Raises:
+        DeviceError: `not-canonical`, where the bytes are no JSON or another spelling.
     """
     try:
         value = json.loads(data.decode())

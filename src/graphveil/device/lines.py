@@ -33,10 +33,8 @@ _NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[str]:
-    """Answer every line; later lines name a verified task by its hash.
-
-    Args:
-        lines: JSON objects with `op` and its arguments; bytes are UTF-8.
+    """Answer every line, a JSON object with `op` and its arguments (bytes are UTF-8); later lines name a verified task
+    by its hash.
     """
     client = Client()
     for line in lines:
@@ -71,11 +69,11 @@ class Client:
         }
 
     def answer(self, facts: Facts) -> dict[str, object]:
-        """Return the result of an operation. Raises DeviceError: a refusal of the operation. Raises KeyError,
-        TypeError, ValueError: there is no such operation, or an argument is missing or invalid.
+        """Return the result of an operation, of `op` and its arguments.
 
-        Args:
-            facts: `op` and its arguments.
+        Raises:
+            DeviceError: a refusal of the operation.
+            KeyError, TypeError or ValueError: there is no such operation, or an argument is missing or invalid.
         """
         return self._operations[facts["op"]](facts)
 

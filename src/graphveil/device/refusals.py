@@ -249,20 +249,12 @@ REFUSALS: Final[Mapping[str, Refusal]] = MappingProxyType({**COLLECTOR, **DEVICE
 
 
 def of(code: str) -> DeviceError:
-    """Return a refusal of which no more is known than its code.
-
-    Args:
-        code: of the tables above.
-    """
+    """Return a refusal of which no more is known than its code, of the tables above."""
     return DeviceError(code, REFUSALS[code].happened)
 
 
 def after_disk(stands: str) -> str:
-    """Return what a command has done by the moment at which the disk fails it.
-
-    Args:
-        stands: what it had done before.
-    """
+    """Return what a command, which had done `stands` before, has done by the moment at which the disk fails it."""
     # A disk that is full may have taken the report, and not the seal of it.
     return "Nothing was sent." if stands == NOTHING else stands
 

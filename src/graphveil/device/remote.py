@@ -80,11 +80,9 @@ class Remote:
             raise DeviceError("collector", detail, "Copy the address again, whole.")
 
     def task(self) -> bytes:
-        """Return the signed task."""
         return self._fetch("/task")
 
     def opening(self) -> bytes:
-        """Return the signed opening."""
         return self._fetch("/opening")
 
     def ids(self) -> bytes:
@@ -108,11 +106,14 @@ class Remote:
         return state
 
     def enrol(self, token: str, key: str) -> tuple[int, int]:
-        """Return the person's number and the first epoch that they take part in. Raises DeviceError: `command`, an
-        invalid token; `collector`, where it refuses; `enrolment`, where it returns another number than the token's.
+        """Return the person's number and the first epoch that they take part in.
 
         Args:
             token: the person's. key: of the tags, hexadecimal.
+
+        Raises:
+            DeviceError: `command`, an invalid token; `collector`, where it refuses; `enrolment`, where it returns
+                another number than the token's.
         """
         expected = number_of(token_of(token))
         reply = self._fetch("/enrolments", json.dumps({"token": token, "key": key}).encode())
@@ -130,7 +131,9 @@ class Remote:
 
     def send(self, report: Report) -> str:
         """Send a booked report; return the collector's acknowledgement.
-        Raises DeviceError: `collector`, where it does not acknowledge the report.
+
+        Raises:
+            DeviceError: `collector`, where it does not acknowledge the report.
         """
         reply = self._fetch("/reports", report.to_bytes(), "application/octet-stream")
         try:

@@ -35,11 +35,13 @@ def preview(
     task: Task, opening: Opening, enrolled: Enrolled, values: Mapping[str, object], ledger: DeviceLedger
 ) -> tuple[Answer, int]:
     """Return the answer that would be sent and its price in billionths of epsilon; nothing is booked.
-    Raises DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
 
     Args:
         task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
         ledger: what was paid.
+
+    Raises:
+        DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
     """
     nonce = opening.nonce(enrolled.joined)
     if any(booked.nonce != nonce.hex() for booked in ledger.booked(task.hash)):
@@ -56,12 +58,15 @@ def book(
     ledger: DeviceLedger,
     clock: Callable[[], float] = time.time,
 ) -> Report:
-    """Book the report of an epoch on disk, and return it. Raises DeviceError: as `preview`; `not-open` or `closed`
-    outside the task's window; `cap` where the person's own limit does not pay. Nothing is booked then.
+    """Book the report of an epoch on disk, and return it. Nothing is booked then.
 
     Args:
         task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
         ledger: what was paid. clock: seconds since 1970.
+
+    Raises:
+        DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit
+            does not pay.
     """
     with ledger.alone():
         old = [booked for booked in ledger.booked(task.hash) if booked.epoch == opening.epoch]

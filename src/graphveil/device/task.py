@@ -69,11 +69,14 @@ class Task:
 
     @classmethod
     def of(cls, data: bytes, expected: bytes | None = None) -> Task:
-        """Return the task of signed bytes. Raises DeviceError: `not-canonical`, `bad-version`, `bad-signature`,
-        `wrong-hash`, `bad-task`, or `epsilon` where the thresholds lose more than the stated epsilons.
+        """Return the task of signed bytes.
 
         Args:
             data: canonical JSON. expected: the hash that a person got through another channel.
+
+        Raises:
+            DeviceError: `not-canonical`, `bad-version`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where
+                the thresholds lose more than the stated epsilons.
         """
         facts, key = signed(data, "task", TASK)
         digest = task_hash(facts, key)
@@ -97,7 +100,6 @@ class Task:
 
     @property
     def bits(self) -> int:
-        """Bits of a body: a flag and an answer for each field."""
         return body_bits(self.fields)
 
     @property
@@ -107,7 +109,9 @@ class Task:
 
     def require_inside(self, now: float) -> None:
         """Refuse a moment, in seconds since 1970, outside the window to which people agreed with the task.
-        Raises DeviceError: `not-open` or `closed`.
+
+        Raises:
+            DeviceError: `not-open` or `closed`.
         """
         if now < self.opens:
             raise DeviceError("not-open", f"answers are taken from {moment(self.opens)} on, and it is {moment(now)}")
@@ -147,10 +151,12 @@ class Opening:
     @classmethod
     def of(cls, data: bytes, task: Task) -> Opening:
         """Return the opening of signed bytes.
-        Raises DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
 
         Args:
             data: canonical JSON. task: whose opening it must be.
+
+        Raises:
+            DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
         """
         facts, key = signed(data, "opening", OPENING)
         # Otherwise the collector could draw a nonce of its own for one person, and get other coordinates.
@@ -225,10 +231,13 @@ def body_bits(fields: Iterable[Field]) -> int:
 
 
 def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
-    """Return the fields of a task. Raises DeviceError: `bad-task`, no fields of the standard.
+    """Return the fields of a task.
 
     Args:
         facts: of the task. people: how many may take part.
+
+    Raises:
+        DeviceError: `bad-task`, no fields of the standard.
     """
     entries = facts["fields"]
     if not isinstance(entries, list) or not entries:

@@ -20,8 +20,7 @@ from graphveil.device.reports.links import Links, answers_for
 from graphveil.device.reports.noise import Bits, number_of
 from graphveil.device.task import Field, Task, moment, short_key
 
-#: Modes in which both ends may report a link: friends name each other, even where a list holds only links that begin at
-#: its person.
+#: Modes in which both ends may report a link: friends name each other, in directed lists too.
 TWICE: Final = frozenset({"both", "directed"})
 #: Above this epsilon the factor, from 485 million on, is put into words.
 _TOLD: Final = 20
@@ -44,10 +43,8 @@ def about_one_link(fields: Sequence[Field]) -> Fraction:
 
 
 def odds(epsilon: Fraction) -> str:
-    """Return in words how far anybody's odds can rise: e^epsilon in four digits, rounded up to hold as "at most".
-
-    Args:
-        epsilon: of everything reported, without a cap; a large one is put into words.
+    """Return in words how far anybody's odds can rise at epsilon of everything reported, without a cap: e^epsilon in
+    four digits, rounded up to hold as "at most"; a large one is put into words.
     """
     if epsilon > _TOLD:
         return "odds up to practical certainty"

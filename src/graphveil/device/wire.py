@@ -35,7 +35,11 @@ def numbered(random: bytes, number: int) -> bytes:
 
 
 def token_of(text: str) -> bytes:
-    """Return the token of a typed text. Raises DeviceError: `command`, where it is not hexadecimal."""
+    """Return the token of a typed text.
+
+    Raises:
+        DeviceError: `command`, where it is not hexadecimal.
+    """
     try:
         return bytes.fromhex(text)
     except ValueError as error:
@@ -43,7 +47,11 @@ def token_of(text: str) -> bytes:
 
 
 def number_of(token: bytes) -> int:
-    """Return the number of the person that a token enrols. Raises DeviceError: `command`, for a token too short."""
+    """Return the number of the person that a token enrols.
+
+    Raises:
+        DeviceError: `command`, for a token too short.
+    """
     if len(token) < RANDOM_BYTES + NUMBER_BYTES:
         detail = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
         raise DeviceError("command", detail, _WHOLE)
@@ -71,7 +79,6 @@ class Report:
     tag: bytes
 
     def to_bytes(self) -> bytes:
-        """Return the one encoding."""
         return _untagged(self.task, self.id, self.enrolment, self.body) + self.tag
 
     def is_by(self, key: bytes, epoch: int) -> bool:
@@ -110,7 +117,9 @@ def enrolment_id(task: bytes, key: bytes) -> bytes:
 
 def read(data: bytes, at: int = 0) -> tuple[Report, int]:
     """Return the report that begins at a place, and where the next one would.
-    Raises DeviceError: `truncated` or `bad-version`.
+
+    Raises:
+        DeviceError: `truncated` or `bad-version`.
     """
     if len(data) < at + HEAD + TAG:
         raise DeviceError("truncated", sized(len(data) - at))

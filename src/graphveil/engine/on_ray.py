@@ -25,12 +25,15 @@ _AHEAD: Final = 2
 
 
 class RayEngine(Engine):
-    """An `Engine` of Ray tasks. Raises MissingExtraError: Ray is not installed. Raises InputError: no cluster answers
-    there with our token, or Ray was loaded before without asking for one.
+    """An `Engine` of Ray tasks.
 
     Args:
         address: of a running cluster ("auto", "ray://host:port", "host:port"); None starts one on this machine.
         workers: processors of a cluster that is started here; blocks asked for at once are twice as many.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: no cluster answers there with our token, or Ray was loaded before without asking for one.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:

@@ -185,10 +185,13 @@ class VFGNN:
 
     def save(self, path: str | Path) -> Path:
         """Write the label holder's result to one safetensors file: no weights, no messages, no raw data; return its
-        path. Raises GraphveilError if nothing was fitted, WriteError if the disk refuses.
+        path.
 
         Args:
             path: a file, or a folder that gets `model.safetensors`.
+
+        Raises:
+            GraphveilError: nothing was fitted, WriteError if the disk refuses.
         """
         run = self._fitted()
         facts = {

@@ -21,7 +21,6 @@ from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.messages import Entry, Transcript
 from graphveil.federation.core.publisher import Publisher
-from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
 from graphveil.federation.crypto.psi import MAX_IDS, align
@@ -97,12 +96,6 @@ def _kinds(columns: Sequence[Column]) -> str:
     return ", ".join(toml_lines(declared_columns(columns))) or "none"
 
 
-def largest_of(setting: Setting) -> int:
-    """Return the bytes of the largest honest message: a row of every column for the most nodes."""
-    columns = sum(member.columns for member in setting.members)
-    return max(_MIN_ROOM, 8 * MAX_IDS * max(columns, len(setting.members) * setting.model.width))
-
-
 @dataclass(frozen=True)
 class Outcome:
     """The result of a finished party.
@@ -129,12 +122,14 @@ def holder_program(
     run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
     """Align the ids, then run the mode's program; return the graph's rows in the order that all share, int64 [n], the
-    label holder's head and the program's result. Raises DataError if the folder has fewer rows than at the start of the
-    run.
+    label holder's head and the program's result.
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
         graph: of the holder's own folder. ids: of its rows, as text. seed: of the split where it declares none.
+
+    Raises:
+        DataError: the folder has fewer rows than at the start of the run.
     """
     setting = run.setting
     if run.state is not None:
@@ -183,14 +178,16 @@ def run_party(
     progress: ProgressCallback,
     record: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
-    """Run one party to the end over the network, from its last finished round if there is one. Raises GraphveilError if
-    a party is gone, refuses or stops, or a message is not what was agreed.
+    """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
         agreement: of all parties. identity: this party's. folder: of its checkpoints.
         graph, ids: a holder's data. seed: of the label holder's split. patience: seconds to wait for other parties.
         note: called with a line about connections. progress: called after each round, with the epsilon spent.
         record: called with each message that is sent or received.
+
+    Raises:
+        GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
     setting, name = agreement.setting, identity.name
     me = agreement.party(name)
@@ -236,7 +233,8 @@ def run_party(
         me.address,
         peers,
         agreement.hash,
-        largest=largest_of(setting),
+        # A row of every column for the most nodes, but always room for the masks' blocks of rows.
+        largest=max(_MIN_ROOM, 8 * MAX_IDS * max(setting.columns, len(setting.members) * setting.model.width)),
         patience=patience,
         on_control=session.on_control,
         on_restart=session.on_restart,

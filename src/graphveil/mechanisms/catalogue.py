@@ -104,7 +104,11 @@ class MechanismInfo:
 
     @property
     def report_type(self) -> type[Any]:
-        """The class of its reports. Raises InputError: they are plain tensors."""
+        """The class of its reports.
+
+        Raises:
+            InputError: they are plain tensors.
+        """
         if self.reports is None:
             raise InputError(f"{self.name} makes plain tensors", where="report_type", allowed="mechanisms of devices")
         kind: type[Any] = _load(self.reports)
@@ -145,7 +149,6 @@ class MechanismInfo:
         }
 
     def takes(self, option: str) -> bool:
-        """Whether it is built with this keyword."""
         return option in {keyword.name for keyword in self.options}
 
 
@@ -168,6 +171,14 @@ _LISTS = (
     Option("mode", "text", "who reports a relationship: lower, both or directed", "lower"),
 )
 _PAIRS = (_PER_EDGE, Option("domain", "PairDomain", "the protected pairs; public", required=True))
+#: What the laws on sampled coordinates have in common.
+_SAMPLED_LAW: Final[Mapping[str, Any]] = {
+    "reports": "features.sampled:SampledReports",
+    "kind": "features",
+    "options": _SAMPLED,
+    "tags": ("sparse",),
+    "audit": AuditSize(),
+}
 
 _ENTRIES: Final = (
     MechanismInfo(
@@ -185,63 +196,43 @@ _ENTRIES: Final = (
     MechanismInfo(
         name="duchi",
         path="features.duchi:Duchi",
-        reports="features.sampled:SampledReports",
-        kind="features",
         source="Duchi, Jordan and Wainwright, JASA 2018; Wang et al., ICDE 2019",
         report="k (log2 d + 1) bits, k = 1, or 2 from epsilon 1.34 on",
         note="pure epsilon; with one coordinate as multi-bit, with two less noisy: "
         "least of the sampled from 1.4 to 6.5",
-        options=_SAMPLED,
-        tags=("sparse",),
-        audit=AuditSize(),
+        **_SAMPLED_LAW,
     ),
     MechanismInfo(
         name="piecewise",
         path="features.piecewise:Piecewise",
-        reports="features.sampled:SampledReports",
-        kind="features",
         source="Wang et al., ICDE 2019",
         report="k (log2 d + log2 of the levels) bits; 170 levels at epsilon 1",
         note="pure epsilon; a number near the value; the next two are less noisy",
-        options=_SAMPLED,
-        tags=("sparse",),
-        audit=AuditSize(),
+        **_SAMPLED_LAW,
     ),
     MechanismInfo(
         name="sub-optimal",
         path="features.piecewise:SubOptimal",
-        reports="features.sampled:SampledReports",
-        kind="features",
         source="Zhao et al., IEEE Internet of Things Journal 2021",
         report="k (log2 d + log2 of the levels) bits; 153 levels at epsilon 1",
         note="pure epsilon; the least noise where every coordinate is sent at epsilon 2.6 or more",
-        options=_SAMPLED,
-        tags=("sparse",),
-        audit=AuditSize(),
+        **_SAMPLED_LAW,
     ),
     MechanismInfo(
         name="hybrid",
         path="features.hybrid:Hybrid",
-        reports="features.sampled:SampledReports",
-        kind="features",
         source="Wang et al., ICDE 2019",
         report="k (log2 d + log2 of the levels) bits; 172 levels at epsilon 1",
         note="pure epsilon; the least noise where every coordinate is sent at epsilon 0.6 to 1.6",
-        options=_SAMPLED,
-        tags=("sparse",),
-        audit=AuditSize(),
+        **_SAMPLED_LAW,
     ),
     MechanismInfo(
         name="three-outputs",
         path="features.three_outputs:ThreeOutputs",
-        reports="features.sampled:SampledReports",
-        kind="features",
         source="Zhao et al., IEEE Internet of Things Journal 2021",
         report="k (log2 d + 2) bits",
         note="pure epsilon; the least noise where every coordinate is sent at epsilon 1.7 to 2.5",
-        options=_SAMPLED,
-        tags=("sparse",),
-        audit=AuditSize(),
+        **_SAMPLED_LAW,
     ),
     MechanismInfo(
         name="one-bit",
@@ -442,7 +433,10 @@ def catalogue() -> tuple[MechanismInfo, ...]:
 
 
 def mechanism_named(name: str) -> MechanismInfo:
-    """The mechanism of this name, or of the name that an earlier version had for it. Raises InputError: there is none.
+    """The mechanism of this name, or of the name that an earlier version had for it.
+
+    Raises:
+        InputError: there is none.
 
     >>> info = mechanism_named("multi-bit")
     >>> info.class_name, info.kind, [option.name for option in info.options]
@@ -460,10 +454,8 @@ def current_name(name: str) -> str:
 
 
 def feature_names(*, releases: bool = False) -> tuple[str, ...]:
-    """The names of the feature mechanisms, as settings have them.
-
-    Args:
-        releases: with those that only a curator's release uses.
+    """The names of the feature mechanisms, as settings have them; with those that only a curator's release uses, if
+    `releases`.
     """
     mechanisms = (info for info in _ENTRIES if info.kind == "features")
     return tuple(info.name for info in mechanisms if releases or "release" not in info.tags)

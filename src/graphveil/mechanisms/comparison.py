@@ -64,13 +64,16 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Question:
-    """What mechanisms are compared on. Raises InputError: a parameter is outside its range, an epsilon is given twice,
-    or users x dimension exceeds 50,000,000.
+    """What mechanisms are compared on.
 
     Args:
         epsilons: for one user's whole vector, each finite and positive. dimension: number of coordinates d.
         users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
         low, high: the declared range of every coordinate. delta: of the mechanisms that need one; they refuse 0.
+
+    Raises:
+        InputError: a parameter is outside its range, an epsilon is given twice, or users x dimension exceeds
+            50,000,000.
     """
 
     epsilons: tuple[float, ...]
@@ -96,7 +99,6 @@ class Question:
 
     @property
     def count(self) -> int:
-        """The number of synthetic vectors."""
         return self.users or min(_USERS, max(1, _NUMBERS // self.dimension))
 
     @property
@@ -111,8 +113,7 @@ class Question:
 
     def values(self) -> FloatArray:
         """The synthetic input [users, dimension], always the same and nobody's data."""
-        # Half of the range, shifted with the coordinate: at one value for all, mechanisms that favour the middle would
-        # look best.
+        # Half of the range, shifted: at one value for all, mechanisms that favour the middle would look best.
         place = np.linspace(0.0, 0.5, self.dimension)
         # A fixed generator is right here: the input is made up, and the same for every mechanism that is compared.
         shares = np.random.default_rng(0).random((self.count, self.dimension)) / 2 + place
@@ -127,7 +128,7 @@ def compare(
     Args:
         question: what to compare on. progress: hears of every measurement.
     """
-    values, mechanisms = question.values(), list(_feature_mechanisms())
+    values, mechanisms = question.values(), [info for info in catalogue() if info.kind == "features"]
     results: list[Measurement | Refusal] = []
     for place, epsilon in enumerate(question.epsilons):
         answers = []
@@ -138,10 +139,6 @@ def compare(
             answers.append(_try(info, epsilon, question, values, randomness))
         results += sorted(answers, key=_worst)
     return results
-
-
-def _feature_mechanisms() -> Iterator[MechanismInfo]:
-    return (info for info in catalogue() if info.kind == "features")
 
 
 def _worst(answer: Measurement | Refusal) -> float:
@@ -196,12 +193,10 @@ def _errors(estimate: npt.NDArray[np.float32], values: FloatArray) -> tuple[floa
 
 
 def measured(results: Sequence[Measurement | Refusal]) -> list[Measurement]:
-    """The measurements among the results."""
     return [result for result in results if isinstance(result, Measurement)]
 
 
 def refused(results: Sequence[Measurement | Refusal]) -> list[Refusal]:
-    """The refusals among the results."""
     return [result for result in results if isinstance(result, Refusal)]
 
 
@@ -242,10 +237,12 @@ class TogetherRow:
 
 def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> list[CategoryRow]:
     """Every mechanism of a category, the least variance first at each epsilon and number of answers.
-    Raises InputError: a parameter is outside its range.
 
     Args:
         epsilons: of one report. answers: how many answers a question has, each 2 to 4096.
+
+    Raises:
+        InputError: a parameter is outside its range.
 
     >>> [row.mechanism for row in compare_categories((1.0,), (8,)) if row.best]
     ['subset-selection']

@@ -47,7 +47,6 @@ class MixedReports:
         return len(self.assigned)
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
         tensors = {
             f"{place}.{key}": part
             for place, reports in enumerate(self.answers)
@@ -60,7 +59,6 @@ class MixedReports:
 @dataclass(frozen=True, kw_only=True)
 class Mixed:
     """Randomizes the answers to several questions about one person.
-    Raises InputError: no question, questions about different vectors, or weights and samples that do not fit.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement: the epsilons of the answers that one
     report holds add up to at most epsilon, and which questions are asked is drawn without looking at the data.
@@ -71,6 +69,9 @@ class Mixed:
         weights: the published importance of each question: all are asked, each at its share of epsilon. None: evenly.
         sampled: how many of the questions each person is asked, at equal parts of epsilon; None: the number with the
             least variance of all estimates together, or all of them where weights are given.
+
+    Raises:
+        InputError: no question, questions about different vectors, or weights and samples that do not fit.
     """
 
     epsilon: float
@@ -119,15 +120,16 @@ class Mixed:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report protects."""
         return self.questions[0].domain.guarantee(self.epsilon)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> MixedReports:
         """What the devices send.
-        Raises InputError: a block that encodes no answer; the row is named, and nothing is encoded.
 
         Args:
             values: encoded vectors [n, d].
+
+        Raises:
+            InputError: a block that encodes no answer; the row is named, and nothing is encoded.
         """
         # All blocks are read and checked before the first draw: a refusal says nothing of the rows before it.
         truths = [part.truth(values) for part in self.parts]
@@ -173,11 +175,7 @@ class Mixed:
         return torch.from_numpy(np.asarray(total) - log_subsets(len(self.parts), self.drawn))
 
     def variance(self, values: Values) -> tuple[FloatArray, ...]:
-        """The variance of the estimate of each question's answer, float64 [n, k].
-
-        Args:
-            values: encoded vectors [n, d].
-        """
+        """The variance of the estimate of each question's answer, float64 [n, k], for encoded vectors [n, d]."""
         scale, variances = len(self.parts) / self.drawn, []
         for part in self.parts:
             true = part.truth(values)

@@ -71,15 +71,17 @@ def permanent_report(
     user: int | None = None,
 ) -> tuple[Any, Ledger]:
     """Return what one device sends of its present value, and the ledger after paying for what is new in it.
-    Raises BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands. Raises
-    InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or one
-    with codebooks and no user.
 
     Args:
         mechanism: of features or labels. value: a vector [d], or a class. device: its secret noise.
         field: the attribute that is reported, by its name or number in the task.
         ledger: what the device has paid so far. unit: the budget that pays.
         user: the user's number, where everybody has a public codebook of their own (privunit).
+
+    Raises:
+        BudgetError: the value is new and the budget is spent; nothing is sent, and the last report stands.
+        InputError: a value outside its range, an empty field, a mechanism of neighbour lists (see `permanent_list`), or
+            one with codebooks and no user.
     """
     law = (*_field(field), *_law(mechanism), *_codebook(mechanism, user))
     # Made before it is paid for, and handed out after: a report that the budget refuses never leaves this function.
@@ -100,25 +102,26 @@ def permanent_list(
 ) -> tuple[Tensor, Ledger]:
     """Return the ids that one user's device names, int32 and ascending, and the ledger after paying for what is new. A
     list that changed costs epsilon once more in all, whatever changed how often: every bit then has both its values.
-    New users do not redraw the bits of those who were there. Raises BudgetError: the list changed and the budget is
-    spent; nothing is sent, and the last report stands. Raises InputError: an id that is no other user.
+    New users do not redraw the bits of those who were there.
 
     Args:
         user: whose list it is. named: integers [m], whom the true list names, in any order.
         field: which of the user's lists it is (friends, colleagues), by its name or number in the task.
+
+    Raises:
+        BudgetError: the list changed and the budget is spent; nothing is sent, and the last report stands.
+        InputError: an id that is no other user.
     """
     true = _bits_of(mechanism, user, named)
     law = (*_field(field), "list", _plain(mechanism.epsilon), mechanism.mode, user)
     threshold = np.uint64(mechanism.threshold)
-    # A stream for each value of a bit, not for each user: a new friend redraws nothing, and ids keep their place when
-    # users join.
+    # A stream for each value of a bit, not user: a new friend redraws nothing, and ids keep their place.
     flips = [device.stream(*law, bit).uint64(mechanism.nodes) < threshold for bit in range(_VALUES_OF_A_BIT)]
     reported = true ^ np.where(true, flips[1], flips[0])
     # Bits of users for whom this one does not answer are not sent, whatever their draw was.
     reported[: _first_other(mechanism, user)] = False
     reported[user] = False
-    # The whole list is one part: the first list costs epsilon, a second one all that a bit can ever cost, and later
-    # ones nothing.
+    # The list is one part: the first costs epsilon, a second all that a bit can ever cost, later ones nothing.
     parts = [device.tag(*law, np.flatnonzero(true).tobytes())]
     paid = _paid(ledger, unit, mechanism, field, device.tag(*law), parts, most=_VALUES_OF_A_BIT)
     return torch.from_numpy(np.flatnonzero(reported).astype(np.int32)), paid
@@ -145,10 +148,13 @@ def permanent_reports(
 
 def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
     """Return what a device's reports protect together after its value was `values` different ones. Of a neighbour list:
-    after it changed, `values` is 2. Raises InputError: fewer than one value.
+    after it changed, `values` is 2.
 
     Args:
         mechanism: of features, labels or lists. values: how many different values the device has had.
+
+    Raises:
+        InputError: fewer than one value.
     """
     if values < 1:
         raise InputError(f"{values} values", where="permanent_guarantee", allowed="at least 1")

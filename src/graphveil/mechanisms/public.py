@@ -40,7 +40,6 @@ class Public:
 
     @property
     def worst_variance(self) -> float:
-        """Values are sent as they are."""
         return 0.0
 
     @property
@@ -51,8 +50,7 @@ class Public:
     @property
     def guarantee(self) -> Guarantee:
         """That nothing is protected."""
-        # Infinity in the same field where others state a number: whoever adds guarantees up sees that nothing is
-        # promised.
+        # Infinity where others state a number: whoever adds guarantees up sees that nothing is promised.
         return _unprotected(USER_FEATURES, assume("features-sent-open"))
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Values:
@@ -64,7 +62,6 @@ class Public:
         return values
 
     def centred(self, values: Values) -> Values:
-        """The values [n, d] themselves."""
         return values
 
 
@@ -74,7 +71,6 @@ class NotCollected:
 
     @property
     def report_bytes(self) -> float:
-        """Nothing is sent."""
         return 0.0
 
 
@@ -108,12 +104,10 @@ class PublicLabels:
 
     @property
     def flip(self) -> float:
-        """The probability of each of the other classes."""
         return 0.0
 
     @property
     def guarantee(self) -> Guarantee:
-        """That nothing is protected."""
         return _unprotected(USER_LABEL, assume("labels-sent-open"))
 
     def randomize(self, labels: Tensor, *, randomness: Randomness) -> PublicLabelReports:

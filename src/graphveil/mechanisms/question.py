@@ -32,7 +32,6 @@ _FORMS: Final = "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """Randomizes the answer to a question about one column.
-    Raises InputError: a parameter is outside its range, or the column cannot be asked so.
 
     Formal guarantees: epsilon-local privacy of the whole vector under replacement, exactly, that of the mechanism for
     the answer: nothing else of the vector is sent.
@@ -41,6 +40,9 @@ class Question:
         epsilon: finite and positive. domain: the encoded vectors, of which one block is read.
         column: what is asked for, and what it may hold. place: where its block begins.
         values: whether it is one of these; none: which it is. least: of a number: whether it is at least so large.
+
+    Raises:
+        InputError: a parameter is outside its range, or the column cannot be asked so.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -88,20 +90,17 @@ class Question:
 
     @property
     def report_bytes(self) -> float:
-        """Bytes of one report."""
         return self.mechanism.report_bytes
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report protects."""
         return self.domain.guarantee(self.epsilon)
 
     def truth(self, values: Values) -> Answers:
-        """The number of everybody's true answer, int64 [n].
-        Raises InputError: an entry is out of range, or a block that encodes nothing; the row is named, not the value.
+        """The number of everybody's true answer, int64 [n], of encoded vectors [n, d], dense or sparse rows.
 
-        Args:
-            values: encoded vectors [n, d], dense or sparse rows.
+        Raises:
+            InputError: an entry is out of range, or a block that encodes nothing; the row is named, not the value.
         """
         rows = self.domain.open(values)
         stop = self.place + self.column.kind.width
@@ -113,10 +112,10 @@ class Question:
         return answers
 
     def randomize(self, values: Values, *, randomness: Randomness) -> Any:
-        """What the devices send. Raises InputError: as `truth`; nothing is encoded then.
+        """What the devices send; raises as `truth`, and nothing is encoded then.
 
         Args:
-            values: encoded vectors [n, d].
+            values: encoded vectors [n, d]. randomness: the source of the noise.
         """
         return self.mechanism.randomize(self.truth(values), randomness=randomness)
 
@@ -162,7 +161,6 @@ class Question:
         return answer
 
     def _place(self, block: FloatArray, first: int) -> Answers:
-        """Which of the values each row holds."""
         kind = self.column.kind
         if isinstance(kind, Category):
             total = block.sum(axis=1)
@@ -198,12 +196,14 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
 
 def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequence[Column]) -> Question:
     """The question that a text asks.
-    Raises InputError: no question, no such column or value, or a question that the column cannot be asked.
 
     Args:
         text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER. epsilon: the budget of one answer.
         domain: of the encoded vectors.
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
+
+    Raises:
+        InputError: no question, no such column or value, or a question that the column cannot be asked.
     """
     if not text:
         some = ", ".join(column.name for column in columns[:12]) + (", ..." if len(columns) > 12 else "")

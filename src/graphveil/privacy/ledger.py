@@ -80,10 +80,12 @@ class Account(Protocol):
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
         """Keep for good what `paid` has beyond `previous`, and return everything that the account then holds.
-        Raises BudgetError: other processes have spent what was left; nothing is stored then.
 
         Args:
             previous: what the caller knew before spending. paid: the same with its new spends at the end.
+
+        Raises:
+            BudgetError: other processes have spent what was left; nothing is stored then.
         """
 
 
@@ -120,8 +122,11 @@ class Ledger:
         return cls(tuple(Budget(unit, epsilon, delta) for unit, (epsilon, delta) in budgets.items()))
 
     def spend(self, *spends: Spend) -> Ledger:
-        """The ledger after a step made of `spends`; the whole step is checked first.
-        Raises BudgetError: a part has no budget or would exceed it. The ledger at hand is still the old one.
+        """The ledger after a step made of `spends`; the whole step is checked first. The ledger at hand is still the
+        old one.
+
+        Raises:
+            BudgetError: a part has no budget or would exceed it.
         """
         # Making the new ledger checks the whole step; only then is it kept for good, so nothing is ever half paid.
         paid = replace(self, spends=self.spends + spends)
@@ -133,21 +138,21 @@ class Ledger:
 
     def declare(self, unit: str, epsilon: float, delta: float = 0.0) -> Ledger:
         """The ledger with a budget for one more unit: other people, or other data of the same people.
-        Raises InputError: the unit has a budget already; budgets are declared once.
 
         Args:
             unit: whose budget it is, by a name that the ledger does not have yet.
             epsilon: the most that may be spent on it. delta: the most of delta, in [0, 1).
+
+        Raises:
+            InputError: the unit has a budget already; budgets are declared once.
         """
         return replace(self, budget=(*self.budget, Budget(unit, epsilon, delta)))
 
     def total(self, unit: str) -> tuple[float, float]:
         """Epsilon and delta spent on `unit` so far, by adding up."""
-        # A unit without a budget is an error and not a cost of nothing: a mistyped name would read as "nothing was
-        # spent".
+        # A unit without a budget is an error: a mistyped name would read as "nothing was spent".
         _find(self.budget, unit)
-        # Sequential composition: pure epsilons and deltas add up whatever was asked adaptively. What an accountant
-        # finds tighter is booked as one spend.
+        # Sequential composition, whatever was asked adaptively; what an accountant finds tighter is one spend.
         epsilon, delta = _sum_for(unit, self.spends)
         return epsilon / _NANO, delta / _ATTO
 
@@ -201,8 +206,7 @@ def _spend_from_dict(fields: Mapping[str, Any]) -> Spend:
 def _check_amounts(where: str, unit: str, epsilon: float, delta: float) -> None:
     if not isinstance(unit, str) or not unit.strip():
         raise InputError(f"unit is {unit!r}", where=where, allowed="a text that is not empty")
-    # Written so that NaN is refused; a spend of NaN would make every later sum NaN, and no comparison with that
-    # refuses.
+    # Written so that NaN is refused: it would make every later sum NaN, which no comparison refuses.
     if not epsilon >= 0.0:
         raise InputError(f"epsilon is {epsilon!r}", where=where, allowed="a number of at least 0, or inf")
     if not 0.0 <= delta < 1.0:
@@ -219,8 +223,7 @@ def _find(budget: tuple[Budget, ...], unit: str) -> Budget:
 
 def _check_affordable(budget: tuple[Budget, ...], spends: tuple[Spend, ...]) -> None:
     """Walk the spends in order and refuse the first that its budget cannot pay."""
-    # In order, so that the refusal names the first spend that is not paid; no amount is below 0, so no later one mends
-    # it.
+    # In order: the refusal names the first spend that is not paid, and no amount below 0 mends it later.
     used: dict[str, tuple[_Amount, _Amount]] = {}
     for spend in spends:
         entry = _find(budget, spend.unit)
@@ -261,12 +264,10 @@ def _charge(amount: float, scale: int) -> float:
 
 
 def _exact(amount: float) -> _Amount:
-    """The decimal in which an amount is written."""
     # repr gives the decimal a user typed (0.1), not the binary number beside it, so sums come out as on paper.
     return math.inf if math.isinf(amount) else Fraction(repr(float(amount)))
 
 
 def _up(amount: _Amount, scale: int) -> float:
-    # The slack comes off first: 0.30000000000000004, a sum that floating point bent, is 300000000 units and not one
-    # more.
+    # The slack comes off first: 0.30000000000000004, which floating point bent, is 300000000 units and no more.
     return amount if isinstance(amount, float) else math.ceil(amount * scale * (1 - _SLACK))

@@ -22,10 +22,8 @@ from graphveil.privacy.ledger import Budget, Ledger
 
 
 class LedgerFile:
-    """The account of one folder, an `Account` for the ledgers it opens.
-
-    Args:
-        path: a `ledger.json`; where there is none yet, the first spend makes it.
+    """The account of one folder, an `Account` for the ledgers it opens; where its file is missing, the first spend
+    makes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,37 +31,36 @@ class LedgerFile:
         self.path = path.resolve()
 
     def open(self, recorded: Ledger) -> Ledger:
-        """Return the ledger on disk, tied to this account.
-        Raises ModelFileError: the file is damaged, or is no continuation.
+        """Return the ledger on disk, which must continue `recorded`, the model's own record, tied to this account.
 
-        Args:
-            recorded: what was spent according to the model's own record, which the file must continue.
+        Raises:
+            ModelFileError: the file is damaged, or is no continuation.
         """
         stored = self._read(recorded)
-        # Who puts back an older copy of the file would have spent budget to spend again: the model's own record
-        # notices.
+        # Who puts an older copy back would spend the budget again: the model's own record notices.
         if not continues(stored, recorded):
             raise self._foreign()
         return replace(stored, account=self)
 
     def settle(self, previous: Ledger, paid: Ledger) -> Ledger:
         """Put on disk what `paid` has beyond `previous`; return everything on disk then, spends of others included.
-        Raises BudgetError: other processes have spent what was left. Raises ModelFileError: the file is no continuation
-        of `previous`. Raises InputError: the disk refuses to write. Nothing was spent in each case.
+        Nothing was spent in each case.
 
         Args:
             previous: what the caller knew before spending. paid: the same with its new spends at the end.
+
+        Raises:
+            BudgetError: other processes have spent what was left.
+            ModelFileError: the file is no continuation of `previous`.
+            InputError: the disk refuses to write.
         """
-        # Reading, checking and writing in one lock: two processes that each saw enough left would both be paid
-        # otherwise.
+        # In one lock: two processes that each saw enough left would both be paid otherwise.
         with self.locked():
             stored = self._read(previous)
-            # Spends of other processes may stand behind the previous ones, never in front: a ledger only ever grows at
-            # its end.
+            # Spends of other processes stand behind the previous ones, never in front: a ledger grows at its end.
             if not begins(stored, previous):
                 raise self._foreign()
-            # Read again under the lock: another process may have spent since `previous` was opened, and its spends come
-            # first.
+            # Read again under the lock: other processes may have spent since `previous` was opened, and come first.
             budget = _merged(stored.budget, paid.budget)
             # Building this ledger raises BudgetError where the spends of all processes together are too many.
             settled = replace(stored, budget=budget, spends=stored.spends + paid.spends[len(previous.spends) :])
@@ -81,7 +78,9 @@ class LedgerFile:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the account alone; other processes wait. Not to be entered twice.
-        Raises InputError: the lock cannot be made.
+
+        Raises:
+            InputError: the lock cannot be made.
         """
         # A file of its own: the ledger is replaced by each write, and a lock would stay on the old one.
         place = self.path.with_name(f".{self.path.name}.lock")
@@ -103,7 +102,11 @@ class LedgerFile:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return the ledger in a file. Raises ModelFileError: the file is damaged, or its ledger does not add up."""
+    """Return the ledger in a file.
+
+    Raises:
+        ModelFileError: the file is damaged, or its ledger does not add up.
+    """
     try:
         return Ledger.from_dict(read_json(path))
     # A damaged ledger never counts as an empty one: that would hand the whole budget out again.

@@ -35,8 +35,10 @@ def rewrite_all(folder: Path) -> None:
 
 
 def rewrite(folder: Path) -> Answer:
-    """Write report and cards of a folder anew; return what `graphveil report` answers. Raises ModelFileError or
-    DataError if nothing finished is there, or a file is damaged or was changed.
+    """Write report and cards of a folder anew; return what `graphveil report` answers.
+
+    Raises:
+        ModelFileError or     DataError: nothing finished is there, or a file is damaged or was changed.
     """
     if release_card.is_release(folder):
         return release_card.rewrite_card(folder)

@@ -42,7 +42,11 @@ _ROUNDS: Final = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolvedRegression:
-    """What is public of one regression. Raises InputError: a number is outside its range."""
+    """What is public of one regression.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
 
     restart: float  # a, in (0, 1]
     depth: int  # m, at least 1

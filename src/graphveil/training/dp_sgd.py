@@ -41,8 +41,7 @@ _ROOM: Final = 4
 
 
 class PrivateDescent:
-    """The private training of one model, step by step, that never takes more steps than its schedule declares. Raises
-    InputError: the model mixes rows or has other parameters, or rows and targets do not match.
+    """The private training of one model, step by step, that never takes more steps than its schedule declares.
 
     Args:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
@@ -50,6 +49,9 @@ class PrivateDescent:
         inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
         targets: [n] or [n, c], one row a sample; schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
+
+    Raises:
+        InputError: the model mixes rows or has other parameters, or rows and targets do not match.
     """
 
     def __init__(
@@ -87,7 +89,11 @@ class PrivateDescent:
         return self._updates.released
 
     def step(self, randomness: Randomness) -> None:
-        """One batch, one noisy gradient, one update. Raises BudgetError: all steps of the schedule are taken."""
+        """One batch, one noisy gradient, one update.
+
+        Raises:
+            BudgetError: all steps of the schedule are taken.
+        """
         # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
         there = [] if self._device.type == "cpu" else [self._device]

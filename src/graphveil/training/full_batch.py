@@ -54,13 +54,15 @@ def train_full_batch(
     model: nn.Module, train: Rows, validate: Rows, schedule: FullBatch, *, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train `model` in place, load the weights that validate best into it and return every epoch's figures. Without
-    validation rows the last epoch is kept, and no epoch is left out. Raises InputError: no training rows, or a loss
-    that is not a number.
+    validation rows the last epoch is kept, and no epoch is left out.
 
     Args:
         model: a perceptron; train: the rows whose loss is minimised.
         validate: the rows that choose the epoch; may be none.
         schedule: how long and how fast; progress: hears of every epoch.
+
+    Raises:
+        InputError: no training rows, or a loss that is not a number.
     """
     from graphveil.training.head_loss import head_loss
 

@@ -187,8 +187,8 @@ def similarities_of(steps: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     d = torch.cat([moved for moved, _ in steps], dim=1)
     middle = torch.cat([slope.double() for _, slope in steps], dim=1).T @ d
     # Symmetrised first, as G^T X X^T G is: rounding leaves a part that is not, and the inverse would blow it up.
-    _similarities: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
-    return _similarities
+    products: Tensor = d @ torch.linalg.pinv((middle + middle.T) / 2, rtol=1e-5) @ d.T
+    return products
 
 
 def limit_of_rows(view: View) -> Limit:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,11 @@ def reduced(left: int, right: np.ndarray) -> np.ndarray:
     Args:
         left: weight of the first numbers against the others. right: [r, c] words.
     """
-    fmpz_mat = _flint().fmpz_mat
+    try:
+        from flint import fmpz_mat
+    except ImportError as error:
+        what, remedy = "the package python-flint is not installed", "run: pip install 'graphveil[lattice]'"
+        raise MissingExtraError(what, where="attack lattice", remedy=remedy) from error
     rows, columns = right.shape
     size = rows + columns
     basis = [[0] * size for _ in range(size)]
@@ -119,15 +122,6 @@ def from_nearest(targets: np.ndarray, basis: np.ndarray) -> np.ndarray:
         # In wrapping integers: floats choose the lattice point and never compute what is left over.
         rest = rest - steps.astype(np.int64) @ basis
     return rest
-
-
-def _flint() -> Any:
-    try:
-        import flint
-    except ImportError as error:
-        what = "the package python-flint is not installed"
-        raise MissingExtraError(what, where="attack lattice", remedy="run: pip install 'graphveil[lattice]'") from error
-    return flint
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,14 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 
 
 def find_method(name: str, data: str | None = None) -> Method:
-    """The method called ``name``. Raises InputError: no method has this name.
+    """The method called ``name``.
 
     Args:
         name: as it was typed.
         data: the argument after it, in case the two were swapped.
+
+    Raises:
+        InputError: no method has this name.
     """
     if name not in METHODS:
         remedy = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
@@ -42,11 +45,13 @@ def find_method(name: str, data: str | None = None) -> Method:
 
 
 def collect(method: str, info: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings given for ``method``, by an option of their own or by ``--set``. Raises InputError: an option does
-    not apply to the method, a key is unknown, or a value cannot be read.
+    """The settings given for ``method``, by an option of their own or by ``--set``.
 
     Args:
         params: the command's parameters; read are those in ``NAMED`` that are not ``None``, and the list ``settings``.
+
+    Raises:
+        InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
     """
     settings = read_settings(method, info, params)
     refuse_bad_values(method, settings)
@@ -89,10 +94,13 @@ def flag(key: str) -> str:
 
 
 def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
-    """``x-hops=4`` -> ``("x_hops", "4")``. Raises InputError: there is no ``=``, or nothing before it.
+    """``x-hops=4`` -> ``("x_hops", "4")``.
 
     Args:
         pair: as it was typed; where: the option, for the error.
+
+    Raises:
+        InputError: there is no ``=``, or nothing before it.
     """
     key, equals, value = pair.partition("=")
     key = key.strip().replace("-", "_")
@@ -103,11 +111,14 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
 
 
 def read_value(method: str, info: Method, key: str, text: str, *, where: str = "--set") -> Any:
-    """The value of setting ``key``, of its own type. Raises InputError: no such setting, or no such value.
+    """The value of setting ``key``, of its own type.
 
     Args:
         method, where: its name and the option, for the error; info: its entry.
         key, text: as written before and after the "=" of ``--set``.
+
+    Raises:
+        InputError: no such setting, or no such value.
     """
     if key not in info.options:
         raise InputError(
@@ -139,10 +150,13 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"
 
 
 def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
-    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``. Raises InputError: a part is not a number, or is repeated.
+    """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
 
     Args:
         key: the setting, for the error; kind: float or int.
+
+    Raises:
+        InputError: a part is not a number, or is repeated.
     """
     values = tuple(_read(key, kind, part, where=flag(key)) for part in text.split(","))
     if len(set(values)) != len(values):
@@ -202,11 +216,13 @@ def noise(seed: int | None) -> Randomness:
 
 
 def warn_of_size(runs: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph) -> None:
-    """Print each warning of these methods and settings once on stderr, before anything is collected. Raises InputError:
-    neighbour lists cannot be collected as asked in a graph of this kind.
+    """Print each warning of these methods and settings once on stderr, before anything is collected.
 
     Args:
         graph: only its size and classes are read.
+
+    Raises:
+        InputError: neighbour lists cannot be collected as asked in a graph of this kind.
     """
     warnings = {}
     for name, settings in runs:

@@ -31,7 +31,11 @@ class Learned:
 
 
 def is_export(data: str, edges: Path | None) -> bool:
-    """Whether ``data`` is the folder of an exported collection. Raises InputError: it is not, and edges are given."""
+    """Whether ``data`` is the folder of an exported collection.
+
+    Raises:
+        InputError: it is not, and edges are given.
+    """
     # By its own file: read as a folder of tables, its reports would pass for true values.
     exported = (Path(data) / _FILE).is_file()
     if edges is not None and not exported:
@@ -93,12 +97,14 @@ def train_collected(
     progress: ProgressCallback,
     engine: Engine,
 ) -> Learned:
-    """Return what a method learned from an exported collection. Raises InputError: reproducible noise is given, but
-    devices have drawn the noise; or from `learning.learn`.
+    """Return what a method learned from an exported collection.
 
     Args:
         data: the folder; settings: those that were given.
         export: the file of public edges, for methods that read them, and whether suspect reports are read too.
+
+    Raises:
+        InputError: reproducible noise is given, but devices have drawn the noise; or from `learning.learn`.
     """
     from graphveil.collection.export import learning
 

@@ -133,7 +133,9 @@ def train(
 
 def _tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
     """A function that sends a finished run to one of `TRACKERS`; made before training, so that it can refuse in time.
-    Raises InputError: no such tracker, or a destination without one; MissingExtraError: its library is not installed.
+
+    Raises:
+        InputError: no such tracker, or a destination without one; MissingExtraError: its library is not installed.
     """
     from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
 

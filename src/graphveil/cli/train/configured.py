@@ -96,12 +96,15 @@ def _choice(parameter: str, hints: Mapping[str, Any]) -> Choice:
 
 
 def collect(context: typer.Context, method: str, info: Method, searched: Collection[str] = ()) -> dict[str, Any]:
-    """The method's settings: those of the file of ``--config``, overridden by the command line. Raises InputError: as
-    `choices.collect`; or the file names a setting that the method does not have, or a value that it does not accept.
+    """The method's settings: those of the file of ``--config``, overridden by the command line.
 
     Args:
         context: of the command; `Config` has read the file.
         searched: settings that a search chooses; the file's values of them are ignored.
+
+    Raises:
+        InputError: as `choices.collect`; or the file names a setting that the method does not have, or a value that it
+            does not accept.
     """
     command_settings = read_settings(method, info, context.params)
     file: File | None = context.meta.get(_META_KEY)

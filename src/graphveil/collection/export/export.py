@@ -93,11 +93,13 @@ class Collected:
 
 
 def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
-    """Write everybody's last report of the closed epochs, and return the facts of `collection.json`. Raises InputError
-    if no epoch is closed, fewer have answered than the task's least number, or the folder is not empty.
+    """Write everybody's last report of the closed epochs, and return the facts of `collection.json`.
 
     Args:
         most_links: of one person, a public fact by which lists are checked; None: unknown.
+
+    Raises:
+        InputError: no epoch is closed, fewer have answered than the task's least number, or the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty", remedy="take another folder")
@@ -160,8 +162,10 @@ def _private(path: Path) -> BinaryIO:
 
 def read_export(folder: Path) -> Collected:
     """Return an exported collection, each report checked against the hash of its epoch, which is the organiser's word:
-    compare it with `graphveil collect status`. Raises DataError if a file is missing or damaged, or does not match the
-    task or a hash.
+    compare it with `graphveil collect status`.
+
+    Raises:
+        DataError: a file is missing or damaged, or does not match the task or a hash.
     """
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:

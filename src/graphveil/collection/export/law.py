@@ -103,8 +103,7 @@ def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
 
 
 def degree_rate(digits: Sequence[int], overflow: int) -> float:
-    """Return r such that a degree's noise exceeds k with probability r^k at most: digit i is 1 with odds of r^(2^i) at
-    most.
+    """Return r such that a degree's noise exceeds k with probability r^k at most: digit i has odds of r^(2^i) at most.
 
     Args:
         digits, overflow: of the task.

@@ -79,9 +79,7 @@ _TIMES = {1: "once", 2: "twice"}
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often a run is repeated, each time with another split of the same reports, and how; split as in
-    `experiment.run`.
-    """
+    """How often a run is repeated, each time with another split of the same reports, and how."""
 
     repeats: int = 1
     seed: int = 0
@@ -91,8 +89,7 @@ class Repetition:
 
 
 def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
-    """Return public edges in both directions, int64 [2, E]. Raises DataError if a column is missing, or an id is
-    nobody's.
+    """Return public edges in both directions, int64 [2, E]. Raises DataError for a missing column or an unknown id.
 
     Args:
         path: csv or parquet with the columns source and target. ids: of everybody, in order.
@@ -106,11 +103,13 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
 
 
 def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
-    """Return the reports of an export to train on, and the findings of all checks. Raises DataError if a file is
-    damaged.
+    """Return the reports of an export to train on, and the findings of all checks.
 
     Args:
         keep_suspects: whether reports that no device draws are used all the same.
+
+    Raises:
+        DataError: damaged.
     """
     collected = read_export(folder)
     findings = inspect(collected, collected.facts.get("most_links"))

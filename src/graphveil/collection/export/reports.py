@@ -59,9 +59,7 @@ class Received:
 
     @property
     def schema(self) -> GraphSchema:
-        """The declaration as a graph's schema; one column where no features are asked. Raises InputError if no label
-        is.
-        """
+        """The declaration as a graph's schema; one column without. Raises InputError where there is no label."""
         task, features = self.collected.task, self._field_of(Features)
         label = self._field_of(Label)
         if label is None:
@@ -74,8 +72,10 @@ class Received:
         return GraphSchema(task.name, *columns, label[1].classes, directed, private, source)
 
     def privacy(self) -> LocalPrivacy:
-        """The budgets of features and labels. Raises DataError if our mechanisms have other whole numbers than the
-        task.
+        """The budgets of features and labels.
+
+        Raises:
+            DataError: our mechanisms' whole numbers are not the task's.
         """
         schema, features, label = self.schema, self._field_of(Features), self._field_of(Label)
         assert label is not None  # or there was no schema
@@ -97,8 +97,10 @@ class Received:
         return privacy
 
     def links_privacy(self, mechanism: str = "lists") -> LinkPrivacy:
-        """Return the budget of neighbour lists, and, of all mechanisms but "lists", of degrees beside them. Raises
-        InputError if no lists are asked, or degrees are missing or of other lists; DataError as `privacy`.
+        """Return the budget of neighbour lists, and, of all mechanisms but "lists", of degrees beside them.
+
+        Raises:
+            InputError: no lists are asked, or degrees are missing or of other lists; DataError as `privacy`.
         """
         links, degree = self._field_of(Links), self._field_of(Degree)
         if links is None:
@@ -226,9 +228,7 @@ class Received:
         return LinkReports(self.reports(split), sent, None, privacy, people, mask)
 
     def reports(self, split: Split) -> LocalReports:
-        """Return the reports for methods on a public topology; of labels, only those that the split trains and
-        validates on.
-        """
+        """Return the reports for methods on a public topology; of labels, those the split trains and validates on."""
         labels = torch.from_numpy(self.labels())
         train, val = split.train & (labels >= 0), split.val & (labels >= 0)
         sent = torch.where(train | val, labels, -1)

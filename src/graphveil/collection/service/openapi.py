@@ -102,9 +102,7 @@ def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the framework's document, of all routes but `POST /reports`, with what it does not know and without what
-    does not apply.
-    """
+    """Return the framework's document with `POST /reports`, and without what does not apply."""
     paths = {
         path: {method: _answered_here(entry) for method, entry in methods.items()}
         for path, methods in document["paths"].items()

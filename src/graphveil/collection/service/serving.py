@@ -45,7 +45,11 @@ class Place:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The host names under which it answers. Raises InputError if the certificate cannot be read."""
+        """The host names under which it answers.
+
+        Raises:
+            InputError: the certificate cannot be read.
+        """
         try:
             certified = frozenset() if self.certificate is None else names_in(self.certificate)
         except ValueError as error:
@@ -58,7 +62,11 @@ class Place:
         return self.host in ("localhost", "127.0.0.1", "::1")
 
     def require_files(self) -> None:
-        """Refuse TLS without one of its files. Raises InputError if one is missing."""
+        """Refuse TLS without one of its files.
+
+        Raises:
+            InputError: one is missing.
+        """
         given = (self.certificate, self.key)
         # With one file the server would listen in the clear, against its organiser's belief.
         if (self.certificate is None) != (self.key is None):
@@ -69,11 +77,14 @@ class Place:
 
 
 def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[str, object]], None]) -> None:
-    """Serve a collection until the process is told to end. Raises InputError if the address or a file of TLS is no use.
+    """Serve a collection until told to end.
 
     Args:
         desk: with a signed task. enrolments: how often one address may enrol.
         started: called with the address, the administration's token the first time, and the file that keeps it.
+
+    Raises:
+        InputError: the address or a file of TLS cannot be used.
     """
     from graphveil.collection.service.service import Collector, room_at
 

@@ -31,11 +31,14 @@ _DIFFERENT = 6
 def write_tokens(
     path: Path, ids: Iterable[str], link: Callable[[bytes], str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Make a token for each id, write both to a file, and yield them. Raises InputError if the file exists.
+    """Make a token for each id, write both to a file, and yield them.
 
     Args:
         path: of a new csv file, which only its owner may read. ids: of everybody, in order.
         link: makes the link to a person's page from their token, a third column.
+
+    Raises:
+        InputError: the file exists.
     """
     try:
         place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -56,11 +59,13 @@ def write_tokens(
 
 
 def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
-    """Return a function from a token to the link of a person's page. Raises InputError for an address that devices
-    refuse.
+    """Return a function from a token to the link of a person's page.
 
     Args:
         url: of the collector, as people reach it. task: its hash.
+
+    Raises:
+        InputError: devices refuse the address.
     """
     try:
         Remote(url)
@@ -73,7 +78,7 @@ def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
 
 
 def replaced(store: Store, id: str) -> dict[str, str]:
-    """Replace somebody's lost token; return id and token, which is stored nowhere; InputError as `Store.replace_token`.
+    """Replace somebody's lost token; return id and token, which is stored nowhere; errors as `Store.replace_token`.
 
     Args:
         id: of a person who has not enrolled.
@@ -82,8 +87,11 @@ def replaced(store: Store, id: str) -> dict[str, str]:
 
 
 def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield ids and tokens of a csv file that somebody else made. Raises InputError if it is not UTF-8, a column is
-    missing, an id or a token stands twice, or a token is too short, not hexadecimal, or not drawn at random.
+    """Yield ids and tokens of a csv file that somebody else made.
+
+    Raises:
+        InputError: it is not UTF-8, a column is missing, an id or a token stands twice, or a token is too short, not
+            hexadecimal, or not drawn at random.
     """
     ids: set[str] = set()
     tokens: set[bytes] = set()
@@ -115,11 +123,13 @@ def _token(text: str | None) -> bytes | None:
 
 
 def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Return ids and tokens of a table that somebody else made, in the order of people's numbers. Raises InputError if
-    the file cannot be read, has other ids, or a token does not end with the person's number.
+    """Return ids and tokens of a table that somebody else made, in the order of people's numbers.
 
     Args:
         path: see `read_tokens`. ids: of the task.
+
+    Raises:
+        InputError: the file cannot be read, has other ids, or a token does not end with the person's number.
     """
     try:
         tokens = dict(read_tokens(path))

@@ -39,12 +39,14 @@ def ring(
     folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
 ) -> dict[str, Any]:
     """Let everybody whose token is unused take part in one epoch; return how many enrolled, enrolled elsewhere,
-    answered and sent again. Raises InputError if the collector is on another machine, the data has other people, or no
-    token is unused.
+    answered and sent again.
 
     Args:
         folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
         cast: clients, dropouts, retries, seed. tell: called with progress. tokens: their file; None: in the folder.
+
+    Raises:
+        InputError: the collector is on another machine, the data has other people, or no token is unused.
     """
     if not Place(urlsplit(url).hostname or "").here:
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
@@ -73,7 +75,11 @@ class Phones:
     wait: Callable[[float], None] = time.sleep
 
     def enrol(self, tokens: Sequence[str]) -> list[Device]:
-        """Enrol everybody whose token, by number, is unused. Raises InputError if all tokens are used."""
+        """Enrol everybody whose token, by number, is unused.
+
+        Raises:
+            InputError: all tokens are used.
+        """
         devices: list[Device] = []
         for node, token in enumerate(tokens):
             key = os.urandom(32)
@@ -146,8 +152,7 @@ LINES = Path(__file__).with_name("lines.mjs")
 
 
 def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
-    """Return the command that starts each client. Raises InputError for another name, a name twice, or no Node.js or
-    program.
+    """Return the command that starts each client. Raises InputError for another name, one twice, or a missing program.
 
     Args:
         names: python, js or both, with a comma. js: a program to use in place of our JavaScript client.

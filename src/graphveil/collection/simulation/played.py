@@ -83,7 +83,11 @@ class Device:
 
 
 class Client:
-    """A program that answers lines of the standard. Raises InputError if it does not start."""
+    """A program that answers lines of the standard.
+
+    Raises:
+        InputError: it does not start.
+    """
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
@@ -100,7 +104,11 @@ class Client:
         self._process.communicate()
 
     def ask(self, **line: object) -> dict[str, Any]:
-        """Return the program's answer to a line. Raises InputError if it refuses, or has ended."""
+        """Return the program's answer to a line.
+
+        Raises:
+            InputError: it refuses, or has ended.
+        """
         assert self._process.stdin is not None and self._process.stdout is not None
         reply = ""
         with contextlib.suppress(BrokenPipeError):
@@ -129,12 +137,14 @@ class Apart:
 
 def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Output | None = None) -> dict[str, Any]:
     """Play a collection from enrolment to export; return how many enrolled, dropped out, answered and sent again, by
-    client; the refusals; the hash of the epoch. Raises InputError if the draft has no price, or other people than the
-    data.
+    client; the refusals; the hash of the epoch.
 
     Args:
         folder: with the draft of the task, signed or not; it is not changed. data: whose nodes are the people.
         tell: called with progress. out: where to write the export; None: nowhere.
+
+    Raises:
+        InputError: the draft has no price, or other people than the data.
     """
     require_extra()
     draft, graph = read_draft(folder), load_parts(data)

@@ -114,9 +114,7 @@ class Last:
     bodies: Bytes
 
     def keeps(self, rows: Iterator[Row]) -> bool:
-        """Return whether these rows of `last_of` are exactly the reports here; a body that is scrubbed already matches
-        any.
-        """
+        """Return whether these rows of `last_of` are exactly the reports here; a scrubbed body matches any."""
         at = 0
         while block := list(islice(rows, _AT_ONCE)):
             part = slice(at, at + len(block))
@@ -165,7 +163,11 @@ class Gathered:
         self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
 
     def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
-        """Add a report; a person's reports come in the order of their epochs. Raises InputError if it was scrubbed."""
+        """Add a report; a person's reports come in the order of their epochs.
+
+        Raises:
+            InputError: it was scrubbed.
+        """
         secret = self._secrets[epoch]
         if body is None or secret is None:
             raise scrubbed()

@@ -103,10 +103,13 @@ class Store:
     # ---- task and people ----
 
     def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store a task and who may take part in it. Raises InputError if the database has a task already.
+        """Store a task and who may take part in it.
 
         Args:
             task: signed. people: id and token of everybody, in order of their numbers.
+
+        Raises:
+            InputError: the database has a task already.
         """
         with self.engine.begin() as connection:
             if self._setting(connection, "task") is not None:
@@ -121,8 +124,10 @@ class Store:
             connection.execute(delete(SETTINGS).where(mine))
 
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
-        """Store id and token of everybody, in order, in a collection without people. Raises InputError if there are
-        people.
+        """Store ids and tokens, in order, in a collection without people.
+
+        Raises:
+            InputError: there are people.
         """
         with self.engine.begin() as connection:
             if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
@@ -130,7 +135,11 @@ class Store:
             _write_people(connection, people)
 
     def task(self) -> Task:
-        """Return the task. Raises InputError if there is none, or it is of another version of the standard."""
+        """Return the task.
+
+        Raises:
+            InputError: there is none, or it is of another version of the standard.
+        """
         data = self.setting("task")
         if data is None:
             raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
@@ -175,11 +184,13 @@ class Store:
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
 
     def replace_token(self, id: str, random: bytes) -> bytes:
-        """Give somebody another token, and return it; the old one enrols nobody any more. Raises InputError if nobody
-        has this id, or they have enrolled.
+        """Give somebody another token, and return it; the old one enrols nobody any more.
 
         Args:
             random: of the new one.
+
+        Raises:
+            InputError: nobody has this id, or they have enrolled.
         """
         with self.engine.begin() as connection:
             query = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
@@ -208,8 +219,10 @@ class Store:
     # ---- epochs ----
 
     def open_epoch(self, nonce: bytes) -> int:
-        """Begin an epoch with a nonce drawn now; return its number. Raises InputError if another is open, or bodies
-        were scrubbed.
+        """Begin an epoch, and return its number.
+
+        Raises:
+            InputError: another is open, or bodies were scrubbed.
         """
         with self.engine.begin() as connection:
             require_bodies(connection)
@@ -240,7 +253,11 @@ class Store:
             return is_scrubbed(connection)
 
     def close_epoch(self) -> tuple[int, bytes]:
-        """Freeze the open epoch; return its number and the hash of all that came. Raises InputError if none is open."""
+        """Freeze the open epoch; return its number and the hash of all that came.
+
+        Raises:
+            InputError: none is open.
+        """
         task, secret = self.task(), secrets.token_bytes(32)
         with self.engine.begin() as connection:
             row = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
@@ -319,8 +336,10 @@ class Store:
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
     def frozen(self) -> tuple[Last, Leaves]:
-        """Return everybody's last report of the closed epochs, and their leaves. Raises InputError if bodies were
-        scrubbed.
+        """Return everybody's last report of the closed epochs, and all leaves.
+
+        Raises:
+            InputError: scrubbed.
         """
         task = self.task()
         with self.reader.connect() as connection:
@@ -347,8 +366,11 @@ class Store:
 
     def scrub(self, last: Last) -> int:
         """Delete the bodies of closed epochs, and return how many; that they were sent stays on record. The database's
-        own files no longer hold them, neither pages nor log; backups and copies of the disk do. Raises InputError if an
-        epoch is open, or the closed ones hold other reports than an export's `last`; or as `rewriting.overwrite`.
+        own files no longer hold them, neither pages nor log; backups and copies of the disk do.
+
+        Raises:
+            InputError: an epoch is open, or the closed ones hold other reports than an export's `last`; or as
+                `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
             require_closed(connection)

@@ -84,8 +84,8 @@ def task_facts(
     closes: int,
     least: int,
 ) -> dict[str, object]:
-    """Return the facts of a task, ready to be signed. Raises InputError for no field, or a price or size that no task
-    can have.
+    """Return the facts of a task to be signed. Raises InputError for no field, or a price or size that no task can
+    have.
 
     Args:
         schema: of the graph to be collected. names: of its columns. ids: of everybody who may take part, in order.
@@ -114,9 +114,7 @@ def task_facts(
 
 
 def at_most(decimal: str) -> float:
-    """Return the largest binary64 number not above a decimal, at most 44. Raises DeviceError for one that no task may
-    name.
-    """
+    """Return the largest binary64 number not above a decimal, at most 44. Raises DeviceError for any other text."""
     return below(number({"epsilon": decimal}, "epsilon"))
 
 
@@ -215,8 +213,10 @@ def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
-    """Make a key and write it to a new file of its owner. Raises InputError if it exists: devices would refuse the new
-    key.
+    """Make a key in a new file of its owner.
+
+    Raises:
+        InputError: it exists: devices would refuse the new key.
     """
     key = Ed25519PrivateKey.generate()
     partial = path.with_name(f".{path.name}.new")
@@ -232,7 +232,11 @@ def new_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key of a file. Raises InputError if the file holds no key."""
+    """Return the key of a file.
+
+    Raises:
+        InputError: the file holds no key.
+    """
     try:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text()))
     except (OSError, ValueError) as error:

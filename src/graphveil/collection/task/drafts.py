@@ -75,7 +75,11 @@ class Draft:
         return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
-        """Return the facts of the task. Raises InputError if something is missing or invalid."""
+        """Return the facts of the task.
+
+        Raises:
+            InputError: something is missing or invalid.
+        """
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
         window = {"opens": self.opens, "closes": self.closes, "least": self.least}
@@ -83,9 +87,7 @@ class Draft:
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """The guarantee at these prices in sentences, if there are any. Raises InputError for a price that no task can
-        have.
-        """
+        """The guarantee at these prices in sentences, if any. Raises InputError for a price that no task can have."""
         # With any window and least number: neither changes the guarantee.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
@@ -135,7 +137,11 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
 
 
 def read_draft(folder: Path) -> Draft:
-    """Return the draft of a folder. Raises InputError if there is none, or one of its files is damaged."""
+    """Return the draft of a folder.
+
+    Raises:
+        InputError: there is none, or one of its files is damaged.
+    """
     try:
         facts = read_toml(folder / TASK, error=InputError)
         about = read_json(folder / SCHEMA, error=InputError)
@@ -197,10 +203,13 @@ def _toml(value: object) -> str:
 
 
 def moment_of(name: str, text: str) -> int:
-    """Return a day or moment of a draft in seconds since 1970. Raises InputError if the text is neither.
+    """Return a day or moment of a draft in seconds since 1970.
 
     Args:
         name: of the fact. text: as it was written.
+
+    Raises:
+        InputError: the text is neither.
     """
     try:
         moment = datetime.fromisoformat(text)

@@ -36,9 +36,7 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The assumptions about people's neighbours: how many on average, and the chance that one has the person's own
-    class.
-    """
+    """How many neighbours people have on average, and the chance that one has the person's own class: assumptions."""
 
     neighbours: float = 10.0
     alike: float = 0.8

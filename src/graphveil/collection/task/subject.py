@@ -39,8 +39,7 @@ class Subject:
 
 
 def require_people(ids: Sequence[str], where: str) -> None:
-    """Raise InputError for a list in which a person stands twice, even in two spellings of one id, or no device reads
-    an id.
+    """Raise InputError where a person stands twice, even in two spellings of one id, or no device reads an id.
 
     Args:
         ids: of everybody. where: of the error.

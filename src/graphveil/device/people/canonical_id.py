@@ -44,7 +44,9 @@ _UNKNOWN = ("Cn", "Co", "Cs")
 
 def canonical_id(id: str) -> str:
     """Return the one form of an id; two ids of one form are one person's.
-    Raises DeviceError: `bad-ids`, a character that Unicode 14.0 does not assign, or no visible character.
+
+    Raises:
+        DeviceError: `bad-ids`, a character that Unicode 14.0 does not assign, or no visible character.
     """
     form = id.lower().translate(_UNSEEN_ASCII) if id.isascii() else _folded(id)
     if not form:
@@ -62,7 +64,9 @@ def known_as(id: str) -> str:
 
 def require_distinct(ids: Sequence[str]) -> None:
     """Refuse a list in which two ids are one person's.
-    Raises DeviceError: `bad-ids`, naming both; or as `canonical_id`.
+
+    Raises:
+        DeviceError: `bad-ids`, naming both; or as `canonical_id`.
     """
     twins = find_twins(ids)
     if twins is not None:
@@ -83,10 +87,12 @@ def spelled_id(id: str) -> str:
 
 def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) -> tuple[int, int] | None:
     """Return the places of the first two ids that are one person's, None where all differ.
-    Raises DeviceError: as `form`.
 
     Args:
         ids: of everybody. form: of an id, `canonical_id` or `known_as`.
+
+    Raises:
+        DeviceError: as `form`.
     """
     forms = _forms(ids, form)
     if len(set(forms)) == len(forms):

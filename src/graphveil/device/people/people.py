@@ -26,7 +26,9 @@ def asks_about_links(task: Task) -> bool:
 
 def ids_hash(ids: Iterable[str]) -> str:
     """Return the hash of a task's ordered ids, an array in canonical JSON.
-    Raises DeviceError: `not-canonical`, an id that is not Unicode.
+
+    Raises:
+        DeviceError: `not-canonical`, an id that is not Unicode.
     """
     digest = hashlib.sha256(b"[")
     for place, id in enumerate(ids):
@@ -36,11 +38,14 @@ def ids_hash(ids: Iterable[str]) -> str:
 
 
 def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
-    """Return the ids of a task's people, in the order of their numbers. Raises DeviceError: `bad-ids`, where they are
-    not those of the task, not as many as its people, or two of them are one person's.
+    """Return the ids of a task's people, in the order of their numbers.
 
     Args:
         task: holds their hash. data: from the collector, a line of JSON each.
+
+    Raises:
+        DeviceError: `bad-ids`, where they are not those of the task, not as many as its people, or two of them are one
+            person's.
     """
     try:
         ids = json.loads(f"[{data.decode()[:-1]}]".replace("\n", ","))
@@ -57,11 +62,13 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
 
 def numbered(values: Mapping[str, object], task: Task, fetch_ids: Callable[[], bytes]) -> Mapping[str, object]:
     """Return a person's values with numbers as links; a text is an id in any spelling, a number stays.
-    Raises DeviceError: `bad-value`, an id that nobody has; `bad-ids`, ids that are not the task's.
 
     Args:
         values: by kind. task: holds the hash of all ids. fetch_ids: fetches all of them, so that nobody hears which
             ones a person means; called only where a link is a text.
+
+    Raises:
+        DeviceError: `bad-value`, an id that nobody has; `bad-ids`, ids that are not the task's.
     """
     links = values.get("links")
     if not isinstance(links, list) or not any(isinstance(link, str) for link in links):

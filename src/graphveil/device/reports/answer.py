@@ -35,13 +35,15 @@ class Answer:
 
 def answer(task: Task, person: Person, values: Mapping[str, object], secret: bytes) -> Answer:
     """Return what a device sends of a person's values; the one place that reads them.
-    Raises DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.
 
     Args:
         task: of the collection. person: who answers.
         values: by kind of field ("features", "label", "links"; "degree" reads the links too); fields without a value
             are not answered.
         secret: the device's, 32 bytes.
+
+    Raises:
+        DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.
     """
     unknown = set(values) - {_read_of(field) for field in task.fields}
     if unknown:
@@ -78,10 +80,12 @@ def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
 
 def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     """Return the answer of each field as bits, None where it was not answered.
-    Raises DeviceError: `wrong-length`, `filling` or `impossible`: no conforming device sends such a body.
 
     Args:
         task: of the collection. person: who answered. body: what was sent.
+
+    Raises:
+        DeviceError: `wrong-length`, `filling` or `impossible`: no conforming device sends such a body.
     """
     bits, at, field_answers = unpacked(body, task.bits), 0, []
     for field in task.fields:
@@ -101,5 +105,4 @@ def _opened(field: Field, values: Mapping[str, object], person: Person) -> Any:
 
 
 def _read_of(field: Field) -> str:
-    """Return the kind of value that a field reads."""
     return "links" if field.kind == "degree" else field.kind

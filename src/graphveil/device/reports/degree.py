@@ -46,7 +46,6 @@ class Degree:
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Degree:
-        """Return the field of a task's facts, for so many people."""
         mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         digits = texts(facts, "digits")
         if len(digits) > 60:
@@ -65,7 +64,6 @@ class Degree:
 
     @property
     def width(self) -> int:
-        """Bits of an answer."""
         return (self.highest - self.lowest).bit_length()
 
     def opened(self, value: object, person: Person) -> int:
@@ -77,7 +75,6 @@ class Degree:
         return int(opened_list(value, self.mode, person).sum())
 
     def parts(self, opened: int) -> list[tuple[int, int]]:
-        """Return the paid parts."""
         return [(opened, 0)]
 
     def draw(self, opened: int, key: bytes, person: Person) -> Bits:

@@ -61,15 +61,16 @@ class Features:
 
     @property
     def width(self) -> int:
-        """Bits of an answer."""
         return self.sampled
 
     def opened(self, value: object, person: Person) -> list[tuple[int, int]]:
         """Return (step, coordinate) of each assigned coordinate.
-        Raises DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
 
         Args:
             value: d numbers in order, or a mapping of all d names to them. person: whose they are.
+
+        Raises:
+            DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
         """
         steps = [self._step(entry, name) for name, entry in zip(self.names, self._in_order(value), strict=True)]
         return [(steps[column], column) for column in self.coordinates(person)]

@@ -36,7 +36,6 @@ class Label:
 
     @classmethod
     def of(cls, facts: Mapping[str, object]) -> Label:
-        """Return the field of a task's facts."""
         classes = named(facts, "classes")
         if len(classes) < 2:
             raise DeviceError("bad-task", "a single class")
@@ -49,7 +48,6 @@ class Label:
 
     @property
     def width(self) -> int:
-        """Bits of an answer."""
         return (len(self.classes) - 1).bit_length()
 
     def opened(self, value: object, person: Person) -> int:
@@ -63,7 +61,6 @@ class Label:
         return self.classes.index(value)
 
     def parts(self, opened: int) -> list[tuple[int, int]]:
-        """Return the paid parts."""
         return [(opened, 0)]
 
     def draw(self, opened: int, key: bytes, person: Person) -> Bits:

@@ -46,7 +46,6 @@ class Links:
 
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Links:
-        """Return the field of a task's facts, for so many people."""
         mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         return cls(people, mode, epsilon, whole(facts, "threshold", 1, WORD // 2))
 
@@ -91,10 +90,12 @@ class Links:
 
 def mode_of(facts: Mapping[str, object], people: int) -> str:
     """Return the mode that a task tells of.
-    Raises DeviceError: `bad-task`, no mode, or more people than a list has room for.
 
     Args:
         facts: of the field. people: how many there are.
+
+    Raises:
+        DeviceError: `bad-task`, no mode, or more people than a list has room for.
     """
     if people > MOST_PEOPLE:
         detail = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
@@ -116,10 +117,12 @@ def answers_for(people: int, mode: str, person: Person) -> Bits:
 
 def opened_list(value: object, mode: str, person: Person) -> Bits:
     """Return a list as bits, uint8 [people], 0 for everybody for whom the person does not answer.
-    Raises DeviceError: `bad-value`, for a number that is no other person, or is named twice.
 
     Args:
         value: numbers of people, in any order. mode: one of `MODES`. person: whose list it is.
+
+    Raises:
+        DeviceError: `bad-value`, for a number that is no other person, or is named twice.
     """
     if not isinstance(value, list | tuple | np.ndarray):
         raise DeviceError("bad-value", "links is no list of people")

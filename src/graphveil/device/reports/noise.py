@@ -39,10 +39,12 @@ def packed(bits: Bits) -> bytes:
 
 def unpacked(body: bytes, count: int) -> Bits:
     """Return the first `count` bits of a body, uint8.
-    Raises DeviceError: `wrong-length`, or `filling` where what fills the last byte is not zero.
 
     Args:
         body: ceil(count / 8) bytes. count: how many bits.
+
+    Raises:
+        DeviceError: `wrong-length`, or `filling` where what fills the last byte is not zero.
     """
     if len(body) != -(-count // 8):
         raise DeviceError("wrong-length", f"{sized(len(body))}, of {-(-count // 8)}")

@@ -50,7 +50,11 @@ class KeystoreEntry:
 
     @classmethod
     def of(cls, data: bytes) -> KeystoreEntry:
-        """Read it from the file that holds it. Raises DeviceError: `ledger`, where the file holds something else."""
+        """Read it from the file that holds it.
+
+        Raises:
+            DeviceError: `ledger`, where the file holds something else.
+        """
         try:
             return cls(**json.loads(data))
         except (ValueError, TypeError) as error:
@@ -62,7 +66,9 @@ class KeystoreEntry:
 
     def secret(self) -> bytes:
         """Return the secret.
-        Raises DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
+
+        Raises:
+            DeviceError: `keystore`, where the store is gone or locked, or does not hold that secret.
         """
         texts = (_call(store, store.get_password, SERVICE, self.name) for store in _stores())
         secret = next((_bytes(text) for text in texts if text is not None), None)
@@ -73,7 +79,9 @@ class KeystoreEntry:
 
 def keep_secret(secret: bytes) -> KeystoreEntry | None:
     """Put a secret, 32 bytes, into the key store and read it back; None where there is no key store.
-    Raises DeviceError: `keystore`, where the key store is locked or does not keep the secret.
+
+    Raises:
+        DeviceError: `keystore`, where the key store is locked or does not keep the secret.
     """
     store = next(iter(_stores()), None)
     if store is None:
@@ -146,11 +154,7 @@ class Enrolment:
 
 
 class Home:
-    """The folder of a device.
-
-    Args:
-        folder: made where it is missing.
-    """
+    """The folder of a device, which is made where it is missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._ledger = folder, folder / "ledger.jsonl"
@@ -166,8 +170,10 @@ class Home:
 
     def secret(self) -> bytes:
         """Return the secret; at first use it is made and stored.
-        Raises DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the
-        key store does not keep the secret or does not return it.
+
+        Raises:
+            DeviceError: `ledger`, where the secret or the ledger of earlier reports is gone; `keystore`, where the key
+                store does not keep the secret or does not return it.
         """
         secret = self._secret_or_entry()
         return secret if isinstance(secret, bytes) else secret.secret()
@@ -203,11 +209,10 @@ class Home:
         return data if len(data) == SECRET_BYTES else KeystoreEntry.of(data)
 
     def limit(self, decimal: str | None = None) -> Limit:
-        """Return the limit over all tasks. Raises DeviceError: `ledger`, where the limit cannot be read or is gone;
-        `command`, where the new one is invalid.
+        """Return the limit over all tasks, after setting a new one: a decimal, "none" or "default".
 
-        Args:
-            decimal: a new one, "none" or "default".
+        Raises:
+            DeviceError: `ledger`, where the limit cannot be read or is gone; `command`, where the new one is invalid.
         """
         path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
@@ -239,7 +244,6 @@ class Home:
             write(self._folder / "limit", decimal.encode())
 
     def ledger(self) -> DeviceLedger:
-        """Return the ledger of all tasks."""
         return DeviceLedger(self._ledger, self.limit())
 
     def tasks(self) -> dict[str, Enrolment]:
@@ -262,11 +266,11 @@ class Home:
         write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
-        """Return a task with its enrolment and the device's keys.
-        Raises DeviceError: `enrolment`, where there is none or more than one.
+        """Return a task with its enrolment and the device's keys, by its hash or the beginning of it; None: the only
+        task.
 
-        Args:
-            digest: its hash, or the beginning of it; None where there is only one task.
+        Raises:
+            DeviceError: `enrolment`, where there is none or more than one.
         """
         tasks = self.tasks()
         matches = [(name, enrolment) for name, enrolment in tasks.items() if name.startswith(digest or "")]
@@ -282,7 +286,6 @@ class Home:
 
 
 def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
-    """Return the refusal of a digest that names no single task."""
     if not tasks:
         join = "Join one with the command enrol: address, token, --task HASH."
         return DeviceError("enrolment", "this device takes part in no collection yet", join)

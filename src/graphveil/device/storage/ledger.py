@@ -98,7 +98,9 @@ class DeviceLedger:
 
     def booked(self, task: bytes | None = None) -> list[Booked]:
         """Return the booked reports of one task or of all, in order.
-        Raises DeviceError: `ledger`, where a line but the last cannot be read, or booked lines are gone or changed.
+
+        Raises:
+            DeviceError: `ledger`, where a line but the last cannot be read, or booked lines are gone or changed.
         """
         lines = self._sealed().split(b"\n")
         # The last part is empty, or an incomplete line that a crash left: its report was never sent.
@@ -118,14 +120,16 @@ class DeviceLedger:
 
     @property
     def spent(self) -> Fraction:
-        """The epsilon of all tasks together."""
         return Fraction(sum(entry.nano for entry in self.booked()), NANO)
 
     def require_limit(self, task: Task, nano: int = 0) -> None:
-        """Refuse a report that the limit does not pay for. Raises DeviceError: `cap`.
+        """Refuse a report that the limit does not pay for.
 
         Args:
             task: which the report would answer. nano: its price, in billionths of epsilon.
+
+        Raises:
+            DeviceError: `cap`.
         """
         if isinstance(self._cap, Fraction):
             left = self._cap - self.spent
@@ -144,10 +148,12 @@ class DeviceLedger:
 
     def book(self, task: Task, epoch: int, nonce: bytes, response: Answer, nano: int) -> None:
         """Write a report and its price to disk.
-        Raises DeviceError: `cap`, where the limit does not pay for it; nothing is written.
 
         Args:
             task: which it answers. epoch, nonce: of the opening. response: what will be sent. nano: its price.
+
+        Raises:
+            DeviceError: `cap`, where the limit does not pay for it; nothing is written.
         """
         self.require_limit(task, nano)
         names = {str(field): own for field, own in response.names.items()}
@@ -168,7 +174,10 @@ class DeviceLedger:
 
     def seal(self) -> None:
         """Seal all complete lines, including one that a crash left unsealed. A line without a seal could be removed
-        after its report has left, and nobody would notice. Raises DeviceError: `ledger`, as `booked`.
+        after its report has left, and nobody would notice.
+
+        Raises:
+            DeviceError: `ledger`, as `booked`.
         """
         data = self._sealed()
         # What a killed process wrote may be in memory only.
@@ -183,7 +192,6 @@ class DeviceLedger:
 
     @property
     def is_whole(self) -> bool:
-        """Whether both files exist."""
         return self._path.exists() and self._seal_path.exists()
 
     @property

@@ -55,7 +55,8 @@ class Dither:
     Attributes:
         publication: not one without noise. holders: how many add such noise, each all of it.
 
-    Raises InputError if the ring has no room for the noise, or a step is as long as a row.
+    Raises:
+        InputError: the ring has no room for the noise, or a step is as long as a row.
     """
 
     publication: Publication

@@ -98,11 +98,13 @@ class ZeroSum:
     _used: set[str] = field(default_factory=set, repr=False)
 
     def mask(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        """Return this holder's mask, int64 ring elements; those of all holders add up to 0 modulo 2^64. Raises
-        RuntimeError if the label was used before.
+        """Return this holder's mask, int64 ring elements; those of all holders add up to 0 modulo 2^64.
 
         Args:
             label: names the one message that is masked. shape: of the message.
+
+        Raises:
+            RuntimeError: the label was used before.
         """
         # A mask used twice gives the difference of two messages in the clear: a fault here stops the program.
         if label in self._used:

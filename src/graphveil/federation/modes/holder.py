@@ -298,7 +298,12 @@ def server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination
         leaves = []
         for name in setting.names:
             published = yield Receive(name, "embeddings", (nodes, setting.model.width))
-            leaves.append(_as_combined(published, setting).requires_grad_())
+            # Shrunk and moved apart as the server combines them: post-processing, and so free.
+            if setting.privacy.shrink:
+                combined = apart(james_stein(published, setting.publication), LENGTH)
+            else:
+                combined = apart(published, LENGTH, setting.publication.noise)
+            leaves.append(combined.requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
             # Of the last step alone: earlier steps of a publication moved the server's own layers.
@@ -306,12 +311,6 @@ def server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
         yield Checkpoint(round, state)
     return network
-
-
-def _as_combined(published: Tensor, setting: Setting) -> Tensor:
-    if setting.privacy.shrink:
-        return apart(james_stein(published, setting.publication), LENGTH)
-    return apart(published, LENGTH, setting.publication.noise)
 
 
 def take_steps(

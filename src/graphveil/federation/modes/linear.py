@@ -113,7 +113,11 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
     if run.state is None:
         party = yield from _initial(run, holding, zero, keys, publisher)
     else:
-        party = _restored(publisher, head, run.state)
+        states.load_publisher(publisher, run.state)
+        if head is not None:
+            head.load(run.state)
+        commitment = Commitment.of(run.state["p"], salt=run.state["seal/salt"])
+        party = LinearHolder(run.state["p"], run.state["w"], commitment, publisher, head)
     # P never changes, so it is masked and sent once a session.
     masked = yield from set_up(roster, linear_lefts(setting, nodes), {run.me: party.p}, transposes=True)
     if head is not None:
@@ -194,14 +198,6 @@ def _initial(
     s = propagation.transition_matrix(holding.edge_index, holding.nodes)
     p = yield from propagation.propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
     return LinearHolder(p, w, Commitment.of(p, randomness=run.randomness), publisher, holding.head)
-
-
-def _restored(publisher: Publisher, head: LabelHead | None, state: states.State) -> LinearHolder:
-    states.load_publisher(publisher, state)
-    if head is not None:
-        head.load(state)
-    commitment = Commitment.of(state["p"], salt=state["seal/salt"])
-    return LinearHolder(state["p"], state["w"], commitment, publisher, head)
 
 
 class LinearNetwork(nn.Module):

@@ -51,7 +51,11 @@ class LocalNetwork(nn.Module):
     def centre_on(self, rows: Tensor) -> None:
         """Take mean and length over the rows of those who train, int64 [m], m > 0."""
         self._rows = rows
-        self._scale = 1.0 / max(self._length(self.weight.shape[0]), _MIN_CHANCE)
+        # The length is estimated by a few fixed random projections.
+        generator = torch.Generator().manual_seed(0)
+        signs = torch.randint(0, 2, (self.weight.shape[0], _PROBES), generator=generator) * 2.0 - 1.0
+        length = float(self._centred(signs)[rows].square().mean().sqrt())
+        self._scale = 1.0 / max(length, _MIN_CHANCE)
 
     def forward(self) -> Tensor:
         """Return logits [n, c], once `centre_on` has been called."""
@@ -64,11 +68,6 @@ class LocalNetwork(nn.Module):
         for _ in range(self._hops):
             z = self.transition @ z
         return z - z[self._rows].mean(dim=0)
-
-    def _length(self, columns: int) -> float:
-        """Return s, estimated by a few fixed random projections."""
-        signs = torch.randint(0, 2, (columns, _PROBES), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
-        return float(self._centred(signs)[self._rows].square().mean().sqrt())
 
 
 def _thin(features: Features) -> Features:

@@ -134,10 +134,13 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def send(self, kind: str, body: Tensor) -> None:
-        """Queue a copy of a message; wait while too much is unacknowledged. Raises SessionOver if a party started anew.
+        """Queue a copy of a message; wait while too much is unacknowledged.
 
         Args:
             kind: of the message. body: its array, which may change afterwards.
+
+        Raises:
+            SessionOver: a party started anew.
         """
         # The program may change its array while the message waits to be acknowledged.
         copy = body.detach().clone()

@@ -147,8 +147,8 @@ class Session:
         """
         while True:
             try:
-                done, state = self._agree()
-                result = self._drive(done, state)
+                done = self._lead() if self._leads else self._follow()
+                result = self._drive(max(done, 0), None if done < 0 else self._store.load(done))
                 self._part()
                 return Finished(result, Transcript(tuple(self._entries)))
             except SessionOver:
@@ -158,10 +158,6 @@ class Session:
                     self._send_control({"stop": _why(error)})
                     time.sleep(_REPEAT)  # for the word to leave
                 raise
-
-    def _agree(self) -> tuple[int, Mapping[str, Tensor] | None]:
-        done = self._lead() if self._leads else self._follow()
-        return max(done, 0), None if done < 0 else self._store.load(done)
 
     def _lead(self) -> int:
         links = self._open()
@@ -306,8 +302,10 @@ class Session:
         self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
-        """Before a priced message: wait until all have saved the round before, and note the publication. Raises
-        BudgetError if the round was published before under another name, and so with other data.
+        """Before a priced message: wait until all have saved the round before, and note the publication.
+
+        Raises:
+            BudgetError: the round was published before under another name, and so with other data.
         """
         if saved is not None:
             self._await_all(saved)

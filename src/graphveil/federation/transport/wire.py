@@ -121,8 +121,10 @@ def frames_of(
 
 
 class Assembly:
-    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived. Raises
-    WireError if the message is larger than `largest` bytes, or than its kind can be.
+    """Puts the frames of one message together, in order, and nothing else; holds no more than has arrived.
+
+    Raises:
+        WireError: the message is larger than `largest` bytes, or than its kind can be.
     """
 
     def __init__(self, first: Frame, *, largest: int) -> None:

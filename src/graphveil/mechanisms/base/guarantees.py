@@ -67,8 +67,7 @@ def entry_guarantee(epsilon: float, nodes: int) -> Guarantee:
     Args:
         epsilon: what one reported bit costs. nodes: the public number of users.
     """
-    # The unit in which papers state list mechanisms; what a relationship costs is `list_guarantee`, twice as much where
-    # both ends tell.
+    # The unit of papers; a relationship costs `list_guarantee`, twice as much where both ends tell.
     return _local(LIST_ENTRY, epsilon, 0.0, assume("users-public", nodes=nodes), relation="add/remove")
 
 

@@ -87,8 +87,7 @@ class Lattice:
             # Rounding draws words of its own: to round to the nearest point would bias the mean by up to half a step.
             below, carry = self.domain.split(rows.block(start, stop), self.steps)
             below += randomness.uint64(below.size).reshape(below.shape) < carry
-            # Integers from here on: Z added to a grid point is a grid point, so the low digits of a report show nothing
-            # of the value.
+            # Integers from here on: Z added to a grid point is a grid point, so low digits show nothing of the value.
             below += self.noise.draw(below.size, randomness).reshape(below.shape)
             # Clamping to a public range looks at the report alone: post-processing.
             levels[start:stop] = np.clip(below, -self.reach, self.steps + self.reach)
@@ -120,25 +119,24 @@ class Lattice:
 
     def variances(self, values: Values) -> FloatArray:
         """The variance of the estimate of each coordinate, float64 [n, d]: noise plus rounding."""
-        return self.rounding_variance(values) + self.noise.variance * self.step**2
-
-    def rounding_variance(self, values: Values) -> FloatArray:
-        """The variance that rounding adds to each value, in the square of the values' unit, [n, d]."""
         rows = self.domain.open(values)
         _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
         _, carry = self.domain.split(rows.block(0, rows.shape[0]), self.steps)
         up = carry.astype(np.float64) / WORDS
-        return up * (1 - up) * self.step**2
+        return up * (1 - up) * self.step**2 + self.noise.variance * self.step**2
 
     def every_report(self) -> LatticeReports:
-        """Every report that a device can send, one a user. Raises InputError: there are more than a million."""
+        """Every report that a device can send, one a user.
+
+        Raises:
+            InputError: there are more than a million.
+        """
         _validate.enumerable((self.steps + 2 * self.reach + 1) ** self.domain.dimension)
         levels = range(-self.reach, self.steps + self.reach + 1)
         every = list(itertools.product(levels, repeat=self.domain.dimension))
         return LatticeReports(torch.tensor(every, dtype=torch.int32))
 
     def check(self, reports: LatticeReports) -> None:
-        """Refuse reports that no device can send."""
         require_inside(reports.levels, -self.reach, self.steps + self.reach, "a level")
         if reports.levels.shape[1] != self.domain.dimension:
             raise InputError(f"reports hold {reports.levels.shape[1]} levels", allowed=f"{self.domain.dimension}")

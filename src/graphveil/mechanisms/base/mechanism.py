@@ -27,11 +27,14 @@ WORDS = 2.0**64
 
 @dataclass(frozen=True)
 class VectorDomain:
-    """Vectors of `dimension` numbers in [low, high]. Raises InputError: a parameter is outside its range, NaN included.
+    """Vectors of `dimension` numbers in [low, high].
 
     Args:
         dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate; never read off the data.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
     """
 
     dimension: int
@@ -44,7 +47,6 @@ class VectorDomain:
 
     @property
     def width(self) -> float:
-        """The length of the range."""
         return self.high - self.low
 
     @property
@@ -54,16 +56,20 @@ class VectorDomain:
 
     def open(self, values: Values) -> Rows:
         """A reader for values [n, d], once all of them are known to lie in the range.
-        Raises InputError: another kind or shape of values, or an entry that is NaN or out of range; it is named.
+
+        Raises:
+            InputError: another kind or shape of values, or an entry that is NaN or out of range; it is named.
         """
         return open_values(values, self.dimension, self.low, self.high)
 
     def open_dense(self, values: Values, name: str) -> FloatArray:
         """All values [n, d] as one dense array, whether or not they lie in the range.
-        Raises InputError: another kind or shape of values, or more than 50,000,000 numbers.
 
         Args:
             values: dense or sparse rows. name: what is made of them, for the refusal.
+
+        Raises:
+            InputError: another kind or shape of values, or more than 50,000,000 numbers.
         """
         rows = open_rows(values, self.dimension)
         _validate.fits_in_memory(*rows.shape, name, most=_validate.WORK_LIMIT)
@@ -156,11 +162,14 @@ class FeatureMechanism(ABC, Generic[R]):
         return self.domain.open(values)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:
-        """What the devices send of values [n, d]: the only place that touches private values. Raises InputError: an
-        entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any draw.
+        """What the devices send of values [n, d]: the only place that touches private values.
 
         Args:
             values: dense or sparse rows, every entry in the declared range. randomness: the source of the noise.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any
+                draw.
         """
         return self._encode(self.open(values), randomness)
 
@@ -196,7 +205,11 @@ class FeatureMechanism(ABC, Generic[R]):
 
     @abstractmethod
     def every_report(self) -> R:
-        """Every report that a device can send, one a user; for audits. Raises InputError: more than a million."""
+        """Every report that a device can send, one a user; for audits.
+
+        Raises:
+            InputError: more than a million.
+        """
 
     @abstractmethod
     def _encode(self, rows: Rows, randomness: Randomness) -> R:

@@ -42,8 +42,7 @@ class MultiBitReports(NamedTensors):
     def __post_init__(self) -> None:
         require_tensor("indices", self.indices, torch.int32, 2)
         require_tensor("bits", self.bits, torch.uint8, 2)
-        # Types and shapes are checked here, where reports enter from the network; whether a mechanism can have sent
-        # them, it checks itself.
+        # Types and shapes, where reports enter from the network; what a mechanism can have sent, it checks itself.
         if self.indices.shape != self.bits.shape:
             raise InputError(f"{tuple(self.indices.shape)} indices with {tuple(self.bits.shape)} bits")
 

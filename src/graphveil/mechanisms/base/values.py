@@ -146,14 +146,11 @@ class SparseRows:
         """Whether the columns of every row are sorted, distinct and inside the matrix."""
         if self.entries.size and not (self.columns.min() >= 0 and self.columns.max() < self.width):
             return False
-        for start, stop in self._spans():
+        for start, stop in blocks(self.shape[0], max(1, self.stored // max(1, self.shape[0]))):
             keys, _ = self._keys(start, stop)
             if not np.all(keys[1:] > keys[:-1]):
                 return False
         return True
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        return blocks(self.shape[0], max(1, self.stored // max(1, self.shape[0])))
 
     def _keys(self, start: int, stop: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Position of every stored entry of a block when the block is read row by row, in ascending order."""
@@ -173,11 +170,14 @@ class SparseRows:
 
 
 def open_rows(values: Values, dimension: int) -> Rows:
-    """A reader for `values`. Raises InputError: another kind of value, another shape, or numbers that are not real.
+    """A reader for `values`.
 
     Args:
         values: torch dense or sparse_csr [n, d], numpy [n, d], or a scipy sparse matrix [n, d].
         dimension: the declared d.
+
+    Raises:
+        InputError: another kind of value, another shape, or numbers that are not real.
     """
     rows = read_rows(values)
     if rows.shape[1] != dimension:
@@ -187,11 +187,13 @@ def open_rows(values: Values, dimension: int) -> Rows:
 
 def open_values(values: Values, dimension: int, low: float, high: float) -> Rows:
     """A reader for `values`, once all of them are known to be numbers in [low, high].
-    Raises InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
 
     Args:
         values: dense or sparse rows [n, d]. dimension: the declared d.
         low, high: the declared range of every entry, those that are not stored included.
+
+    Raises:
+        InputError: as `open_rows`, or an entry that is NaN or out of range: its row and column are named, never it.
     """
     rows = open_rows(values, dimension)
     # Before the first draw: an error in the middle would leave some people's budget spent on reports that nobody has.

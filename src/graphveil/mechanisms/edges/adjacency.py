@@ -54,12 +54,10 @@ class BitFlips:
 
     @property
     def _gap(self) -> float:
-        """1 - 2p."""
         return self._law.span / WORD
 
     @property
     def _law(self) -> BitLaw:
-        """The law of one bit."""
         return bit_law(self.epsilon, 1)
 
 
@@ -70,7 +68,6 @@ FALSE_EDGES_WARNING: Final = 20_000_000
 @dataclass(frozen=True, kw_only=True)
 class AdjacencyRR(BitFlips):
     """Every bit of every neighbour list is flipped with probability 1 / (e^epsilon + 1).
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon for one reported bit, exactly: the flip probability is an integer multiple of 2^-64 that
     is rounded up by more than the sampler's finite digits can lose. What one relationship costs depends on the mode:
@@ -80,6 +77,9 @@ class AdjacencyRR(BitFlips):
         epsilon: finite and positive, for one reported bit. nodes: the public number of users.
         mode: "lower": of every two users the one with the lower id reports; "both": each end reports; "directed": every
             user reports the links that start at it.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -124,7 +124,6 @@ class AdjacencyRR(BitFlips):
 
     @property
     def warning(self) -> str | None:
-        """What to tell a user before running, or None."""
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (
@@ -140,12 +139,14 @@ class AdjacencyRR(BitFlips):
 
     def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL) -> EdgeReports:
         """What the devices send.
-        Raises InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
             engine: where blocks of places are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
         return sample_lists(lists, lists.open(edge_index), self.threshold, randomness, engine=engine)
@@ -165,8 +166,7 @@ class AdjacencyRR(BitFlips):
         source, target, count = (part.numpy() for part in named_pairs(self._lists, reports))
         values = count / (self._gap * self._lists.reports_per_unit)
         if self.mode != "directed":
-            # Averaged before it is mirrored: with both ends reporting, each direction holds the mean of the same two
-            # bits.
+            # Averaged before mirrored: where both ends report, each direction holds the mean of the same two bits.
             source, target = np.concatenate([source, target]), np.concatenate([target, source])
             values = np.concatenate([values, values])
         matrix = scipy.sparse.csr_matrix((values, (source, target)), shape=(self.nodes, self.nodes))
@@ -194,8 +194,7 @@ class AdjacencyRR(BitFlips):
     @property
     def _log_odds(self) -> float:
         """log((1 - p) / p), what one report is worth; at most epsilon."""
-        # log((1 - p) / p) from integers: at a large epsilon 1 - p is 1 in floating point, and at a small one the two
-        # cancel.
+        # From integers: at a large epsilon 1 - p is 1 in floating point, and at a small one the two cancel.
         return math.log1p(self._law.span / self.threshold)
 
     @property

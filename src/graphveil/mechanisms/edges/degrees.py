@@ -54,7 +54,6 @@ _REACH: Final = 40
 @dataclass(frozen=True, kw_only=True)
 class NoisyDegree:
     """Adds two-sided geometric noise to the number of relationships in each user's list.
-    Raises InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
     Formal guarantees: epsilon for one list, exactly; the possible reports are the same for all degrees; estimates are
     unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
@@ -62,6 +61,9 @@ class NoisyDegree:
     Args:
         epsilon: finite and positive, for one list. nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or reports would not fit into 32 bits.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -85,7 +87,6 @@ class NoisyDegree:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all reports together protect: one relationship, or one directed link."""
         return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
@@ -100,11 +101,13 @@ class NoisyDegree:
 
     def randomize(self, degrees: Degrees, *, randomness: Randomness, engine: Engine = LOCAL) -> DegreeReports:
         """What the devices send.
-        Raises InputError: a degree is negative or above the length of the list; nothing is encoded.
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
             engine: where blocks of users are worked on; no report depends on it.
+
+        Raises:
+            InputError: a degree is negative or above the length of the list; nothing is encoded.
         """
         noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
         # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
@@ -152,10 +155,8 @@ class NoisyDegree:
         require_inside(reports.levels, *self.ends, "a degree")
 
     def _open(self, degrees: Degrees) -> Ids:
-        """The degrees as checked int64 numbers."""
         array = _validate.integers(degrees, "degrees are", f"{self.nodes} integers", count=self.nodes)
-        # Reports reach a fixed way beyond the possible degrees: a larger one would be clamped nearly always, and so be
-        # revealed.
+        # Reports reach a fixed way beyond possible degrees: a larger one would nearly always be clamped, and revealed.
         outside = np.flatnonzero((array < 0) | (array > NeighbourLists(self.nodes, self.mode).lengths))
         if outside.size:
             where = f"degrees, row {int(outside[0])}"
@@ -166,7 +167,6 @@ class NoisyDegree:
 @dataclass(frozen=True, kw_only=True)
 class DegreePreservingRR:
     """Each user sends a noisy degree, and of its noisy list about as many entries as that degree says.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon for one list, exactly, of which `degree_share` pays for the degree and the rest for the
     flipped bits; thinning them looks at nothing private. In mode "both" one relationship costs 2 epsilon.
@@ -175,6 +175,9 @@ class DegreePreservingRR:
         epsilon: finite and positive, for one list. nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
         degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -202,12 +205,10 @@ class DegreePreservingRR:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all reports together protect: one relationship, or one directed link."""
         return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
     def warning(self) -> str | None:
-        """What to tell a user before running, or None."""
         drawn = self._flips.expected_false
         if drawn <= FALSE_EDGES_WARNING:
             return None
@@ -220,12 +221,14 @@ class DegreePreservingRR:
         self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL
     ) -> DegreePreservingReports:
         """What the devices send.
-        Raises InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every relationship
                 unless the mode is "directed"; what is listed twice counts once.
             engine: where blocks of places are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
         true = lists.open(edge_index)
@@ -249,7 +252,6 @@ class DegreePreservingRR:
         return DegreePreservingReports(degrees, EdgeReports(starts, lists.columns[torch.from_numpy(stays)]))
 
     def collected(self, reports: DegreePreservingReports) -> Tensor:
-        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
         return either_end(self._lists, reports.edges)
 
     def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:
@@ -293,8 +295,7 @@ class DegreePreservingRR:
     def _thinning(self, degrees: DegreeReports) -> Thresholds:
         """2^64 q, the probability that an entry stays: q = d / (d (1 - 2p) + length p), with d >= 0 and q < 1."""
         flip = self._flips.threshold / WORD
-        # Clamped before it is divided: a very negative degree flips the sign of the denominator too, and would keep
-        # everything.
+        # Clamped before it is divided: a very negative degree turns the denominator's sign, and would keep everything.
         target = np.maximum(self.degree.estimate(degrees).numpy(), 0.0)
         expected = target * (1 - 2 * flip) + self._lists.lengths * flip
         share = np.divide(target, expected, out=np.zeros_like(target), where=expected > 0)

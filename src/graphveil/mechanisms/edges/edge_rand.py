@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class EdgeRand(BitFlips):
     """Every protected pair is flipped, related or not, with probability 1 / (e^epsilon + 1).
-    Raises InputError: epsilon is outside its range, NaN included.
 
     Formal guarantees: epsilon for one private undirected edge, exactly: the flip probability is an integer multiple of
     2^-64 that is rounded up by more than the sampler's finite digits can lose; every set of protected pairs is possible
@@ -41,6 +40,9 @@ class EdgeRand(BitFlips):
 
     Args:
         epsilon: finite and positive, for one private edge. domain: the protected pairs.
+
+    Raises:
+        InputError: epsilon is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -62,7 +64,6 @@ class EdgeRand(BitFlips):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     @property
@@ -72,7 +73,6 @@ class EdgeRand(BitFlips):
 
     @property
     def warning(self) -> str | None:
-        """What to tell a user before running, or None."""
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (
@@ -87,12 +87,14 @@ class EdgeRand(BitFlips):
         return self.flip * (1 - self.flip) / self._gap**2
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
-        InputError: a pair is not protected; nothing is drawn.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of ranks are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: a pair is not protected; nothing is drawn.
         """
         domain = self.domain
         blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))

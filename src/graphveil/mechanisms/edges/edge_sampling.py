@@ -105,8 +105,7 @@ def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
     parts = [own[survives(len(own), low, randomness)]]
     for *_, false in false_places(block.stop - block.start, low, randomness):
         false = false + block.start
-        # A place that holds a relationship had its own draw above: it is taken out here, or it would stay with a higher
-        # chance than 1 - p.
+        # Places that hold a relationship had a draw above: left in, they would stay with more than 1 - p.
         parts.append(false[~contains(own, false)])
     return np.sort(np.concatenate(parts))
 
@@ -138,7 +137,10 @@ def bernoulli_places(
     """
     first = 0
     while first < total:
-        drawn = gaps.draw(_gap_count(total - first, chance), randomness)
+        expected = (total - first) * chance
+        # Nearly always all gaps that are needed, at most a block.
+        count = min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)
+        drawn = gaps.draw(count, randomness)
         # A gap reaches at most to the end, so the first place behind it cannot overflow; those after it may.
         places = first + np.cumsum(drawn + 1) - 1
         behind = int(np.argmax(places >= total))
@@ -147,12 +149,6 @@ def bernoulli_places(
             return
         yield first, int(places[-1]) + 1, places
         first = int(places[-1]) + 1
-
-
-def _gap_count(places: int, chance: float) -> int:
-    """How many gaps to draw at once: nearly always all that are needed, at most a block."""
-    expected = places * chance
-    return min(BLOCK, math.ceil(expected + 5 * math.sqrt(expected)) + 8)
 
 
 def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.bool_]:

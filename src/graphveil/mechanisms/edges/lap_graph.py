@@ -64,7 +64,6 @@ class Side:
         return result
 
     def slope(self, u: FloatArray) -> FloatArray:
-        """The derivative of `log_product`."""
         upper, lower = self._tails(u)
         return _tall(self.mass, u) * (self.rest / lower - self.largest / upper)
 
@@ -73,7 +72,6 @@ class Side:
         return self.largest * _tall(self.mass, u) / self._tails(u)[0]
 
     def at(self, near: npt.NDArray[np.bool_]) -> Side:
-        """The same on these levels alone."""
         return Side(self.largest, self.rest, self.mass[near], self.above[near], self.below[near])
 
     def _tails(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -141,7 +139,6 @@ def _edge(sides: list[Side], peak: FloatArray, end: float) -> FloatArray:
 
 
 def _integral(sides: list[Side], start: FloatArray, stop: FloatArray) -> FloatArray:
-    """The logarithm of the integral from start to stop, on each level."""
     half = (stop - start)[:, None] / 2
     u = start[:, None] + half * (1 + _NODES)
     with np.errstate(divide="ignore"):
@@ -153,8 +150,7 @@ def _integral(sides: list[Side], start: FloatArray, stop: FloatArray) -> FloatAr
 
 def _log(part: FloatArray, rest: FloatArray) -> FloatArray:
     """The logarithm of a probability, from the smaller of it and what is left."""
-    # Near 1 the logarithm is taken of what is missing: 1 - 1e-20 is 1 in floating point, and millions of cells multiply
-    # it.
+    # Near 1 it is taken of what is missing: 1 - 1e-20 is 1 in floating point, and millions of cells multiply it.
     result: FloatArray = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(part))
     return result
 
@@ -170,10 +166,9 @@ _SMALLEST: float = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class LapGraph:
-    """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest.
-    With e1 = count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is
-    possible, says how many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2.
-    Raises InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
+    """Releases as many pairs as there are edges, up to noise: those whose noisy cells are largest. With e1 =
+    count_share epsilon and e2 the rest: the number of private edges with noise of e1, cut to what is possible, says
+    how many pairs are released; each protected pair's cell, 1 if related and else 0, gets noise of e2.
 
     Formal guarantees: epsilon for one private undirected edge, which moves the number by 1 and one cell by 1; the noise
     is exact, and every set of protected pairs is possible for every graph.
@@ -181,6 +176,9 @@ class LapGraph:
     Args:
         epsilon: finite and positive, for one private edge. domain: the protected pairs.
         count_share: the part of epsilon for the number of edges, in (0, 1).
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or a part of epsilon is below 1e-9.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -207,16 +205,17 @@ class LapGraph:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
-        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order. Raises
-        InputError: a pair is not protected; nothing is drawn.
+        """The synthetic private edges. Returns int64 [2, S], u < v, distinct protected pairs in ascending order.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of cells are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: a pair is not protected; nothing is drawn.
         """
         true, size = self._ranks(pairs), self.domain.size
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
@@ -257,8 +256,7 @@ class LapGraph:
         return float((noise.log_tail(distance) if at_end else noise.log_pmf(distance))[0])
 
     def _ranks(self, pairs: Pairs) -> Ids:
-        # Each pair once: an edge listed twice would raise the number by more than the 1 that its noise is calibrated
-        # for.
+        # Each pair once: an edge listed twice would raise the number by more than its noise is calibrated for.
         return distinct(self.domain.rank(pairs).numpy())
 
     @property

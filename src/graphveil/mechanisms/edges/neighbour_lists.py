@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class EdgeReports(NamedTensors):
     """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending.
-    Raises InputError: other tensors, or lists that are not ascending.
 
     Args:
         starts: int64 [n+1], from 0 to the number of ids. columns: int32 [R], the ids.
+
+    Raises:
+        InputError: other tensors, or lists that are not ascending.
     """
 
     starts: Tensor
@@ -85,17 +87,14 @@ class DegreePreservingReports:
         return len(self.edges)
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
         return self.degrees.to_tensors() | self.edges.to_tensors()
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> DegreePreservingReports:
-        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
         require_names(tensors, "levels", "starts", "columns")
         return cls(DegreeReports(tensors["levels"]), EdgeReports(tensors["starts"], tensors["columns"]))
 
     def to_edge_index(self) -> Tensor:
-        """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
         return self.edges.to_edge_index()
 
 
@@ -167,13 +166,13 @@ class NeighbourLists:
         return slots + (slots >= users)
 
     def open(self, edge_index: EdgeIndex) -> Ids:
-        """The places that hold a relationship, ascending; relationships that are listed twice count once.
-        Raises InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
-        relationship that is there in one direction only. Messages name columns, never ids.
+        """The places that hold a relationship of edge_index [2, E], ascending; what is listed twice counts once. Row 0
+        is the user whose list names row 1; both directions of every relationship unless the mode is "directed".
+        Messages name columns, never ids.
 
-        Args:
-            edge_index: integers [2, E], row 0 the user whose list names row 1; both directions of every relationship
-                unless the mode is "directed".
+        Raises:
+            InputError: another shape or type, an id outside 0..n-1, a user who names itself, or (undirected) a
+                relationship in one direction only.
         """
         users, named = self._read(edge_index)
         if self.mode == "directed":
@@ -220,7 +219,6 @@ class NeighbourLists:
         return count(reported), count(true), count(true[contains(reported, true)])
 
     def _read(self, edge_index: EdgeIndex) -> tuple[Ids, Ids]:
-        """Both rows as checked int64 arrays."""
         array = _validate.integers(edge_index, "edge_index is", "integers, two rows", rows=2)
         outside = np.flatnonzero(((array < 0) | (array >= self.nodes)).any(axis=0))
         if outside.size:
@@ -243,8 +241,7 @@ def owners(places: Ids, starts: Ids) -> Ids:
     """
     if not places.size:
         return np.zeros(0, np.int64)
-    # Only the lists between the first and the last place are searched: callers come block by block, and all starts each
-    # time would be n a block.
+    # Only the lists between first and last place: callers come block by block, and all starts would be n a block.
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
     ends = np.searchsorted(places, starts[first : last + 2])
     return np.repeat(np.arange(first, last + 1), np.diff(ends))
@@ -313,10 +310,12 @@ class PairEstimate:
 
 def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs that some report names, sorted, and how many reports name each: three int64 [S].
-    Raises InputError: reports that no device can send.
 
     Args:
         lists: the public places. reports: of all users.
+
+    Raises:
+        InputError: reports that no device can send.
     """
     users, named = lists.check(reports)
     if lists.mode != "both":
@@ -334,10 +333,12 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
 
 def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
     """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed.
-    Raises InputError: reports that no device can send.
 
     Args:
         lists: the public places. reports: of all users.
+
+    Raises:
+        InputError: reports that no device can send.
     """
     source, target, _ = named_pairs(lists, reports)
     if lists.mode == "directed":

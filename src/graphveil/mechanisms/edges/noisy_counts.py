@@ -43,7 +43,6 @@ _LARGEST: Final = 1 << 62
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts:
     """Adds independent two-sided geometric noise to each of a vector of counts.
-    Raises InputError: epsilon is outside its range, NaN included.
 
     Formal guarantees: epsilon for one private edge, if every private edge is counted in at most one of the counts: one
     edge more or less then changes one count by 1. Noise is not bounded and not clamped, so every vector of whole
@@ -52,6 +51,9 @@ class NoisyCounts:
 
     Args:
         epsilon: finite and positive, for one private edge.
+
+    Raises:
+        InputError: epsilon is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -66,7 +68,6 @@ class NoisyCounts:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all noisy counts together protect."""
         return Guarantee(
             unit=PRIVATE_EDGE,
             relation="add/remove",
@@ -89,16 +90,17 @@ class NoisyCounts:
 
     def randomize(self, counts: Counts, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The noisy counts, int64 [k]; some are negative.
-        Raises InputError: a count is negative, or counts are no row of integers; nothing is drawn.
 
         Args:
             counts: integers [k], each at least 0, of disjoint public sets of pairs.
             engine: where blocks of counts are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: a count is negative, or counts are no row of integers; nothing is drawn.
         """
         # Disjoint sets: one edge moves one count by 1, so that all counts together cost what one does.
         true = _open(counts, 0)
-        # Not clamped at 0: sums of counts would be biased upwards, and whoever wants the clamp can apply it to what is
-        # released.
+        # Not clamped at 0: sums would be biased upwards, and whoever wants the clamp can apply it to the release.
         blocks = Blocks(len(true), VALUES)
         # One block has nothing to be kept apart from.
         if len(blocks) <= 1:
@@ -133,12 +135,10 @@ class _NoisyBlock:
     noise: TwoSided
 
     def __call__(self, block: Block, key: BlockKey, true: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return int64 [counts of the block] from all true counts."""
         return self.noise.draw(block.stop - block.start, key.stream()) + true[block.rows]
 
 
 def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:
-    """Checked int64 numbers."""
     array = _validate.integers(counts, "counts are", "integers, one row")
     outside = np.flatnonzero((array < least) | (array > _LARGEST))
     if outside.size:
@@ -154,7 +154,6 @@ PLACES: Final = 2
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassCounts:
     """Counts everybody's private neighbours by public group, and adds noise to each count.
-    Raises InputError: epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
     Formal guarantees: epsilon for one private undirected edge, which stands in two counts and moves each by 1, at half
     of epsilon; noise is not bounded and not clamped, so every table of whole numbers is possible for every graph.
@@ -163,6 +162,9 @@ class ClassCounts:
         epsilon: finite and positive, for one private edge.
         domain: the protected pairs; nodes that are no private ones have rows of zeros.
         groups: int64 [n], everybody's group in 0..classes-1; PUBLIC. classes: how many groups there are.
+
+    Raises:
+        InputError: epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
 
     >>> import torch
     >>> from graphveil.mechanisms import PairDomain
@@ -189,7 +191,6 @@ class ClassCounts:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     @property
@@ -199,11 +200,13 @@ class ClassCounts:
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The noisy counts, int64 [n, classes]; some are negative.
-        Raises InputError: a pair is not protected; nothing is drawn.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             engine: where blocks of nodes and of counts are worked on; the result does not depend on it.
+
+        Raises:
+            InputError: a pair is not protected; nothing is drawn.
         """
         counts, rows = self.count(pairs, engine=engine), self.domain.ids
         # Others have no private edge, which is public: noise in their rows would hide nothing.

@@ -61,9 +61,10 @@ class Cells:
         while missing.size:
             drawn = self._above(missing.size, threshold, randomness)
             result[missing] = drawn
-            # Rejection keeps the law exact: what is kept has the law above this threshold, given that it stayed below
-            # the earlier one.
-            missing = missing[self._is_past(drawn, randomness)]
+            # Rejection keeps the law exact: above this threshold, given that it stayed below the earlier one.
+            if self.passed is None:
+                return result
+            missing = missing[Cells(self.noise, None).passes(drawn, self.passed, randomness)]
         return result
 
     def passes(self, values: Levels, threshold: Threshold, randomness: Randomness) -> npt.NDArray[np.bool_]:
@@ -94,14 +95,7 @@ class Cells:
         result[higher] += 1 + self.noise.excess(len(higher), randomness)
         return result
 
-    def _is_past(self, values: Levels, randomness: Randomness) -> npt.NDArray[np.bool_]:
-        """Which cells would have passed the earlier threshold."""
-        if self.passed is None:
-            return np.zeros(len(values), np.bool_)
-        return Cells(self.noise, None).passes(values, self.passed, randomness)
-
     def _mass(self, threshold: Threshold) -> Decimal:
-        """The probability that a cell holding 0 passes `threshold`."""
         if threshold.everything:
             return Decimal(1)
         return self.noise.tail(threshold.level + 1) + threshold.part * self.noise.chance(threshold.level)

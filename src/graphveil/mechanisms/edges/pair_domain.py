@@ -28,15 +28,17 @@ Pairs: TypeAlias = "torch.Tensor | npt.NDArray[Any]"
 
 @dataclass(frozen=True, eq=False)
 class PairDomain:
-    """All protected pairs of one graph, numbered in the order of their ends.
-    Two numberings: positions 0..C(k, 2)-1 of all pairs among the k private nodes, public ones included; and ranks
-    0..size-1 of the protected pairs alone, which leave the public ones out. Both ascend with (u, v).
-    Raises InputError: an id is no node or stands twice among the members, or a public edge is no pair u < v.
+    """All protected pairs of one graph, numbered in the order of their ends. Two numberings: positions 0..C(k, 2)-1 of
+    all pairs among the k private nodes, public ones included; and ranks 0..size-1 of the protected pairs alone,
+    which leave the public ones out. Both ascend with (u, v).
 
     Args:
         nodes: the public number of nodes n.
         members: int64 [k], the ids of the private nodes, each once; declared, never read off private edges. None: all.
         public: int64 [2, m], public edges as pairs u < v; with an end outside `members` they do not matter. None: none.
+
+    Raises:
+        InputError: an id is no node or stands twice among the members, or a public edge is no pair u < v.
 
     >>> domain = PairDomain(4, public=torch.tensor([[0], [1]]))
     >>> domain.size
@@ -64,7 +66,6 @@ class PairDomain:
 
     @property
     def size(self) -> int:
-        """The number of protected pairs."""
         return self.places - len(self.public_positions)
 
     @cached_property
@@ -91,12 +92,18 @@ class PairDomain:
 
     def position(self, pairs: Pairs) -> Tensor:
         """The positions of pairs [2, S] with u < v among the private nodes, int64 [S]; public pairs have one too.
-        Raises InputError: another shape or type, no pair u < v, or an end that is no private node.
+
+        Raises:
+            InputError: another shape or type, no pair u < v, or an end that is no private node.
         """
         return torch.from_numpy(self._positions(self._open(pairs)))
 
     def pairs(self, positions: Pairs) -> Tensor:
-        """The inverse of `position`: int64 [2, S], u < v. Raises InputError: a position is outside 0..C(k, 2)-1."""
+        """The inverse of `position`: int64 [2, S], u < v.
+
+        Raises:
+            InputError: a position is outside 0..C(k, 2)-1.
+        """
         places = _numbers(positions, self.places, "position")
         starts = self._rows.starts
         low = np.searchsorted(starts, places, side="right") - 1
@@ -106,8 +113,7 @@ class PairDomain:
     def rank(self, pairs: Pairs) -> Tensor:
         """The ranks of protected pairs [2, S], int64 [S]; raises InputError as `require` does."""
         positions = self._positions(self._open(pairs))
-        # A public edge is released as it is. Counted among the private ones too, it would take noise that hides
-        # nothing.
+        # Public edges are released as they are: among the private ones they would take noise that hides nothing.
         self._refuse_public(positions)
         return torch.from_numpy(positions - np.searchsorted(self.public_positions, positions))
 
@@ -117,9 +123,12 @@ class PairDomain:
         return self.pairs(numbers + np.searchsorted(self.arrays[1], numbers, side="right"))
 
     def require(self, pairs: Pairs) -> None:
-        """Refuse pairs [2, S] that are not all protected; nothing is dropped silently.
-        Raises InputError: another shape or type, no pair u < v, an end that is no declared private node, or a pair that
-        is a public edge. Messages name the column, never ids.
+        """Refuse pairs [2, S] that are not all protected; nothing is dropped silently. Messages name the column, never
+        ids.
+
+        Raises:
+            InputError: another shape or type, no pair u < v, an end that is no declared private node, or a pair that is
+                a public edge.
         """
         self._refuse_public(self._positions(self._open(pairs)))
 
@@ -131,8 +140,7 @@ class PairDomain:
     def _open(self, pairs: Pairs) -> Ids:
         array = _read(pairs, self.nodes, "the private edges")
         outside = np.flatnonzero(~self._inside(array))
-        # Dropping such an edge would make the domain depend on private edges: whether a pair is protected has to be
-        # public.
+        # Dropped, it would make the domain depend on private edges; whether a pair is protected has to be public.
         if outside.size:
             raise InputError(
                 "a private edge ends outside the declared private nodes",
@@ -143,7 +151,6 @@ class PairDomain:
         return array
 
     def _inside(self, pairs: Ids) -> npt.NDArray[np.bool_]:
-        """Whether both ends of each pair are private nodes."""
         if self.members is None:
             return np.ones(pairs.shape[1], np.bool_)
         inside: npt.NDArray[np.bool_] = contains(self.ids, pairs[0]) & contains(self.ids, pairs[1])
@@ -166,15 +173,17 @@ class PairDomain:
 def protected_pairs(
     nodes: int, edge_index: EdgeIndex, *, public_edges: Tensor | None = None, members: Tensor | None = None
 ) -> tuple[PairDomain, Tensor]:
-    """The protected pairs of a graph, and which of them are its private edges.
-    Returns the domain, and the private edges as pairs u < v, int64 [2, S], ascending, each once. Raises InputError: an
-    edge stands in one direction only (the methods for protected pairs take undirected graphs), the directions of one
-    edge disagree on whether it is public, or a private edge lies outside the domain.
+    """The protected pairs of a graph, and which of them are its private edges. Returns the domain, and the private
+    edges as pairs u < v, int64 [2, S], ascending, each once.
 
     Args:
         nodes: the public number of nodes. edge_index: integers [2, E], both directions of every edge.
         public_edges: bool [E], the columns that everybody knows; both directions agree. None: all edges are private.
         members: int64 [k], the declared private nodes. None: all.
+
+    Raises:
+        InputError: an edge stands in one direction only (the methods for protected pairs take undirected graphs), the
+            directions of one edge disagree on whether it is public, or a private edge lies outside the domain.
     """
     array = np.asarray(edge_index)
     lists = NeighbourLists(nodes, "lower")
@@ -187,8 +196,7 @@ def protected_pairs(
             f"public_edges are {public_columns.dtype} with shape {public_columns.shape}",
             allowed="true or false for each edge column",
         )
-    # All columns at once first: an edge that stands in one direction only is another mistake than one that is half
-    # public.
+    # All columns first: an edge in one direction only is another mistake than one that is half public.
     lists.open(array)
     # Each part alone must have both directions of every edge; all together were checked above.
     try:

@@ -51,7 +51,6 @@ class SignsLaw:
 
     @property
     def levels(self) -> int:
-        """Minus and plus."""
         return 2
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
@@ -60,8 +59,7 @@ class SignsLaw:
         Args:
             positions: int64 [n, k], 0 for minus and 1 for plus.
         """
-        # The number of signs turned decides the probability, so the outcome is drawn first and then laid over the true
-        # signs.
+        # The number of signs turned decides the probability: the outcome is drawn, then laid over the true signs.
         reported: Places = positions ^ _flips(self.signs)[self.weights.draw(len(positions), randomness)]
         return reported
 
@@ -92,7 +90,6 @@ class SignsLaw:
         return np.array([-gain, gain])
 
     def second_moments(self) -> FloatArray:
-        """B^2, whatever the input."""
         return np.square(self.values())
 
 

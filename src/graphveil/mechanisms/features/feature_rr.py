@@ -65,7 +65,6 @@ class BinLaws:
 
     @property
     def bins(self) -> int:
-        """k."""
         return len(self.decoded[0])
 
     def draw(self, laws: Bins, true: Bins, randomness: Randomness) -> Bins:
@@ -144,7 +143,6 @@ class BinReports(NamedTensors):
 @dataclass(frozen=True, kw_only=True)
 class FeatureRR(FeatureMechanism[BinReports]):
     """Sends the bin of every feature, bins nearer to the true one being likelier, by powers of r.
-    Raises InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer tables, rounded to
     the private side), epsilon times its share for one feature; the possible reports are the same for all inputs;
@@ -157,6 +155,9 @@ class FeatureRR(FeatureMechanism[BinReports]):
         shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public, the
             same for all users, and fixed before anything is collected; read off private data, or chosen for each user,
             they void the guarantee. A feature with share 0 is not sent. None: all alike.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or a feature's part of epsilon is below 1e-9.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -178,8 +179,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
         _validate.positive_epsilon(self.epsilon)
         if self.shares is not None:
             _check_shares(self.shares, self.dimension)
-        # Every feature is checked by its own part: a share that is all but 0 would divide the estimate by rounding
-        # errors.
+        # Each feature by its own part: a share that is all but 0 would divide the estimate by rounding errors.
         least = min(self._epsilons)
         if least < SMALLEST_SHARE:
             raise InputError(
@@ -200,8 +200,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
         """The part of epsilon of each feature, float64 [d]; they add up to 1."""
         if self.shares is None:
             return np.full(self.dimension, 1 / self.dimension)
-        # Divided by their sum, which equation 7 of the paper leaves out: without it the features together spend more
-        # than epsilon.
+        # By their sum, which equation 7 of the paper leaves out: else the features together spend more than epsilon.
         return np.array(self.shares, np.float64) / math.fsum(self.shares)
 
     @property
@@ -211,7 +210,6 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     @property
     def largest(self) -> float:
-        """The largest size of a number of `centred`."""
         return float(np.abs(self._laws.decoded - 0.5).max()) * (self.high - self.low)
 
     @property
@@ -232,8 +230,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     @property
     def guarantee(self) -> Guarantee:
-        # Shares from a person's own data would spend up to 1.5 epsilon, and published ones tell that data: hence the
-        # assumption.
+        # A person's own shares would spend up to 1.5 epsilon, and published ones tell that data: hence the assumption.
         plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 

@@ -41,7 +41,6 @@ class _Calibration(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class AnalyticGaussian(LatticeMechanism):
     """Adds rounded normal noise, calibrated to the whole vector, to every coordinate.
-    Raises InputError: a parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
 
     Formal guarantees: (epsilon, delta)-local privacy for the whole vector under replacement; it covers what the table's
     rounding and cut tails can add; the possible reports are the same for all inputs.
@@ -49,6 +48,9 @@ class AnalyticGaussian(LatticeMechanism):
     Args:
         epsilon: finite and positive, for the whole vector. delta: in [1e-30, 1). dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or the table exceeds 2^21 entries.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -78,12 +80,10 @@ class AnalyticGaussian(LatticeMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report protects."""
         return self.domain.guarantee(self.epsilon, self.delta)
 
     @property
     def lattice(self) -> Lattice:
-        """The grid, and the noise on it."""
         return Lattice(self.domain, self.noise, *_calibrate(self.epsilon, self.delta, self.dimension)[1:])
 
     @property
@@ -103,8 +103,7 @@ def _calibrate(epsilon: float, delta: float, dimension: int) -> _Calibration:
     (e0, d0)-private. The sensitivity is sqrt(d) ranges.
     """
     bend = 2 * dimension * RELATIVE_ERROR
-    # Paid for first: the table's rounding and its cut ends come off (epsilon, delta), and the noise is made for what is
-    # left.
+    # Paid for first: the table's rounding and cut ends come off (epsilon, delta); the noise is made for the rest.
     exact = min(epsilon, _LARGEST_EPSILON) - bend
     if bend > epsilon / 10:
         raise InputError(

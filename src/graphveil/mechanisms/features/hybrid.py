@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import localcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -61,7 +61,6 @@ class HybridLaw(IndependentLaw):
 
     @property
     def levels(self) -> int:
-        """Two signs and the window's levels."""
         return 2 + (self.window.levels if self.window else 0)
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
@@ -92,7 +91,6 @@ class HybridLaw(IndependentLaw):
         return np.concatenate([signs, self.window.values()]) if self.window else signs
 
     def second_moments(self) -> FloatArray:
-        """The two mechanisms' averages, by their chances."""
         sign = np.full(self.steps + 1, self.sign.lean**-2)
         if self.window is None:
             return sign
@@ -126,8 +124,4 @@ def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
     return HybridLaw(window_law(epsilon, parts, 2), sign, chance)
 
 
-def _best(epsilon: float, dimension: int) -> int:
-    return best_coordinates(hybrid_law, epsilon, dimension, _BEST_SHARE)
-
-
-Hybrid: Final = SamplingKind("Hybrid", hybrid_law, _best)
+Hybrid: Final = SamplingKind("Hybrid", hybrid_law, partial(best_coordinates, hybrid_law, share=_BEST_SHARE))

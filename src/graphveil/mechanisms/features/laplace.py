@@ -29,7 +29,6 @@ _SLACK: Final = 1e-12
 @dataclass(frozen=True, kw_only=True)
 class Laplace(LatticeMechanism):
     """Adds two-sided geometric noise at epsilon / dimension to every coordinate.
-    Raises InputError: a parameter is outside its range, NaN included, or d / epsilon exceeds 10^7.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement; the possible reports are the same
     for all inputs; estimates are unbiased up to e^-40 of the noise.
@@ -37,6 +36,9 @@ class Laplace(LatticeMechanism):
     Args:
         epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included, or d / epsilon exceeds 10^7.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -65,7 +67,6 @@ class Laplace(LatticeMechanism):
 
     @property
     def lattice(self) -> Lattice:
-        """The grid, and the noise on it."""
         # In grid steps the noise has scale steps / share; reports beyond 40 scales are clamped.
         reach = math.ceil(_REACH * self._steps / self._share)
         # Twice as far as any report needs: there, what the finite support changes is below e^-80.
@@ -82,6 +83,5 @@ class Laplace(LatticeMechanism):
     @property
     def _steps(self) -> int:
         """Grid steps in the range, a power of two."""
-        # A power of two keeps the grid points of [0, 1] exact in floating point; from epsilon and d alone, so that it
-        # is public.
+        # A power of two, so that grid points of [0, 1] are exact in floating point; public, from epsilon and d alone.
         return 1 << max(0, math.ceil(math.log2(_STEPS_OF_NOISE * self._share)))

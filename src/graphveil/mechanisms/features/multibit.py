@@ -38,7 +38,6 @@ _BEST_SHARE = 2.18
 @dataclass(frozen=True, kw_only=True)
 class MultiBit(FeatureMechanism[MultiBitReports]):
     """Reports `coordinates` of the `dimension` coordinates, drawn at random, as one private bit each.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (the thresholds are
     integers rounded to the private side); estimates are unbiased up to 2^-32 of the range.
@@ -47,6 +46,9 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
         epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
         sampled: coordinates a user reports; default: max(1, min(d, floor(epsilon / 2.18))), the best.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -78,8 +80,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
         """m, the coordinates (and bits) in one report."""
         if self.sampled is not None:
             return self.sampled
-        # From public numbers alone: dropping constant columns first, as published code does, changes d and m with the
-        # data.
+        # From public numbers alone: to drop constant columns first, as published code does, changes them with the data.
         return max(1, math.floor(min(self.dimension, self.epsilon / _BEST_SHARE)))
 
     @property
@@ -124,8 +125,7 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
     def _log_likelihood(self, reports: MultiBitReports, rows: Rows, start: int, stop: int) -> FloatArray:
         fractions = self.domain.fractions(rows.at(start, stop, reports.indices.numpy()[start:stop]))
         bits = self.law.log_probability(fractions, reports.bits.numpy()[start:stop]).sum(axis=1)
-        # The subset is uniform whatever the value, so it drops out of every ratio; it is here to make this a
-        # probability.
+        # The subset is uniform whatever the value: it drops out of ratios, and makes this a probability.
         logs: FloatArray = bits - log_subsets(self.dimension, self.coordinates)
         return logs
 
@@ -159,13 +159,15 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
 @dataclass(frozen=True, kw_only=True)
 class OneBit(FeatureMechanism[OneBitReports]):
     """Reports every coordinate as one private bit at epsilon / dimension.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: as `MultiBit`'s, of which it is the case m = d.
 
     Args:
         epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -228,12 +230,10 @@ class OneBit(FeatureMechanism[OneBitReports]):
 
     @property
     def law(self) -> BitLaw:
-        """The law of one bit, given where its coordinate lies in the range."""
         return self._multibit.law
 
     @property
     def _multibit(self) -> MultiBit:
-        """The multi-bit mechanism of which this is the case that every coordinate is sampled."""
         return MultiBit(
             epsilon=self.epsilon, dimension=self.dimension, low=self.low, high=self.high, sampled=self.dimension
         )

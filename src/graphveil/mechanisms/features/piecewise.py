@@ -12,6 +12,7 @@ https://arxiv.org/abs/2004.08856; published code returns the right tail without 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from graphveil.mechanisms.features.sampled import SamplingKind
@@ -40,13 +41,7 @@ def suboptimal_law(epsilon: float, parts: int) -> WindowLaw:
     return window_law(epsilon, parts, 3)
 
 
-def _best_piecewise(epsilon: float, dimension: int) -> int:
-    return best_coordinates(piecewise_law, epsilon, dimension, _PM_SHARE)
-
-
-def _best_suboptimal(epsilon: float, dimension: int) -> int:
-    return best_coordinates(suboptimal_law, epsilon, dimension, _SUB_SHARE)
-
-
-Piecewise: Final = SamplingKind("Piecewise", piecewise_law, _best_piecewise)
-SubOptimal: Final = SamplingKind("SubOptimal", suboptimal_law, _best_suboptimal)
+Piecewise: Final = SamplingKind("Piecewise", piecewise_law, partial(best_coordinates, piecewise_law, share=_PM_SHARE))
+SubOptimal: Final = SamplingKind(
+    "SubOptimal", suboptimal_law, partial(best_coordinates, suboptimal_law, share=_SUB_SHARE)
+)

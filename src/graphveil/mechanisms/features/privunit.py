@@ -122,7 +122,6 @@ class CodewordReports(NamedTensors):
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(FeatureMechanism[CodewordReports]):
     """Reports which of `codewords` public random vectors is close to the value, seldom truthfully.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     A device subtracts the middle of the range, divides by `radius` and adds one coordinate that makes the length 1: a
     point v of the unit sphere. It projects v on its own m = codewords/2 public random directions g_1..g_m; the
@@ -140,6 +139,9 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         codewords: a power of two from 2 to 65,536; default: the fewest, up to 1024, that lose at most 3% of variance.
         public_seed: a whole number of at least 0 that everybody may know, from which the codebooks are made. User i of
             a collection has codebook i (up to 2^31 users); give another collection another seed.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -211,13 +213,16 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         return rows
 
     def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
-        """What the devices send: the number of a codeword each; user i has codebook i. Raises InputError: an entry is
-        NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or no codebook has that number.
+        """What the devices send: the number of a codeword each; user i has codebook i.
 
         Args:
             values: [n, d], dense or sparse rows, every entry in [low, high], every row within `radius` of the middle.
             randomness: the source of the private choice, and of nothing else.
             first: the number of the first row's user.
+
+        Raises:
+            InputError: an entry is NaN, infinite or out of range, or a row too long: it is named, nothing encoded; or
+                no codebook has that number.
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
         return self._encode(self.open(values), randomness, first)
@@ -226,15 +231,16 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
         codewords, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
-            # One word a report, drawn whatever the value is: it fixes the place in the order of closeness, and the
-            # value fixes the order.
+            # One word a report, whatever the value: it fixes the place in the order, the value fixes the order.
             places = self.law.places(randomness.uint64(stop - start))
             codewords[start:stop] = self._codeword(places, order, negative)
         return CodewordReports(torch.from_numpy(codewords), torch.from_numpy(books))
 
     def centred(self, reports: CodewordReports) -> npt.NDArray[np.float32]:
         """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
-        Raises InputError: the reports do not fit, or n d exceeds 2^30.
+
+        Raises:
+            InputError: the reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")

@@ -56,11 +56,13 @@ def dense_rows(indices: Tensor, worth: Worth, dimension: int, midpoint: float) -
 
 def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> None:
     """Refuse what no device samples.
-    Raises InputError: another number of coordinates, one that there is not, or a row that is not ascending.
 
     Args:
         indices: int32 [n, k], the coordinates that were named. size: how many there must be. dimension: d.
         name: a report holds one of for each, for the message: "bits".
+
+    Raises:
+        InputError: another number of coordinates, one that there is not, or a row that is not ascending.
     """
     if indices.shape[1] != size:
         raise InputError(f"reports hold {indices.shape[1]} {name}", allowed=f"{size}")
@@ -112,7 +114,6 @@ class SamplingKind:
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SampledVectors(FeatureMechanism[SampledReports]):
     """Sends a level for each of k uniformly sampled coordinates: Duchi, Piecewise, SubOptimal, Hybrid, ThreeOutputs.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy for the whole vector under replacement, exactly (integer weights on a grid,
     rounded to the private side); the possible reports are the same for all inputs; estimates are unbiased up to the
@@ -122,6 +123,9 @@ class SampledVectors(FeatureMechanism[SampledReports]):
         kind: the law and its source. epsilon: finite and positive, for the whole vector.
         dimension: number of coordinates d. low, high: the declared, public range of every coordinate.
         sampled: k, the coordinates a user reports; default: the number with the least worst variance.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
     """
 
     kind: SamplingKind
@@ -161,7 +165,6 @@ class SampledVectors(FeatureMechanism[SampledReports]):
 
     @property
     def largest(self) -> float:
-        """The largest size of a number of `centred`."""
         return self.scale * float(np.abs(self.law.values()).max())
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -43,12 +43,10 @@ class ThreeOutputsLaw(IndependentLaw):
 
     @property
     def steps(self) -> int:
-        """Low end, middle, high end."""
         return 2
 
     @property
     def levels(self) -> int:
-        """-C, 0 and C."""
         return 3
 
     @property
@@ -81,7 +79,6 @@ class ThreeOutputsLaw(IndependentLaw):
         return np.array([-size, 0.0, size])
 
     def second_moments(self) -> FloatArray:
-        """C^2 times the chance of not sending 0."""
         silent = np.array([nothing / WORD for _, nothing, _ in self.weights])
         squares: FloatArray = self.values()[2] ** 2 * (1 - silent)
         return squares
@@ -98,8 +95,7 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
         ratio = exp_share(epsilon, parts)
         # Even, so that what is left divides into two equal halves for -C and C.
         nothing = 2 * int(WORD * _silence(share_of(epsilon, parts), ratio) / 2)
-        # Silence is e^epsilon times as likely in the middle as at the ends, and no more: the rarer of both is rounded
-        # up.
+        # Silence is at most e^epsilon times as likely in the middle as at the ends: the rarer is rounded up.
         at_end = round_up(nothing / ratio) if nothing else 0
         # The right end gets e^epsilon times as many words as the wrong one, of those that silence leaves.
         wrong = round_up((WORD - at_end) / (ratio + 1))
@@ -113,8 +109,7 @@ def _silence(share: float, ratio: Decimal) -> Decimal:
         return Decimal(0)
     if share >= math.log(5.53):
         return ratio / (ratio + 2)
-    # The closed form of the paper between log 2 and log 5.53. In floating point, since any chance of silence is
-    # private: epsilon is settled by the integers made of it.
+    # The paper's closed form between log 2 and log 5.53. In floating point: integers settle what is private.
     e = math.exp(share)
     first = e**4 + 14 * e**3 + 50 * e**2 - 2 * e + 25
     second = -2 * e**6 - 42 * e**5 - 270 * e**4 - 404 * e**3 - 918 * e**2 + 30 * e - 250
@@ -122,8 +117,6 @@ def _silence(share: float, ratio: Decimal) -> Decimal:
     return Decimal(max(0.0, -(-(e**2) - 4 * e - 5 + 2 * math.sqrt(first) * math.cos(angle)) / 6))
 
 
-def _best(epsilon: float, dimension: int) -> int:
-    return best_coordinates(three_outputs_law, epsilon, dimension, _BEST_SHARE)
-
-
-ThreeOutputs: Final = SamplingKind("ThreeOutputs", three_outputs_law, _best)
+ThreeOutputs: Final = SamplingKind(
+    "ThreeOutputs", three_outputs_law, partial(best_coordinates, three_outputs_law, share=_BEST_SHARE)
+)

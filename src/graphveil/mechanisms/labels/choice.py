@@ -13,12 +13,14 @@ from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding
 
 @lru_cache(maxsize=256)
 def best_category(epsilon: float, classes: int) -> CategoryMechanism[Any]:
-    """The mechanism whose one-hot estimate has the least variance, all coordinates together.
-    Among equally good ones, the one with the smallest report. It is chosen from public facts alone.
-    Raises InputError: a parameter is outside its range.
+    """The mechanism whose one-hot estimate has the least variance, all coordinates together. Among equally good ones,
+    the one with the smallest report. It is chosen from public facts alone.
 
     Args:
         epsilon: the budget of one report. classes: how many values the category has, 2 to 4096.
+
+    Raises:
+        InputError: a parameter is outside its range.
 
     >>> best_category(3.0, 8)
     RandomizedResponse(epsilon=3.0, classes=8)

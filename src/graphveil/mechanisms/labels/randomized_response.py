@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(CategoryMechanism[LabelReports]):
     """Sends the true class with probability `keep`, every other class with probability `flip`.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: each other class owns w = ceil(2^64 / (e^eps +
     classes - 1)) of the 2^64 outcomes and the true one the rest, at most e^eps w.
 
     Args:
         epsilon: finite and positive. classes: the number of classes that were declared, at least 2.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -110,7 +112,6 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
 
     @property
     def share(self) -> int:
-        """How many of the 2^64 outcomes belong to each class other than the true one."""
         return _class_width(self.epsilon, self.classes)
 
 

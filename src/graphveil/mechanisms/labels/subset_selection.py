@@ -30,7 +30,6 @@ from graphveil.runtime.late import torch
 @dataclass(frozen=True, kw_only=True)
 class SubsetSelection(CategoryMechanism[SubsetReports]):
     """Sends `size` of the classes; sets with the true one are e^eps times as likely as sets without it.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: the true class is left out for a number of the
     2^64 outcomes that is rounded up, after epsilon was lowered by more than the remainders of uniform draws can add.
@@ -38,6 +37,9 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
     Args:
         epsilon: finite and positive. classes: the number of classes c that were declared, 2 to 4096.
         size: how many are sent, 1 to c - 1; None: the number with the least variance.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness
@@ -69,7 +71,6 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
 
     @property
     def left_out(self) -> int:
-        """For how many of the 2^64 outcomes the true class is left out."""
         return _left_out(self.epsilon, self.classes, self.sent)
 
     @property
@@ -147,8 +148,7 @@ def _law(epsilon: float, classes: int, sent: int) -> OneHotLaw:
 def _left_out(epsilon: float, classes: int, sent: int) -> int:
     """For how many of the 2^64 outcomes the true class is left out, rounded up."""
     with localcontext(PRECISION):
-        # Remainders of 64 bits, and equal keys, make a set likelier or rarer by a factor below 1 + c (c + 1) / 2^64: up
-        # for one true class and down for another.
+        # Remainders of 64 bits and equal keys change a set's chance by a factor below 1 + c (c + 1) / 2^64, up or down.
         slack = 2 * Decimal(classes) * (classes + 1) / WORD
         odds = max(Decimal(min(epsilon, 50.0)) - slack, Decimal(0)).exp() * sent
         return round_up(WORD * (classes - sent) / (odds + classes - sent))

@@ -27,13 +27,15 @@ from graphveil.runtime.late import torch
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(CategoryMechanism[OneBitReports]):
     """Sends a bit for every class: a coin toss for the true one, rarely 1 for the others.
-    Raises InputError: a parameter is outside its range, NaN included.
 
     Formal guarantees: epsilon-local privacy under replacement, exactly: another class's bit is 1 for w = ceil(2^64 /
     (e^eps + 1)) of the 2^64 outcomes, the true one's for half of them, and (2^64 - w) / w <= e^eps.
 
     Args:
         epsilon: finite and positive. classes: the number of classes that were declared, 2 to 4096.
+
+    Raises:
+        InputError: a parameter is outside its range, NaN included.
 
     >>> import torch
     >>> from graphveil.privacy import SeededRandomness

@@ -45,8 +45,7 @@ class BitLaw:
 
     def thresholds(self, fractions: FloatArray) -> npt.NDArray[np.uint64]:
         """low + span * fraction in integers, for fractions in [0, 1] rounded to multiples of 2^-32."""
-        # Rounding to multiples of 2^-32 moves an estimate by 2^-32 of the range and costs no privacy: the thresholds
-        # of all fractions lie between those of the two ends.
+        # Multiples of 2^-32 move an estimate by 2^-32 of the range, and no threshold beyond those of the two ends.
         steps = np.rint(fractions * 2.0**32).astype(np.uint64)
         upper, lower = np.uint64(self.span >> 32), np.uint64(self.span) & _LOW_BITS
         # (upper 2^32 + lower) steps / 2^32 without ever exceeding 64 bits.

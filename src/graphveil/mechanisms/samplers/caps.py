@@ -91,8 +91,7 @@ def cap_law(epsilon: float, codewords: int | None = None) -> CapLaw:
 
 def _best(epsilon: float, codewords: int) -> tuple[int, float]:
     """The number of closest codewords that makes 1 / gain^2 least, and that."""
-    # At most half: of a codeword and its opposite only one points towards the value, so that more could only lower the
-    # gain.
+    # At most half: of a codeword and its opposite one points towards the value; more could only lower the gain.
     closest = np.arange(1, codewords // 2 + 1)
     decay = math.exp(-epsilon)
     # Gain of t closest codewords: their probability less what they would have anyway, times how close they are.
@@ -107,8 +106,7 @@ def _whole(epsilon: float, codewords: int, closest: int) -> CapLaw:
         # Beyond e^50 every codeword further off has next to no outcome, whatever their number.
         least = round_up(WORD / (Decimal(min(epsilon, 50.0)).exp() * closest + codewords - closest))
     distant = codewords - closest
-    # The first that leaves the closest codewords a number they can share; one of any `closest` in a row does, since
-    # the number of codewords is a power of two.
+    # The first that the closest can share; one of `closest` in a row does, as codewords are a power of two.
     outside = next(count for count in range(least, least + closest) if (WORD - distant * count) % closest == 0)
     return CapLaw(codewords, closest, (WORD - distant * outside) // closest, outside)
 

@@ -66,10 +66,8 @@ class TwoSidedGeometric:
         return result
 
     def log_pmf(self, noise: Levels) -> FloatArray:
-        """log Pr[Z = z] for |z| < 2^bits."""
         distance = np.abs(noise).astype(np.float64)
-        # A geometric variable below 2^bits: of two such, differences near the end come about in fewer ways, which
-        # `ends` counts.
+        # Of two geometric variables below 2^bits differences near the end come about in fewer ways: `ends`.
         left = 2.0**self.bits - distance
         ends: FloatArray = np.log(-np.expm1(-2 * self.rate * left))
         return self._log_scale() - self.rate * distance + ends
@@ -80,7 +78,6 @@ class TwoSidedGeometric:
 
     @property
     def variance(self) -> float:
-        """2 r / (1 - r)^2."""
         # The same as 2 r / (1 - r)^2, but 1 - r loses its digits at a small rate.
         return 0.5 / math.sinh(self.rate / 2) ** 2
 
@@ -146,8 +143,7 @@ class Geometric:
         for digit, is_one in enumerate(self.digits):
             total += bernoulli(*is_one, count, randomness).astype(np.int64) << digit
         going = np.flatnonzero(bernoulli(*self.overflow, count, randomness))
-        # What exceeds all digits is a geometric variable of ratio r^(2^digits), and independent of the digits: it has
-        # no memory.
+        # What exceeds all digits is geometric of ratio r^(2^digits), independent of them: it has no memory.
         while going.size:
             total[going] += 1 << len(self.digits)
             going = going[total[going] < self.limit]
@@ -223,7 +219,6 @@ class TwoSided:
         return tuple((first << 192) + rest for first, rest in digits), (overflow[0] << 192) + overflow[1]
 
     def log_pmf(self, noise: Levels) -> FloatArray:
-        """log Pr[Z = z]."""
         result: FloatArray = math.log(math.tanh(self.rate / 2)) - self.rate * np.abs(noise).astype(np.float64)
         return result
 
@@ -237,7 +232,6 @@ class TwoSided:
 
     @property
     def variance(self) -> float:
-        """2 r / (1 - r)^2."""
         return 0.5 / math.sinh(self.rate / 2) ** 2
 
     def chance(self, level: int) -> Decimal:

@@ -93,8 +93,7 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
         parts: how many choices share it.
     """
     with localcontext(PRECISION):
-        # From near high + far low = 2^64 with high = e^epsilon low; rounded up, since a larger `low` is a smaller
-        # ratio.
+        # From near high + far low = 2^64 with high = e^epsilon low; a larger `low` is a smaller ratio.
         low = round_up(WORD / (near * exp_share(epsilon, parts) + far))
     # The next weight for which what is left divides evenly among the near outcomes.
     common = math.gcd(near, far)
@@ -162,8 +161,7 @@ class IndependentLaw(ABC):
         Args:
             levels, below, carry: as there.
         """
-        # Rounding is part of the law: the probability of a level is the mixture over both positions it may have been
-        # rounded to.
+        # Rounding is part of the law: a mixture over both positions that the entry may have been rounded to.
         mixed = (1 - carry) * self.probability(levels, below)
         mixed += carry * self.probability(levels, np.minimum(below + 1, self.steps))
         # A level that a position rules out has probability 0 and logarithm -inf, which is the right answer.
@@ -220,7 +218,6 @@ class WindowLaw(IndependentLaw):
 
     @property
     def levels(self) -> int:
-        """Levels inside and outside the window."""
         return self.weights.near + self.weights.far
 
     def draw(self, positions: Places, randomness: Randomness) -> Places:
@@ -254,7 +251,6 @@ class WindowLaw(IndependentLaw):
         return (2 * np.arange(self.levels, dtype=np.float64) - (self.levels - 1)) * self._spacing
 
     def second_moments(self) -> FloatArray:
-        """The far part of the weight on all levels, the rest on the window."""
         levels, width = self.levels, self.weights.near
         # Sums of squares of the centred odd or even numbers in closed form, so that no table of levels is made.
         everywhere = levels * (levels**2 - 1) / 3

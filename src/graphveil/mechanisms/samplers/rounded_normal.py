@@ -44,16 +44,13 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
+from graphveil.mechanisms.samplers.strips_loop import AFTER, ENTRY_BITS, add_decided, add_searched
 from graphveil.privacy import Randomness
 from graphveil.privacy.source.derived import KeyedStream
 from graphveil.runtime.late import special
 
 #: All shares together are 2^512.
 DIGITS: Final = 512
-#: Of 16 bits each. Twice as many leave fewer draws undecided, but then look-ups leave the cache.
-ENTRY_BITS: Final = 15
-#: Bits of a word that come after its entry.
-AFTER: Final = 32 - ENTRY_BITS
 
 _REST: Final = DIGITS - 64
 
@@ -158,10 +155,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def reach_of(shift: float) -> float:
-    """Where noise ends, in deviations: so far that what is cut off weighs next to nothing whatever epsilon is.
-
-    Args:
-        shift: the most that one unit moves a number, in deviations.
+    """Where noise ends, in deviations, if one unit moves a number by at most `shift` deviations: so far that what is
+    cut off weighs next to nothing whatever epsilon is.
     """
     return min(_FARTHEST, max(_REACH, _BEYOND + shift))
 
@@ -175,7 +170,6 @@ class RoundedNormal:
 
     @property
     def table(self) -> Strips:
-        """What draws are looked up in."""
         return _table(self.sigma, self.limit)
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
@@ -214,8 +208,6 @@ class RoundedNormal:
 
     def _add_compiled(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
         """Add what `_add` adds, the same bits from the same words."""
-        from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
-
         table, places = self.table, np.empty(words.size, np.int32)
         places = places[: add_decided(words, table.strips, table.decided, table.width, totals, places)]
         numbers = rest.uint64(places.size)
@@ -263,16 +255,11 @@ class RoundedNormal:
         return self.sigma**2 + 1 / 12
 
 
-def _half_densities(sigma: float, limit: int) -> FloatArray:
-    """The mass of the cells 0..limit up to a common factor, each right to `RELATIVE_ERROR`."""
-    points = (np.arange(limit + 1)[:, None] + _NODES / 2) / sigma
-    # Eight Gauss nodes over a cell of at most a tenth of sigma: the rule's error is below the rounding of exp.
-    return np.exp(-(points**2) / 2) @ _WEIGHTS
-
-
 def _half_shares(sigma: float, limit: int) -> Iterator[int]:
     """The shares of the cells limit..1, from the tail inwards: whole numbers of 2^-512, rounded down."""
-    masses = _half_densities(sigma, limit)
+    points = (np.arange(limit + 1)[:, None] + _NODES / 2) / sigma
+    # Eight Gauss nodes over a cell of at most a tenth of sigma: the rule's error is below the rounding of exp.
+    masses = np.exp(-(points**2) / 2) @ _WEIGHTS
     # From here on whole numbers: shares of 2^512 add up without rounding, tails included.
     ratios = [mass.as_integer_ratio() for mass in masses.tolist()]
     whole = [(numerator << 2 * DIGITS) // denominator for numerator, denominator in ratios]
@@ -298,10 +285,8 @@ def _table(sigma: float, limit: int) -> Strips:
 
 @lru_cache(maxsize=4)
 def _logarithms(sigma: float, limit: int) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of cell and tail probabilities by distance."""
     half, whole = list(_half_shares(sigma, limit)), 1 << DIGITS
-    # Tails are added up from the outside in, smallest first, as integers: a difference from 1 would leave nothing of
-    # them.
+    # From the outside in, smallest first, as integers: a difference from 1 would leave nothing of the tails.
     tail = [total / whole for total in accumulate(half)]
     middle = whole - 2 * sum(half)
     pmf = np.log(np.array([share / whole for share in (*half, middle)])[::-1])
@@ -321,7 +306,9 @@ WIDEST: Final = 2.0 ** (_CELL_BITS + _UNIT_BITS + 1)
 @dataclass(frozen=True)
 class FineNormal:
     """N(0, sigma^2) on a lattice of 2^-m steps; sigma, in steps, lies above 2^10 and below `WIDEST`.
-    Raises InputError: sigma is outside of that.
+
+    Raises:
+        InputError: sigma is outside of that.
     """
 
     sigma: float
@@ -337,7 +324,6 @@ class FineNormal:
 
     @property
     def table(self) -> RoundedNormal:
-        """The law of the cell."""
         cells = self.sigma / (self.unit * _UNITS)
         # As far as any table is right: it is small whatever sigma is.
         return RoundedNormal(cells, math.ceil(reach_of(math.inf) * cells))
@@ -362,7 +348,6 @@ class FineNormal:
         return cells * _UNITS + places
 
     def draw(self, count: int, randomness: Randomness) -> npt.NDArray[np.float64]:
-        """`count` independent draws in steps, exact in float64."""
         return np.multiply(self.units(count, randomness), self.unit, dtype=np.float64)
 
     def add_to(self, totals: np.ndarray, randomness: Randomness) -> None:

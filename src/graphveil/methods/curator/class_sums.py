@@ -25,7 +25,7 @@ from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople
+from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.network import (
     Network,
@@ -76,9 +76,8 @@ LEAST: Final = -15.0
 
 @dataclass(frozen=True)
 class PublishedSums:
-    """What the curator publishes: the people's public part, and noisy sums H [n, c] made with `noise`.
-
-    `sums` has no columns where no edges are read; `evidence` is what public features alone say of every node.
+    """What the curator publishes: the people's public part, and noisy sums H [n, c] made with `noise`; no columns where
+    no edges are read. `evidence` is what public features alone say of every node.
     """
 
     people: NodeData
@@ -105,7 +104,7 @@ class FittedSums:
     network: Network
 
 
-class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
+class ClassSums(FittedEstimator[FittedSums]):
     """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
 
     Args:
@@ -181,7 +180,6 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
         return self.privacy.counted(schema, bits=SOFT_BITS) if self.noise == "geometric" else None
 
     def _spend(self, schema: GraphSchema, noise: Noise) -> tuple[Spend, ...]:
-        """Return what publishing spends."""
         law = {} if self.noise == "normal" else {"noise_law": f"two-sided {self.noise}"}
         return self.privacy.spend("class sums", schema, noise, columns=len(schema.classes), **law)
 
@@ -191,7 +189,8 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
         """Return the noisy sums; the only place that reads edges.
 
         Args:
-            engine: where blocks of receivers are summed; the sums do not depend on it.
+            graph, split: the private graph, and who trains and validates.
+            randomness, engine: of the noise; where receivers are summed, on which the sums do not depend.
 
         Raises:
             BudgetError: when this publication has already been made, before anything is read.
@@ -287,7 +286,6 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> PublishedSums:
-        """Publish the sums of `graph`."""
         return self.publish(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
@@ -297,16 +295,13 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on a publication: `fit_published`."""
         self.fit_published(collected, progress=progress)
 
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were published; no edge is read.
-
-        Raises:
-            InputError: for other nodes: their edges would have to be summed, and nobody has paid for that.
+        """Return class probabilities [n, c] of the nodes that were published; no edge is read. Other nodes are refused:
+        their edges would have to be summed, and nobody has paid for that.
         """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
@@ -319,17 +314,14 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, **self.privacy.unit_settings}
         return {**budget, "noise": self.noise, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the publication protects."""
         return self.result.guarantee
 
     @property
@@ -339,7 +331,6 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures."""
         return self.result.network.history
 
     # ---- files ----
@@ -370,11 +361,7 @@ class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
         """Return what `stored` gave, able to predict for its own nodes.
 
         Args:
-            stored: the facts and tensors of a file.
-            backbone: the module that was trained, where it was a user's own; its weights come from the file.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
+            stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
         """
         facts, tensors = stored.facts, stored.tensors
         options = {"noise": "normal", **facts["options"], "epsilon": float(facts["options"]["epsilon"])}
@@ -400,12 +387,12 @@ def train_experts(
     backbone: nn.Module | None = None,
     further: Sequence[Tensor] = (),
 ) -> Network:
-    """Return the network on features and z [n, k], its logits pooled with smaller experts by validation labels.
-
-    The experts: the network; logistic regression and a small network on [log p(y | x), z]; and log p(y | x) alone,
-    which keeps the pool from falling below what features say.  With k = 0 they read features alone.
+    """Return the network on features and z [n, k], its logits pooled with smaller experts by validation labels:
+    logistic regression and a small network on [log p(y | x), z]; and log p(y | x) alone, which keeps the pool from
+    falling below what features say.  With k = 0 they read features alone.
 
     Args:
+        people, evidence, z, settings, progress, backbone: as of `train_fusion`, and what features alone say.
         further: scores [n, c] of other experts, which no validation label was fitted to.
     """
     network = train_fusion(people, z, settings, progress, backbone=backbone)
@@ -434,6 +421,7 @@ def train_fusion(
     """Return the network trained on features and z [n, k]; k = 0 trains on features alone.
 
     Args:
+        people, z, settings, progress: what is trained on, and how.
         backbone: a module of a user's own that reads both side by side, [n, d + k], in place of the network.
     """
     device = settings.device

@@ -84,9 +84,8 @@ def corners(classes: int) -> Tensor:
 
 
 def messages(people: NodeData, evidence: FeatureEvidence) -> Tensor:
-    """Return M [n, c]: the corner of every public label; elsewhere the mean corner that features expect, or 0.
-
-    A mean of corners is no longer than a corner, so it costs what a label costs.  Where features explain little of the
+    """Return M [n, c]: the corner of every public label; elsewhere the mean corner that features expect, or 0. A mean
+    of corners is no longer than a corner, so it costs what a label costs.  Where features explain little of the
     classes, their means would tell of features rather than of classes: then nodes without a label send nothing.
     """
     return named_classes(people, evidence) @ corners(people.classes)
@@ -103,8 +102,7 @@ def class_shares(labels: Tensor, expected: Tensor) -> Tensor:
     """Return everybody's share of each class [n, c]: all of it in a label's, else what is expected.
 
     Args:
-        labels: int64 [n], -1 where none.
-        expected: [n, c], read of those without a label.
+        labels, expected: int64 [n], -1 where none; [n, c], read of those without a label.
     """
     own = torch.eye(expected.shape[1], device=expected.device)[labels.clamp_min(0)]
     return torch.where((labels >= 0)[:, None], own, expected)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -82,9 +82,10 @@ class CuratorFamily(Family[Any, Any]):
     def controls(
         self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
-        if isinstance(estimator, ClassSums):
-            return {"no-edges": lambda: hits(_features_alone(estimator, graph, split), graph, split)}
-        if isinstance(estimator, DPMLP):
+        if estimator.counts_classes:
+            sums = cast(ClassSums, estimator)
+            return {"no-edges": lambda: hits(_features_alone(sums, graph, split), graph, split)}
+        if not estimator.reads_edges:
             return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
         privacy, settings = estimator.privacy, estimator.settings
         # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
@@ -93,7 +94,8 @@ class CuratorFamily(Family[Any, Any]):
             rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **shared)
             fit = partial(rival.fit, graph, split=split, randomness=randomness)
             return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
-        return {"no-edges": lambda: hits(_hop_zero(estimator, graph, split), graph, split)}
+        staged = cast(StagedEstimator, estimator)
+        return {"no-edges": lambda: hits(_hop_zero(staged, graph, split), graph, split)}
 
     def ceiling(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         build: Any = type(estimator)

@@ -46,7 +46,6 @@ class GapRecipe(Recipe):
     kind: str = "gap"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return encoder, attention where it weighs the messages, and classifier."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             encoder_for(settings, schema, batch_norm=batch_norm),
@@ -55,7 +54,6 @@ class GapRecipe(Recipe):
         ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        """Return the numbers of each of them."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             encoder_size(schema.dimension, hidden, classes),
@@ -66,7 +64,6 @@ class GapRecipe(Recipe):
     def opinions(
         self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
     ) -> list[Tensor]:
-        """Return the logits of encoder and classifier."""
         return [logits_of(networks[0], [features]), logits_of(networks[-1], parts)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:

@@ -62,7 +62,6 @@ class VoteRecipe(Recipe):
     trains_head: bool = True
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return perceptron and head."""
         classes = len(schema.classes)
         encoder = models.Encoder(schema.dimension, settings.hidden, classes, batch_norm=batch_norm)
         return [encoder, models.VoteHead(classes)]
@@ -78,7 +77,6 @@ class VoteRecipe(Recipe):
         return (0.9, 0.1) if self.trains_head else (1.0,)
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
-        """Return the columns of a summed row."""
         return len(schema.classes)
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:

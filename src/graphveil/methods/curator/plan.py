@@ -33,10 +33,9 @@ class CuratorPlan:
     """The noise of a run and what to do about it.
 
     Attributes:
-        noise: see `curator_privacy.Noise`.
+        noise: see `privacy.Noise`.
         per_node: noise beside the longest sum of ASSUMED_DEGREE neighbours at each hop: 1 is as large.
-        seconds: of one training; memory_mb: beside what is loaded.
-        advice: what to look at before running.
+        seconds, memory_mb, advice: of one training; beside what is loaded; what to look at before running.
     """
 
     noise: Noise
@@ -47,7 +46,6 @@ class CuratorPlan:
     section = "curator"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON types; what is in the plan itself is left out."""
         noise = {**spelled(asdict(self.noise)), "sigmas": list(self.noise.sigmas)}
         return {"noise": noise, "per_node": list(self.per_node)}
 

@@ -56,11 +56,8 @@ _LEAST = -15.0
 
 @dataclass(frozen=True)
 class Pool:
-    """The pool of a method's networks.
-
-    Attributes:
-        encoder: of features alone, trained.
-        weights: of the encoder and of each opinion of the recipe.
+    """The pool of a method's networks: the encoder of features alone, trained, and the weights of it and of each
+    opinion.
     """
 
     encoder: nn.Module
@@ -68,10 +65,8 @@ class Pool:
 
 
 def pooling_for(pooling: str | None, unit: str | None) -> str:
-    """Return the setting `pooling`, by default "stages" and where nodes are protected "none".
-
-    Raises:
-        InputError: for "stages" where nodes are protected.
+    """Return the setting `pooling`, by default "stages" and where nodes are protected "none", beside which "stages" is
+    refused.
     """
     if unit == "node" and pooling == "stages":
         raise InputError(
@@ -110,10 +105,8 @@ def pool_for(
     """Return the pool of trained networks; None where there is none, or it is not surely better than the last network.
 
     Args:
-        recipe: which has opinions.
-        networks: its own, trained.
-        published: what they read.
-        settings: whether networks are pooled at all.
+        recipe, networks: which has opinions, and its own, trained.
+        published, settings: what they read, and whether networks are pooled at all.
     """
     people = published.people
     if not pools(settings) or len(people.val) < FEWEST_JUDGES:
@@ -140,10 +133,8 @@ def scores_of(
     """Return logits [n, c]: the pool's, or the last network's where there is none.
 
     Args:
-        recipe, networks: as of `pool_for`.
-        features: [n, d].
-        parts: what the last network reads of every node.
-        pool: of `pool_for`.
+        recipe, networks, pool: as of `pool_for`.
+        features, parts: [n, d], and what the last network reads of every node.
     """
     if pool is None:
         return logits_of(networks[-1], parts)

@@ -69,8 +69,7 @@ class Noise:
     """The noise of one training: of the hops, in units of a row's length, and of each private descent; and its price.
 
     Attributes:
-        sigmas: one a hop; 0 where nothing is protected.
-        multipliers: descent -> noise multiplier; empty where no training is private.
+        sigmas, multipliers: one a hop, 0 where nothing is protected; descent -> noise multiplier, where one is private.
         epsilon, delta: what everything together costs one unit, rounding included.
         changed: the training on edges that is in it, or None.
         score: of the number of validation nodes a trial meets, where that is private, else 0.
@@ -92,7 +91,6 @@ class Noise:
 
     @staticmethod
     def from_dict(facts: Mapping[str, Any]) -> Noise:
-        """Return the noise from what `dataclasses.asdict` made of it."""
         changed = None if facts.get("changed") is None else ChangedSamples(**facts["changed"])
         return Noise(tuple(facts["sigmas"]), facts["multipliers"], float(facts["epsilon"]), facts["delta"], changed)
 
@@ -106,10 +104,10 @@ class CuratorPrivacy:
         delta: with which probability more; choose it below one over the number of protected units, by what is known
             before anybody counts: it is never computed from private counts.
         unit: one of UNITS; None: "edge", in a directed graph "directed-edge".
-        degree_bound: D for unit "node", 100 unless said; None for edges.
-        rule: how D is kept, see `graphs.degree_bound`: each node's own list is cut ("lists"), or promised ("declared").
+        degree_bound, rule: D for unit "node", 100 unless said; how D is kept, see `graphs.degree_bound`: each node's
+            own list is cut ("lists"), or promised ("declared").
         queries: how many times another graph may be predicted later, at the same price each.
-        tuning: the training is one of so many trials, and epsilon is the price of all of them, see `paid_tuning`.
+        tuning: the training is one of so many trials, and epsilon is the price of all of them, see `runs.search`.
         relationships: k for unit "k-edges": any k of one person may be added or removed; None for the others.
 
     Raises:
@@ -185,10 +183,8 @@ class CuratorPrivacy:
         return "nodes" if self.nodes else "edges"
 
     def unit_for(self, schema: GraphSchema) -> Unit:
-        """Return the unit in a graph of this kind.
-
-        Raises:
-            InputError: unit "edge" in a directed graph, where an edge is one entry.
+        """Return the unit in a graph of this kind; raises InputError for "edge" in a directed graph, where an edge is
+        one entry.
         """
         # In a directed graph one edge is one entry: the sqrt(2) of both would be noise for nothing.
         if self.unit == "edge" and schema.directed:
@@ -238,8 +234,9 @@ class CuratorPrivacy:
         """Return the least noise with which everything that reads what is protected costs at most (epsilon, delta).
 
         Args:
-            hops: noisy sums, one after the other; may be 0 where training is charged.
-            columns: the most columns of a summed row.
+            schema, w_max: the public facts, and the largest weight of a message.
+            hops, columns: noisy sums, one after the other, may be 0 where training is charged; the most columns of a
+                row.
             trained: name -> private training and number of parameters; training on samples is charged for unit "node",
                 where those are protected, and training on edges for the others.
             share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
@@ -295,10 +292,8 @@ class CuratorPrivacy:
         return Noise(sigmas, multipliers, epsilon, self.delta, changed, score, trial)
 
     def counted(self, schema: GraphSchema, *, hops: int = 1, bits: int = 0) -> CountedSum:
-        """Return the sums with two-sided geometric noise that hide the unit at epsilon; they need no delta.
-
-        Raises:
-            InputError: unit "node", or a tuning, which these sums are not priced for.
+        """Return the sums with two-sided geometric noise that hide the unit at epsilon; they need no delta, and have no
+        price for a tuning or unit "node".
         """
         if self.tuning is not None:
             raise InputError("sums with geometric noise have no price for trials", where="tuning")
@@ -307,7 +302,6 @@ class CuratorPrivacy:
         return CountedSum(unit=unit, epsilon=self.epsilon, hops=hops, relationships=several, bits=bits)
 
     def noise_of_counts(self, counted: CountedSum) -> Noise:
-        """Return the noise of such sums and their price."""
         return Noise((counted.sigma,) * counted.hops, {}, self.epsilon, self.delta)
 
     def relationship_by_counts(self, schema: GraphSchema, counted: CountedSum) -> float:
@@ -381,7 +375,8 @@ class CuratorPrivacy:
         """Return what one training guarantees, or everything that `ledger` has paid for.
 
         Args:
-            edges: whether the method reads edges at all.
+            schema, ledger, void: the public facts, what was paid, why nothing holds. edges: whether edges are read at
+                all.
         """
         epsilon, delta = self.epsilon, 0.0 if self.public else self.delta
         if ledger is not None and ledger.spends and not self.public:
@@ -400,10 +395,9 @@ class CuratorPrivacy:
         )
 
     def epsilon_relationship(self, schema: GraphSchema, noise: Noise, *, w_max: float = 1.0) -> float | None:
-        """Return what one relationship costs: both entries of an undirected edge, the one of a directed edge.
-
-        Less than epsilon where several of one person are hidden together. None for unit "node", whose epsilon covers a
-        node's whole list.
+        """Return what one relationship costs: both entries of an undirected edge, the one of a directed edge; less than
+        epsilon where several of one person are hidden together. None for unit "node", whose epsilon covers a node's
+        whole list.
         """
         if self.nodes:
             return None
@@ -457,7 +451,6 @@ class CuratorPrivacy:
 
 
 def budget_from(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a curator's method from what `dataclasses.asdict` made of its privacy."""
     tuning = facts.get("tuning")
     return {
         **facts,

@@ -117,11 +117,9 @@ class CuratorSettings:
         hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
         dropout: of networks that are trained without noise; None: `dropout_of` the features.
         patience: training without noise stops after so many epochs without a better one; 0: never.
-        weights, sharpness: of messages, see `aggregation.weights`.
-        bits: of the rows' grid; None chooses by the noise.
+        weights, sharpness: of messages, see `aggregation.weights`; bits: of the rows' grid; None chooses by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
-            of the weights "attention"); passes None: 10, or as many more as a small graph needs for
-            `least_steps`.
+            of the weights "attention"); passes None: 10, or as many more as a small graph needs for `least_steps`.
         steps: of private training, in place of what passes and batch come to; None: those decide.
         least_steps: where neither passes nor steps is set; methods take those of `least_steps` at their epsilon.
         share_hops: the part of the budget that noisy sums get beside private training.
@@ -196,7 +194,6 @@ class CuratorSettings:
 
     @property
     def full_batch(self) -> FullBatch:
-        """How training without noise goes."""
         from graphveil.training.full_batch import FullBatch
 
         return FullBatch(self.epochs, self.learning_rate, self.weight_decay, patience=self.patience)
@@ -224,7 +221,6 @@ class CuratorSettings:
 
 def least_steps(epsilon: float) -> int:
     """Return how many private steps are taken at least: under much noise the mean of more of them is worth its price.
-
     Chosen on Caltech36, Johns Hopkins55, Cora, Reed98 by gender and Twitch ES at epsilon 2, 8 and 50.
     """
     return 200 if epsilon < _MUCH_NOISE else 100
@@ -236,10 +232,9 @@ def with_least_steps(options: dict[str, Any], epsilon: float) -> dict[str, Any]:
 
 
 def share_of_votes(epsilon: float) -> float:
-    """Return the part of a budget that one sum of classes gets: epsilon / 16, within bounds.
-
-    At small epsilon votes say little, and a sparse graph would lose more by them than a dense one would gain (chosen on
-    Caltech36, Johns Hopkins55 and Cora).
+    """Return the part of a budget that one sum of classes gets: epsilon / 16, within bounds. At small epsilon votes say
+    little, and a sparse graph would lose more by them than a dense one would gain (chosen on Caltech36, Johns Hopkins55
+    and Cora).
     """
     return min(MOST_FOR_VOTES, max(LEAST_FOR_VOTES, epsilon / 16))
 
@@ -250,10 +245,9 @@ def trains_head(epsilon: float) -> bool:
 
 
 def keeps_later_mean(epsilon: float, dimension: int) -> bool:
-    """Return whether a private perceptron's weights are the mean over the later half of its steps.
-
-    Where noise is little, its last steps learn many columns by heart; with few columns they only learn (Caltech36,
-    Johns Hopkins55, Cora, Reed98 by gender and the digits at epsilon 50, the first four at 8, where Cora lost).
+    """Return whether a private perceptron's weights are the mean over the later half of its steps. Where noise is
+    little, its last steps learn many columns by heart; with few columns they only learn (Caltech36, Johns Hopkins55,
+    Cora, Reed98 by gender and the digits at epsilon 50, the first four at 8, where Cora lost).
     """
     return epsilon >= _LITTLE_NOISE and dimension >= _WIDE
 

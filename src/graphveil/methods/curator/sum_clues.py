@@ -37,10 +37,8 @@ def sum_clues(people: NodeData, evidence: FeatureEvidence, sums: Tensor, sigma: 
     """Return what a reader is told, own [n, c, OWN] and common [n, COMMON].
 
     Args:
-        people: labels and who trains.
-        evidence: what public features say.
-        sums: H [n, c], as published.
-        sigma: the deviation of an entry's noise.
+        people, evidence: labels and who trains, and what public features say.
+        sums, sigma: H [n, c], as published, and the deviation of an entry's noise.
     """
     labels, scale = people.labels[people.train], max(sigma, 1.0)
     shares = torch.bincount(labels, minlength=people.classes) + 1.0
@@ -74,10 +72,7 @@ def discriminant(sums: Tensor, labels: Tensor, train: Tensor, sigma: float) -> T
     """Return likeness [n, c], centred over the classes and without class shares.
 
     Args:
-        sums: H [n, c].
-        labels: int64 [m] of the training nodes.
-        train: int64 [m], their numbers.
-        sigma: the deviation of an entry's noise.
+        sums, sigma: H [n, c], and the deviation of an entry's noise. labels, train: int64 [m], of the training nodes.
     """
     classes, seen = sums.shape[1], sums[train]
     one_hot, mean = torch.eye(classes)[labels], seen.mean(dim=0)

@@ -75,8 +75,7 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
     """Return the hits of a plain network trained on raw features, labels and edges; it protects nothing.
 
     Args:
-        settings: of the network.
-        graph, split: the raw data.
+        settings: of the network; graph, split: the raw data.
         pooled: whether it is pooled with what raw labels say alone, as lpgnn's is.
     """
     # Raw features need no averaging over neighbours before the network: that is there against noise.
@@ -88,9 +87,8 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
 
 
 def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
-    """Return 1.0 for every test node whose highest score is its true class, else 0.0.
-
-    Where a node has several labels the scores are probabilities, above 1/2 is yes, and the mean is micro-averaged F1.
+    """Return 1.0 for every test node whose highest score is its true class, else 0.0; of several labels a node, whose
+    scores are probabilities, the shares that make up micro-averaged F1.
     """
     test = split.test
     if graph.y.dim() == 2:
@@ -101,9 +99,8 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
 
 
 def majority_of(labels: Labels) -> Tensor:
-    """Return how often released labels name each class, the same for every node [n, c].
-
-    Randomized response is symmetric: the class that most reports name is the likeliest majority.
+    """Return how often released labels name each class, the same for every node [n, c]: randomized response is
+    symmetric, so the class that most reports name is the likeliest majority.
     """
     reported = labels.values[labels.train | labels.val]
     counts: Tensor = torch.bincount(reported, minlength=labels.classes)

@@ -129,7 +129,7 @@ LEAST_FEATURE_EPSILON = 1.0
 
 
 def advised_split(total: float, classes: int) -> tuple[float | None, float]:
-    """Return (epsilon_x, epsilon_y) for a total budget per person; None collects no features."""
+    """Return (epsilon_x, epsilon_y) for a finite total budget per person above 0; None collects no features."""
     if not (math.isfinite(total) and total > 0):
         raise InputError(f"epsilon = {total!r} is not a total budget", allowed="a finite number above 0")
     require_budget("epsilon", total, "data declared public, in epsilon_x or epsilon_y")

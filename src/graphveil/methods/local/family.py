@@ -14,7 +14,7 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
-from graphveil.methods.base.family import Control, Plan
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.network.hops import public_hops
 from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 _OF_POOLS = ("question", "statistics", "start")
 
 
-class LocalFamily:
-    """See `base.family.Family`.
-
-    What trains networks to compare with is imported where it is called: a plan trains none.
+class LocalFamily(Family[Any, LocalReports]):
+    """See `base.family.Family`. What trains networks to compare with is imported where it is called: a plan trains
+    none.
     """
 
     serves_releases = True
@@ -72,9 +71,6 @@ class LocalFamily:
             cost = spreading_cost(p, classes)
         return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=network)
 
-    def warning(self, estimator: LocalMethod, graph: Graph) -> str | None:
-        return None
-
     def controls(
         self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
@@ -89,11 +85,6 @@ class LocalFamily:
 
         pooled = isinstance(estimator, LPGNN) and estimator.pooling == "labels"
         return ceiling_of(network_settings(estimator), graph, split, pooled=pooled)
-
-    def rivals(
-        self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
-    ) -> Mapping[str, Control]:
-        return {}
 
     def notes(
         self, estimator: LocalMethod, graph: Graph, settled: Mapping[str, object], *, controlled: bool

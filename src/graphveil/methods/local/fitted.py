@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
-
-    `published` is the guarantee of the release that it was trained on, if it was; `several` says that a node has
-    several labels, each found or not by itself; `notes` are the facts that predictions for other people lean on.
+    """What a fitted LPGNN keeps: the public facts of its collection and the trained network. `published` is the
+    guarantee of the release that it was trained on, if any; `several`: a node has several labels, each by itself;
+    `notes`: what predictions for other people lean on.
     """
 
     schema: GraphSchema

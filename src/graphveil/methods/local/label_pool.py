@@ -68,8 +68,7 @@ class Pool:
     """A fitted pool.
 
     Attributes:
-        probabilities: [n, c].
-        weights: of each member by name; prior_weight: of the class shares.
+        probabilities: [n, c]. weights: of each member by name; prior_weight: of the class shares.
         doubt: Pr[class shares alone say as much], by held-out reports.
     """
 
@@ -92,13 +91,14 @@ def pool_labels(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Pool:
-    """Return class probabilities of every node from released `labels` [n] (-1 where none).
+    """Return class probabilities of every node from released labels.
 
     Args:
-        keep, flip: the channel of randomized response the labels went through.
-        seed: fixes the folds, never privacy noise.
-        reader: trained elsewhere on `pool_clues`, one more member; None: none.
-        engine: where blocks of people are worked on; no bit of the result depends on it.
+        topology, labels: of the people, and what they reported, [n], -1 where nothing.
+        classes, keep, flip: the channel of randomized response the labels went through.
+        seed: fixes the folds, never privacy noise. reader: trained elsewhere on `pool_clues`, one more member; None:
+            none.
+        device, progress, engine: where and how blocks of people are worked on; no bit of the result depends on them.
     """
     place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
     read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
@@ -117,7 +117,7 @@ def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
 
     Args:
         read: what the members make of all reports.
-        judges: mask [n] of those who judge: their reports take part in the first only in what all estimate together.
+        judges: mask [n]; their reports take part in the first only in what all estimate together.
     """
     setting, folds = read.setting, read.folds
     nodes = torch.arange(len(folds), device=folds.device)
@@ -142,10 +142,8 @@ class Readings:
     """What the members make of released labels.
 
     Attributes:
-        setting: all that they read.
-        folds: int64 [n], of every report; -1 where there is none.
-        names: of the members.
-        scores: [n, FOLDS + 1, c, m]; block f leaves fold f out, the last leaves out none.
+        setting: all that they read. folds: int64 [n], of every report; -1 where there is none.
+        names: of the members. scores: [n, FOLDS + 1, c, m]; block f leaves fold f out, the last leaves out none.
     """
 
     setting: _Setting
@@ -167,9 +165,10 @@ def read_labels(
     tell: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Readings:
-    """Return what the members make of released labels; arguments as of `pool_labels`.
+    """Return what the members make of released labels.
 
     Args:
+        topology, labels, classes, keep, flip, seed, device, tell, engine: as of `pool_labels`.
         costly: whether the costly members take part where the graph is small enough for them.
     """
     keep = min(keep, MOST_KEPT)
@@ -182,10 +181,9 @@ def read_labels(
 
 
 def pool_clues(read: Readings) -> tuple[Tensor, Tensor]:
-    """Return what a reader trained elsewhere is told, own [n, b, c, OWN] and common [n, b, COMMON].
-
-    The scores of the members that take part on every graph, log pi, and how well these agree with reports that they
-    have not seen: one number a member, for everybody.
+    """Return what a reader trained elsewhere reads, own [n, b, c, OWN] and common [n, b, COMMON]: scores of the members
+    that take part on every graph, log pi, and how well these agree with reports that they have not seen, one number a
+    member.
     """
     setting, cheap = read.setting, read.scores[..., :CHEAP]
     prior = setting.log_prior - setting.log_prior.mean()
@@ -328,8 +326,7 @@ def apart(scores: Tensor, limit: Tensor) -> Tensor:
     """Return scores less what they say of everybody alike: their part along a vector.
 
     Args:
-        scores: [n, b, c].
-        limit: [n], what endless walks tend to.
+        scores: [n, b, c]. limit: [n], what endless walks tend to.
     """
     along = torch.tensordot(limit, scores, dims=1) / limit.square().sum().clamp_min(1)
     apart: Tensor = scores - limit[:, None, None] * along

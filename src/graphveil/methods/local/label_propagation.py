@@ -20,7 +20,6 @@ from graphveil.aggregation.shared import quick_width
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.fitted import ForgetsPeople, stored_probabilities
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.objectives import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
@@ -33,7 +32,7 @@ from graphveil.methods.base.people.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from, stored_probabilities
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.question import QuestionPrivacy, answered, collect_answers, read_statistics
@@ -69,17 +68,13 @@ def variants(p: SparseMatrix) -> dict[str, Callable[[Tensor], Tensor]]:
 
 
 def all_spread(p: SparseMatrix, seeds: Tensor, nodes: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield every candidate's name and some rows of its Z, in no order, from one chain of products for all of them.
+    """Yield every candidate's name and some rows of its Z [m, c], in no order, from one chain of products for all of
+    them.
 
     Z = (1 - alpha) sum_{k<30} alpha^k P^k Y' + alpha^30 P^30 Y'      (the first formula, written out)
 
     Args:
-        p: [n, n].
-        seeds: Y' [n, c].
-        nodes: whose rows are wanted, int64 [m].
-
-    Returns:
-        Names and rows [m, c].
+        p, seeds: [n, n] and Y' [n, c]. nodes: whose rows are wanted, int64 [m].
     """
     power = seeds
     sums = {alpha: (1 - alpha) * seeds[nodes] for alpha in ALPHAS}
@@ -108,8 +103,8 @@ def propagate_labels(
     """Return class probabilities [n, c] and the name of the variant chosen.
 
     Args:
-        labels: released labels [n], -1 where none.
-        keep, flip: the channel of randomized response; it is inverted on the shares that reach a node.
+        p, labels, train, val: the matrix, released labels [n] (-1 where none), and masks [n].
+        classes, keep, flip: the channel of randomized response, inverted on the shares that reach a node.
         engine: where blocks of people are worked on; no bit of the result depends on it.
     """
     p = p.on(engine)
@@ -125,9 +120,8 @@ def propagate_labels(
 
 
 def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:
-    """Return the class shares behind the noisy mass `z` [n, c]: (z / sum - q) / (p - q), clipped and normalised.
-
-    Rows without mass become uniform; the most likely class stays the one with the largest mass.
+    """Return the class shares behind the noisy mass `z` [n, c]: (z / sum - q) / (p - q), clipped and normalised. Rows
+    without mass become uniform; the most likely class stays the one with the largest mass.
     """
     total = z.sum(dim=1, keepdim=True)
     shares = torch.where(total > 0, z / total.clamp_min(1e-30), torch.full_like(z, 1.0 / z.shape[1]))
@@ -148,7 +142,7 @@ class FittedLabels:
     published: Guarantee | None = None
 
 
-class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
+class LabelPropagation(ReportsEstimator[FittedLabels]):
     """Label propagation: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -225,7 +219,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
             read_statistics(self.statistics, len(schema.classes), len(self.privacy.question_for(schema).answers))
 
     def reader(self) -> Reader | None:
-        """Return the reader that joins the pool, read from its file."""
         return read_start(self.start, "label-pool", OWN, COMMON)
 
     def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
@@ -247,18 +240,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
-        """Spread the released labels; costs nothing and may be repeated.
-
-        Args:
-            released: the reports.
-            topology: of the people who sent them.
-            progress: told how far it is.
-            engine: where blocks of people are worked on; nothing that comes out depends on it.
-
-        Raises:
-            InputError: when reports, topology and budgets do not belong together.
-            BudgetError: other reports than those that were paid for.
-        """
+        """Spread the released labels; see `ReportsEstimator.fit_reports`."""
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
         here = topology.apart()
@@ -286,7 +268,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         answers = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
         return {
             "epsilon_y": self.privacy.epsilon_y,
@@ -299,12 +280,10 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
 
     @property
     def question(self) -> str | None:
-        """What people without a label are asked."""
         return self.privacy.question if isinstance(self.privacy, QuestionPrivacy) else None
 
     @property
     def variant(self) -> str:
-        """The formula that was chosen."""
         return self.result.variant
 
     @property
@@ -341,11 +320,6 @@ class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict on its own graph.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
         facts = stored.facts
         options = {name: facts.get(name) for name in ("question", "statistics", "start")}
         budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}

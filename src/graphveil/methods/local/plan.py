@@ -46,17 +46,12 @@ class NoiseAtDegree:
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """The noise beside the signal, by bands of degrees.
-
-    Attributes:
-        noise: from the lowest band to the highest.
-    """
+    """The noise beside the signal, from the lowest band of degrees to the highest."""
 
     noise: tuple[NoiseAtDegree, ...]
     section = "noise_to_signal"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the rows as JSON types."""
         return [spelled(asdict(row)) for row in self.noise]
 
 
@@ -73,12 +68,9 @@ def plan_on_topology(
     """Return what a run on a public topology would promise and cost.
 
     Args:
-        name: of the method.
-        privacy: what people send.
+        name, privacy, settled: of the method, what people send, and settings as the built method uses them.
         graph: its schema, release and the storage size of its features are looked at.
-        settled: settings as the built method uses them.
-        p: the propagation [n, n].
-        cost: seconds and MB of one run.
+        p, cost: the propagation [n, n]; seconds and MB of one run.
         network: whose hops count; None: labels alone are spread.
     """
     schema, origin = graph.schema, getattr(graph, "release", None)
@@ -101,8 +93,7 @@ def repeats_on_topology(released: LocalReports | None, repeats: int) -> str:
     """Return what several runs on a public topology are.
 
     Args:
-        released: what the first was trained on.
-        repeats: how many there were.
+        released, repeats: what the first was trained on, and how many there were.
     """
     # The noise was drawn once, at publication: repeats share it, and their interval does not cover it.
     if getattr(released, "origin", None) is not None:
@@ -116,9 +107,7 @@ def local_plan(
     """Return the noise after all hops beside the largest signal, from the public topology alone.
 
     Args:
-        p: the propagation [n, n].
-        privacy: what people send.
-        schema: the public facts.
+        p, privacy, schema: the propagation [n, n], what people send, the public facts.
         network: whose hops count; None: labels alone are spread, 8 hops.
     """
     degree = np.diff(p.matrix.indptr).astype(np.float64)
@@ -156,9 +145,8 @@ def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: 
 
 
 def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]:
-    """Return what a report about features can say at most, whatever is asked; nothing where none is randomized.
-
-    See `privacy.accounting.report_bound`, which proves it.
+    """Return what a report about features can say at most, see `privacy.accounting.report_bound`; nothing where none is
+    randomized.
     """
     epsilon = privacy.epsilon_x
     if epsilon is None or math.isinf(epsilon) or epsilon > LARGEST_EPSILON:

@@ -36,12 +36,8 @@ FIRST = (0.3, 1.0)
 
 @dataclass(frozen=True)
 class Pooled:
-    """The pool of a network and of labels.
-
-    Attributes:
-        logits: log-scores [n, c] of both.
-        labels_alone: probabilities [n, c] by the labels' pool.
-        weights: of the network and of the labels.
+    """The pool of a network and of labels: log-scores [n, c] of both, probabilities [n, c] by the labels' pool, and the
+    weights of the network and of the labels.
     """
 
     logits: Tensor
@@ -78,11 +74,9 @@ def pool_with_labels(
     """Return a trained network pooled with what labels alone say.
 
     Args:
-        network: trained on all reports.
-        hops: how its hops were chosen, if they were: the trial that chose them is what validation reports judge.
+        network, hops: trained on all reports; how its hops were chosen, if they were: the trial is what reports judge.
         features, offset, labels, topology, settings: what it was trained on, as of `train_network`.
-        engine: where blocks of people are worked on; no bit of the result depends on it.
-        how: further arguments of `train_network`.
+        engine, how: where blocks are worked on, on which no bit depends; further arguments of `train_network`.
     """
     values = torch.where(labels.train | labels.val, labels.values, -1)
     channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}

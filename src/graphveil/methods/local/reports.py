@@ -7,7 +7,7 @@ from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.fitted import F, FittedEstimator
+from graphveil.methods.base.estimator import F, FittedEstimator
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import (
@@ -23,12 +23,7 @@ from graphveil.runtime.progress import ProgressCallback
 
 
 class ReportsEstimator(FittedEstimator[F], ABC):
-    """The devices' half of a core on a public topology, and the step from one half to the other.
-
-    Attributes:
-        privacy: budgets of features and labels.
-        account: what was paid so far, and what for.
-    """
+    """The devices' half of a core on a public topology, and the step from one half to the other."""
 
     fits = "fit_reports"
     by_blocks = trains_by_blocks = True
@@ -39,10 +34,8 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         """Return every person's report; the only place that reads raw features and labels.
 
         Args:
-            graph: with the truth at hand.
-            split: who trains, validates and tests.
-            randomness: the source of the noise.
-            engine: where blocks of people are worked on; no report depends on it.
+            graph, split: with the truth at hand; who trains, validates and tests.
+            randomness, engine: the source of the noise; where people are worked on, on which no report depends.
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
@@ -75,7 +68,12 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
-        """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
+        """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Raises:
+            InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for.
+        """
 
     def collect(
         self,
@@ -98,18 +96,14 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> None:
-        """Train on a collection: `fit_reports`."""
         self.fit_reports(collected.reports, collected.topology, progress=progress, engine=engine)
 
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
-        """Book reports that are to be trained on, or take over the account of the release that they come from.
+        """Book reports that are to be trained on, or take over the account of the release that they come from, and
+        return the release's guarantee; None where people reported themselves.
 
         Args:
-            released: the reports.
-            topology: of the people who sent them.
-
-        Returns:
-            The guarantee of the release; None where people reported themselves.
+            released, topology: the reports, and the people who sent them.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.

@@ -32,11 +32,8 @@ def trimmed(
     """Return the topology with links weighed by how far their ends agree.
 
     Args:
-        topology: of the people who sent the reports.
-        released: the reports, of one label a person.
-        seed: fixes the folds of the pool, never privacy noise.
-        device: "cpu" or "cuda".
-        engine: where blocks of people are worked on.
+        topology, released: of the people, and their reports of one label a person.
+        seed, device, engine: the seed fixes the folds of the pool, never privacy noise.
 
     Raises:
         InputError: several labels a person, or edges that have weights already.
@@ -53,8 +50,7 @@ def agreement(beliefs: Tensor, edge_index: Tensor) -> Tensor:
     """Return how far the ends of each edge agree [E], between `LEAST` and 1.
 
     Args:
-        beliefs: [n, c], rows adding up to 1.
-        edge_index: int64 [2, E].
+        beliefs, edge_index: [n, c], rows adding up to 1; int64 [2, E].
     """
     source, target = edge_index
     weights: Tensor = (beliefs[source] * beliefs[target]).sum(dim=1).clamp(LEAST, 1.0).float()

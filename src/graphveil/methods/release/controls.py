@@ -44,10 +44,8 @@ RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
 def release_warning(method: HeteroRR, graph: Graph) -> str | None:
-    """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at.
-
-    Raises:
-        InputError: for a directed graph whose edges are to be protected.
+    """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at, and a directed
+    graph whose edges are to be protected is refused.
     """
     return None if "edges" not in method.privacy.protected else warning_of(method.privacy, domain_of(graph))
 

@@ -49,9 +49,6 @@ class Chains:
     Attributes:
         steps: of each chain; None: STEPS_A_NODE for each node. Fixed beforehand: no trace may shorten a chain.
         chains: one draws the tree, the others see public edges alone and are there for diagnosis.
-
-    Raises:
-        InputError: a number that is no whole one of at least 1.
     """
 
     steps: int | None = None
@@ -86,12 +83,8 @@ def make_edges(
     """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
 
     Args:
-        features: [n, d] numpy or CSR, features that are PUBLIC: they place nodes without public edges. None: there are
-            none.
+        features: [n, d] numpy or CSR, features that are PUBLIC, which place nodes without public edges; None: none are.
         engine: where blocks of pairs are worked on (edge-rand, lap-graph); the result does not depend on it.
-
-    Raises:
-        InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
     """
     # What each step may cost is settled before the first private edge is touched.
     budgets = privacy.edge_budgets()
@@ -138,9 +131,8 @@ def count_neighbours(
     """Return noisy counts of everybody's private neighbours by group, at the price of `privacy.edge_budgets`.
 
     Args:
-        private: [2, m], u < v, the private edges.
-        groups: int64 [n], PUBLIC; classes: how many there are.
-        engine: where blocks of nodes are worked on; the result does not depend on it.
+        private, groups, classes: [2, m], u < v, the private edges; int64 [n], PUBLIC; how many there are.
+        randomness, engine: where blocks of nodes are worked on, on which the result does not depend.
     """
     epsilon = privacy.edge_budgets()["class counts"]
     mechanism = ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=classes)
@@ -251,5 +243,4 @@ def noisy_blocks(
 
 
 def _public_pairs(domain: PairDomain) -> np.ndarray:
-    """Return the public edges, int64 [2, m]."""
     return np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()

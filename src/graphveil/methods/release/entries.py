@@ -72,14 +72,10 @@ _OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share
 
 
 def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
-    """Refuse settings that the chosen mechanisms would not look at.
+    """Refuse settings that the chosen mechanisms would not look at, naming one and what it belongs to.
 
     Args:
-        given: the settings that somebody chose, without defaults.
-        fixed: those that the method fixes.
-
-    Raises:
-        InputError: naming the setting and what it belongs to.
+        given, fixed: the settings that somebody chose, without defaults; those that the method fixes.
     """
     # What the method fixes comes last: a setting that it overrules is idle, whatever was given.
     chosen = {key: option.default for key, option in OPTIONS.items()} | dict(given) | dict(fixed)
@@ -105,11 +101,7 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
 
 
 def refuse_other_trees(given: Mapping[str, Any]) -> None:
-    """Refuse ways to make edges that have a name of their own, and idle settings.
-
-    Raises:
-        InputError: for settings that edge-rr does not take.
-    """
+    """Refuse ways to make edges that have a name of their own, and idle settings."""
     refuse_idle(given, fixed={"epsilon_x": INFINITE})
     if given.get("edges", _TREES["edges"].default) not in (_TREES["edges"].within or ()):
         raise InputError(f"edges = {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
@@ -218,11 +210,7 @@ RELEASE_METHODS: tuple[Method, ...] = (
 
 
 def require_epsilons(method: Method, given: Mapping[str, Any]) -> None:
-    """Refuse to publish at an epsilon that nobody chose: what is out cannot be taken back.
-
-    Raises:
-        InputError: naming the epsilon that is missing.
-    """
+    """Refuse to publish at an epsilon that nobody chose, naming it: what is out cannot be taken back."""
     meaning = {"epsilon_x": "one node's features", "epsilon_a": "one private edge"}
     for key, unit in meaning.items():
         if key in method.options and given.get(key) is None:

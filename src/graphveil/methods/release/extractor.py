@@ -1,7 +1,7 @@
-"""From a user's raw input to an embedding: a feature extractor with a declared range, applied row by row.
+"""From a user's raw input to an embedding: a public feature extractor with a declared range, applied row by row.
 
-The extractor is public: pretrained, or trained on public data.  It runs on each row by itself, which is tried out, so
-that one user's embedding says nothing about another; what leaves the declared range is clipped to it.
+It is pretrained, or trained on public data.  That it runs on each row by itself is tried out, so that one user's
+embedding says nothing about another; what leaves the declared range is clipped to it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class Extractor:
 
     Attributes:
         embed: rows [m, r] float32 -> [m, dimension]; a `torch.nn.Module` is put into evaluation mode.
-        dimension: d of the embeddings.
-        low, high: their declared range.
+        dimension, low, high: d of the embeddings, and their declared range.
         source: what the extractor was trained on, for the schema.
     """
 
@@ -87,11 +86,7 @@ def masked_rows(rows: Tensor, columns: Tensor, fill: float) -> Tensor:
 
 
 def embedded(graph: Graph, extractor: Extractor) -> Graph:
-    """Return the graph with each user's embedding in place of the raw features; labels and edges as they are.
-
-    Raises:
-        InputError: see `Extractor`.
-    """
+    """Return the graph with each user's embedding in place of the raw features; labels and edges as they are."""
     rows = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     source = f"declared with the feature extractor: {extractor.source}"
     numbers = FeatureNumbers(extractor.dimension, extractor.low, extractor.high, source)

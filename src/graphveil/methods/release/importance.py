@@ -35,11 +35,10 @@ def importance(x: Tensor, y: Tensor, classes: int, *, seed: int = 0, hidden: int
     """Return alpha [d] float64, at least 0, adding up to 1.
 
     Args:
-        x: PUBLIC features [p, d]; y: their labels, int64 [p] (-1: unknown, left out) or float 0/1 [p, c].
+        x, y: PUBLIC features [p, d]; their labels, int64 [p] (-1: unknown, left out) or float 0/1 [p, c], at least 2.
         seed: fixes weights and samples: the same rows give the same scores.
 
     Raises:
-        InputError: fewer than 2 labelled rows.
         MissingExtraError: the package shap is not installed.
     """
     shap = _shap()

@@ -46,10 +46,10 @@ class ReleasePlan:
         nodes, private_nodes, public_edges, protected_pairs: how many; the last is 0 where edges are published as they
             are.
         noise: mechanism -> deviation of one published feature, in half-ranges; empty where features are public.
-        least_noisy: the mechanism with the least of it; None likewise.
-        false_edges: how many made edges are expected that are no true ones, where the mechanism says so.
-        steps: of each Markov chain, where there are any.
-        seconds: of the release itself; warning: what a mechanism warns of; advice: what to look at first.
+        least_noisy, false_edges: the mechanism with the least of it; how many made edges are expected to be no true
+            ones.
+        steps, seconds: of each Markov chain, where there are any; of the release itself.
+        warning, advice: what a mechanism warns of; what to look at first.
     """
 
     nodes: int
@@ -66,15 +66,12 @@ class ReleasePlan:
     section = "release"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON types."""
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
 def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> ReleasePlan:
-    """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
-
-    Raises:
-        InputError: for a directed graph whose edges are to be protected.
+    """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at; a directed graph
+    whose edges are to be protected is refused.
     """
     privacy, nodes = method.privacy, int(graph.num_nodes)
     domain = domain_of(graph) if "edges" in privacy.protected else None
@@ -106,7 +103,6 @@ def release_plan(method: HeteroRR | ClassCounts, graph: Graph | GraphParts) -> R
 
 def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, float]:
     """Return the largest deviation of one published feature by mechanism, in half-ranges; empty for public features.
-
     The chosen mechanism and those of BESIDE, all at the same epsilon; those that refuse it are left out.
     """
     if "features" not in privacy.protected:
@@ -132,8 +128,7 @@ def feature_advice(privacy: ReleasePrivacy, noise: dict[str, float]) -> tuple[st
     """Return what to know of noisy features before they are published; nothing where features are public.
 
     Args:
-        privacy: budgets and mechanisms.
-        noise: of each mechanism, see `feature_noise`.
+        privacy, noise: budgets and mechanisms; of each mechanism, see `feature_noise`.
     """
     mine = noise.get(privacy.features)
     if mine is None:
@@ -181,8 +176,8 @@ class Outlook:
     """What may be expected of a release.
 
     Attributes:
-        noise: of a person, in neighbours; None for trees, whose blocks say nothing of single people.
-        neighbours: how many private ones a person is assumed to have.
+        noise, neighbours: of a person, in neighbours, None for trees; how many private ones a person is assumed to
+            have.
         lift: whether more is expected than from the public part alone.
     """
 
@@ -209,9 +204,7 @@ def outlook_of(privacy: ReleasePrivacy, domain: PairDomain, classes: int) -> Out
     """Return what a release of private edges may be expected to buy; no private edge is looked at.
 
     Args:
-        privacy: budgets and mechanisms; edges are protected.
-        domain: the protected pairs, and the public edges.
-        classes: how many classes there are.
+        privacy, domain, classes: edges are protected; the protected pairs, and the public edges; how many there are.
     """
     neighbours = assumed_neighbours(domain)
     if privacy.edges == CLASS_COUNTS:
@@ -227,8 +220,7 @@ def assumed_neighbours(domain: PairDomain, share: float | None = None) -> float:
     """Return how many private neighbours a person is assumed to have.
 
     Args:
-        domain: the public edges.
-        share: of all edges that are private, below 1, where that is declared.
+        domain, share: the public edges; of all edges that are private, below 1, where that is declared.
     """
     public = 0 if domain.public is None else domain.public.shape[1]
     public_degree = 2 * public / domain.nodes

@@ -40,11 +40,8 @@ class ReleasePrivacy:
         features: one of RELEASE_FEATURES; delta: for "gaussian" alone; bins: for "feature-rr" alone.
         scores: which share of epsilon_x each feature gets, for "feature-rr" alone; None: all the same.
         edges: one of EDGE_METHODS, or CLASS_COUNTS.
-        tree_share: the part of epsilon_a that a tree drawn with the help of private edges gets, for CHAINS alone.
-        count_share: the part of epsilon_a that the number of edges gets, for "lap-graph" alone.
-
-    Raises:
-        InputError: a budget that is 0, negative or not a number, or an unknown mechanism.
+        tree_share, count_share: the part of epsilon_a that a tree drawn with the help of private edges gets (CHAINS),
+            and that the number of edges gets ("lap-graph").
     """
 
     epsilon_x: float
@@ -102,7 +99,6 @@ class ReleasePrivacy:
         return FeatureRR(epsilon=self.epsilon_x, bins=self.bins, shares=shares, **facts)
 
     def label_mechanism(self, classes: int) -> RandomizedResponse | None:
-        """Return the label mechanism, or None where labels are public."""
         return None if math.isinf(self.epsilon_y) else RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
 
     def edge_budgets(self) -> dict[str, float]:
@@ -117,7 +113,6 @@ class ReleasePrivacy:
         return {names.get(self.edges, "edges"): self.epsilon_a}
 
     def open_ledger(self) -> Ledger:
-        """Return an empty ledger with the budgets of features, labels and one private edge."""
         extra = [] if self.scores is None else list(self.scores.spends)
         delta = self.delta if mechanism_named(self.features).takes("delta") and math.isfinite(self.epsilon_x) else 0.0
         # A private estimate of the scores was paid by the same people for the same features: it counts with them.
@@ -134,7 +129,7 @@ class ReleasePrivacy:
         """Return what one release spends, in order.
 
         Args:
-            domain: the protected pairs; None where edges are public.
+            schema, domain: the public facts; the protected pairs, None where edges are public.
         """
         spends = [] if self.scores is None else list(self.scores.spends)
         mechanism = self.feature_mechanism(schema)
@@ -158,7 +153,7 @@ class ReleasePrivacy:
         """Return what a release protects; what it does not is said.
 
         Args:
-            domain: the protected pairs; None where edges are public.
+            schema, domain, void: the public facts; the protected pairs, None where edges are public; why nothing holds.
         """
         parts = self._people(schema)
         if domain is not None:
@@ -201,7 +196,6 @@ class ReleasePrivacy:
         ]
 
     def _edge(self, domain: PairDomain) -> Guarantee:
-        """The guarantee of one private edge."""
         from graphveil.hierarchy.markov import ASYMPTOTIC
         from graphveil.mechanisms.base.guarantees import pair_guarantee
 

@@ -36,8 +36,7 @@ class PublicPart:
 
     Attributes:
         people: features, the labels of those who train or validate, and who they are.
-        pairs: int64 [2, m], u < v, the public edges.
-        seed: fixes weights of networks.
+        pairs, seed: int64 [2, m], u < v, the public edges; fixes weights of networks.
     """
 
     people: NodeData
@@ -46,7 +45,6 @@ class PublicPart:
 
     @cached_property
     def evidence(self) -> FeatureEvidence:
-        """What features alone say."""
         return feature_evidence(self.people, corners(self.people.classes))
 
     @cached_property
@@ -55,19 +53,13 @@ class PublicPart:
         return models.beside([neighbour_sums(self.pairs, messages(self.people, self.evidence))], 1.0)
 
     def experts(self, z: Tensor) -> Tensor:
-        """Return the scores of experts on features and `z` [n, k].
-
-        Args:
-            z: what stands beside the features; no columns leave it out.
-        """
+        """Return the scores of experts on features and `z` [n, k], beside them; no columns leave it out."""
         scores = train_experts(self.people, self.evidence, z, SumsSettings(seed=self.seed)).logits
         return torch.log_softmax(scores, dim=1)
 
     def groups(self, *, of_judges: bool = True) -> Tensor:
-        """Return everybody's group, int64 [n]: the public label, else the class that the public part expects.
-
-        Args:
-            of_judges: whether labels of those who validate are used: not where they judge what is made of the groups.
+        """Return everybody's group, int64 [n]: the public label, else the class that the public part expects. Labels of
+        those who validate are left out where they judge what is made of the groups.
         """
         labels = self.people.labels.clone()
         if not of_judges:
@@ -78,14 +70,11 @@ class PublicPart:
 
     @cached_property
     def opinions(self) -> list[Tensor]:
-        """The scores of `sums`, `network` and `features`."""
         return [self.experts(self.sums), self.network(), self.experts(self.sums[:, :0])]
 
     def network(self, further: Tensor | None = None) -> Tensor:
-        """Return the scores of a graph network on the public edges.
-
-        Args:
-            further: int64 [2, S], u < v, edges beside them; None: none.
+        """Return the scores of a graph network on the public edges and `further` edges beside them, int64 [2, S], u <
+        v.
         """
         pairs = self.pairs if further is None else torch.cat([self.pairs, further], dim=1)
         people = self.people
@@ -100,8 +89,7 @@ def neighbour_sums(pairs: Tensor, rows: Tensor) -> Tensor:
     """Return the sum of everybody's neighbours' rows [n, k].
 
     Args:
-        pairs: int64 [2, m], u < v, undirected edges.
-        rows: [n, k].
+        pairs, rows: int64 [2, m], u < v, undirected edges; [n, k].
     """
     sums = torch.zeros_like(rows)
     for here, there in (pairs, pairs.flip(0)):
@@ -113,11 +101,9 @@ def public_part_of(graph: Graph, split: Split | None, domain: PairDomain, *, see
     """Return the public part of a graph whose features and labels are public; of its edges, those of the domain.
 
     Args:
-        graph: features and labels.
-        split: who trains and validates; a quarter of those who train validates where nobody does. None: everybody
-            with a label.
-        domain: the protected pairs, and the public edges.
-        seed: fixes weights of networks.
+        graph, domain, seed: features and labels; the protected pairs, and the public edges; fixes weights of networks.
+        split: who trains and validates; a quarter of those who train validates where nobody does. None: everybody with
+            a label.
 
     Raises:
         InputError: several labels a node, no labels, or one that is not a declared class.
@@ -132,10 +118,8 @@ def public_part_of(graph: Graph, split: Split | None, domain: PairDomain, *, see
 
 
 def everybody(labels: Tensor) -> Split:
-    """Return the split in which all who have a label train, but for a quarter that validates.
-
-    Args:
-        labels: int64 [n], public; -1 where there is none.
+    """Return the split in which all who have a label train, but for a quarter that validates; `labels` are public, -1
+    where there is none.
     """
     labelled, nodes = (labels >= 0).nonzero()[:, 0], len(labels)
     # By the number of labels, which is public: the same release must come to the same groups each time it is read.

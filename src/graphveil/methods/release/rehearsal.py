@@ -68,13 +68,13 @@ def rehearsable(privacy: ReleasePrivacy, graph: Graph) -> bool:
     """Whether a release can be rehearsed: edges alone are private, enough is public, and a world is no great work.
 
     Args:
-        graph: of which schema, public edges and who has a label are looked at.
+        privacy, graph: of which schema, public edges and who has a label are looked at.
     """
     return _is_of_edges(privacy, graph) and _is_no_great_work(privacy, graph, domain_of(graph))
 
 
 def alternatives(privacy: ReleasePrivacy, graph: Graph) -> tuple[str, ...]:
-    """Return other ways to publish the same edges that the rule of `outlook` expects something of."""
+    """Return other ways to publish the same edges that `outlook_of` expects something of."""
     domain, classes = domain_of(graph), len(graph.schema.classes)
     choices = [replace(privacy, edges=edges) for edges in (CLASS_COUNTS, *PAIRS) if edges != privacy.edges]
     hopeful = [choice for choice in choices if outlook_of(choice, domain, classes).lift and _is_of_edges(choice, graph)]
@@ -87,9 +87,8 @@ def rehearse(
     """Return what a release may be expected to buy, and what `rivals` would at the same price.
 
     Args:
-        privacy: budgets and mechanism; edges alone are protected.
+        privacy, rivals: edges alone are protected; other ways to publish edges.
         graph: features, labels and public edges are read, and nothing else.
-        rivals: ways to publish edges.
         share: of the edges that are private, where that is declared.
     """
     domain, names = domain_of(graph), (privacy.edges, *rivals)
@@ -110,8 +109,7 @@ def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng:
     """Return private edges made from public facts, int64 [2, m], u < v, distinct and protected.
 
     Args:
-        part: the public part, all labels known.
-        domain: the protected pairs, and the public edges.
+        part, domain, rng: the public part, all labels known; the protected pairs, and the public edges.
         share: of the edges that are private, where that is declared.
     """
     total = assumed_neighbours(domain, share) * len(domain.ids) / 2

@@ -55,7 +55,7 @@ _WIDEST: Final = 1 << 14
 
 @dataclass(frozen=True)
 class CentralMean:
-    """A mean of `users` rows of `dimension` scores at (epsilon, delta); sigma is the noise of one mean."""
+    """A mean of `users` rows of `dimension` scores at (epsilon, delta)."""
 
     users: int
     dimension: int
@@ -70,11 +70,7 @@ class CentralMean:
         return self.noise.sigma * 2.0**-self.bits / self.users
 
     def randomize(self, rows: Tensor, *, randomness: Randomness) -> Tensor:
-        """Return the noisy mean [d] float64 of rows [n, d].
-
-        Raises:
-            InputError: another shape, or an entry that is negative or no number.
-        """
+        """Return the noisy mean [d] float64 of rows [n, d], without a negative entry."""
         if tuple(rows.shape) != (self.users, self.dimension):
             raise InputError(f"scores are {tuple(rows.shape)}", allowed=f"[{self.users}, {self.dimension}]")
         # sqrt(2) holds for rows in the positive orthant alone; with negative entries two rows can be 2 apart.
@@ -86,7 +82,6 @@ class CentralMean:
         return noisy.double() * 2.0**-self.bits / self.users
 
     def guarantee(self, void: str | None) -> Guarantee:
-        """What the mean protects."""
         return Guarantee(
             unit=USER_FEATURES,
             relation="replace",
@@ -100,11 +95,7 @@ class CentralMean:
 
 
 def central_mean(dimension: int, users: int, *, epsilon: float, delta: float) -> CentralMean:
-    """Return the mechanism with noise that costs at most (epsilon, delta), what the noise's table adds included.
-
-    Raises:
-        InputError: a parameter outside its range.
-    """
+    """Return the mechanism with noise that costs at most (epsilon, delta), what the noise's table adds included."""
     if not (0 < epsilon < math.inf and 0 < delta < 1) or min(dimension, users) < 1:
         raise InputError(
             f"epsilon {epsilon!r}, delta {delta!r} for {users} x {dimension} scores",
@@ -149,9 +140,8 @@ class Scores:
 
     Attributes:
         shares: [d], at least 0, adding up to 1; feature i gets epsilon shares[i].
-        source: one of `SOURCES`; note: what exactly they were made of.
-        spends: what the estimate cost, for the release's ledger; empty for the other sources.
-        guarantee: what the estimate protects; None for the other sources.
+        source, note: one of `SOURCES`, and what exactly they were made of.
+        spends, guarantee: what an estimate cost, for the release's ledger, and what it protects; none of other sources.
     """
 
     shares: tuple[float, ...]
@@ -193,8 +183,8 @@ def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
     """Return the features and labels of the nodes that are declared public: a bool mask [n].
 
     Raises:
-        InputError: no mask, a mask of another form, or one that declares nobody public, or everybody while the schema
-            calls the features private: scores are never read off private data for nothing.
+        InputError: no mask, another form, nobody, or everybody while the schema calls the features private: scores are
+            never read off private data for nothing.
     """
     schema: GraphSchema = graph.schema
     if public is None:
@@ -221,11 +211,7 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
 
     Args:
         graph: only the number of its nodes is read.
-        share: in (0, 1); None: everybody, which `public_part` refuses where features are private.
-        seed: fixes the draw.
-
-    Raises:
-        InputError: no such share.
+        share, seed: in (0, 1), None: everybody, which `public_part` refuses where features are private; fixes the draw.
     """
     nodes = int(graph.num_nodes)
     if share is None:
@@ -238,11 +224,7 @@ def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
 
 
 def masked_columns(part: PublicPart, columns: Sequence[int]) -> Tensor:
-    """Return the part's features [p, d] with some columns at their lowest declared value: the sensitive input masked.
-
-    Raises:
-        InputError: a column that there is not.
-    """
+    """Return the part's features [p, d] with some columns at their lowest value: the sensitive input masked."""
     wrong = [column for column in columns if not 0 <= column < part.x.shape[1]]
     if wrong:
         raise InputError(f"column {wrong[0]}", where="sensitive", allowed=f"0 to {part.x.shape[1] - 1}")
@@ -260,10 +242,6 @@ def public_scores(
         masked: the part's features [p, d] with the sensitive input masked; None: no sensitivity, and gamma is 1.
         gamma: weight of importance against sensitivity, in [0, 1]; 0 trains no model.
         seed, hidden: of the model whose importance is measured.
-
-    Raises:
-        InputError: gamma outside its range, or other shapes.
-        MissingExtraError: importance is asked for and the package shap is not installed.
     """
     gamma = 1.0 if masked is None else gamma
     alpha = importance(part.x, part.y, len(part.schema.classes), seed=seed, hidden=hidden) if gamma > 0 else None
@@ -274,10 +252,8 @@ def public_scores(
 
 
 def declared_scores(values: Sequence[float] | Tensor, *, note: str = "declared by the curator") -> Scores:
-    """Return shares proportional to declared numbers of at least 0; the declarer vouches that they are public.
-
-    Raises:
-        InputError: no numbers, a negative one, or all 0.
+    """Return shares proportional to declared numbers of at least 0, not all 0; the declarer vouches that they are
+    public.
     """
     return Scores(_tuple(_normalised(torch.as_tensor(values, dtype=torch.float64), "declared scores")), DECLARED, note)
 
@@ -293,9 +269,8 @@ def estimated_scores(
     alpha: Tensor | None = None,
     gamma: float = 0.0,
 ) -> tuple[Scores, Ledger]:
-    """Return shares from every user's private score, averaged by the analytic Gaussian mechanism, and the ledger.
-
-    The average stands for the sensitivity beta. The ledger is asked before anything is read.
+    """Return shares from every user's private score, averaged by the analytic Gaussian mechanism, and the ledger. The
+    average stands for the sensitivity beta. The ledger is asked before anything is read.
 
     Args:
         per_user: [n, d], at least 0, such as |z - z^| of each user; a row longer than 1 is scaled to 1.
@@ -303,7 +278,6 @@ def estimated_scores(
 
     Raises:
         BudgetError: the ledger cannot pay.
-        InputError: see `central_mean` and `combine`.
     """
     mechanism = central_mean(per_user.shape[1], len(per_user), epsilon=epsilon, delta=delta)
     cost = {"users": len(per_user), "dimension": per_user.shape[1], "sigma": mechanism.sigma}
@@ -322,10 +296,8 @@ def estimated_scores(
 
 
 def sensitivity(rows: Tensor, masked: Tensor) -> Tensor:
-    """Return beta [d] (eq. 5), the mean over public rows [p, d] of |z - z^|, divided by its sum.
-
-    Raises:
-        InputError: two shapes, or a mask that changes nothing.
+    """Return beta [d] (eq. 5), the mean over public rows [p, d] of |z - z^|, divided by its sum; a mask that changes
+    nothing is refused.
     """
     if rows.shape != masked.shape:
         raise InputError(f"rows {tuple(rows.shape)} and {tuple(masked.shape)} masked", where="sensitivity")
@@ -336,10 +308,7 @@ def combine(alpha: Tensor | None, beta: Tensor | None, gamma: float) -> Tensor:
     """Return theta [d] (eq. 7), divided by its sum (Alg. 1, line 5).
 
     Args:
-        alpha, beta: scores [d]; each may be absent where its weight is 0.
-
-    Raises:
-        InputError: gamma outside [0, 1], or a score that has weight and is absent, of another length, or negative.
+        alpha, beta, gamma: scores [d], each may be absent where its weight is 0; in [0, 1].
     """
     if not 0 <= gamma <= 1:
         raise InputError(f"gamma is {gamma!r}", allowed="a number in [0, 1]")

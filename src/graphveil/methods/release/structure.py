@@ -39,14 +39,13 @@ class Structure:
     """Statistics of one list of pairs.
 
     Attributes:
-        nodes, edges: how many.
-        degrees: [n] int64, sorted.
+        nodes, edges, degrees: how many; [n] int64, sorted.
         clustering: share of closed wedges (paths of two edges whose ends are joined), by sampling; None without wedges.
         homophily: share of edges inside a class; of several labels a node the mean Jaccard similarity of the two ends'
             labels; None without edges between labelled nodes.  Source: of the second, T. Zhao et al., "Multi-label Node
             Classification On Graph-Structured Data", TMLR 2023, section 3.
-        blocks: for each grouping its [g, g] float64 symmetric table of edge counts; inside a group an edge counts once.
-        pairs: for each grouping the [g, g] table of possible pairs.
+        blocks, pairs: for each grouping its [g, g] float64 symmetric table of edge counts, inside a group an edge
+            counts once; and of possible pairs.
     """
 
     nodes: int
@@ -64,7 +63,6 @@ class Structure:
         return densities
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON types; densities as nested lists."""
         return {
             "edges": self.edges,
             "mean_degree": 2 * self.edges / max(self.nodes, 1),
@@ -84,15 +82,12 @@ def structure_of(
     groups: Mapping[str, Tensor] | None = None,
     seed: int = 0,
 ) -> Structure:
-    """Return the statistics of pairs [2, m] (u < v, distinct) over nodes 0..nodes-1.
+    """Return the statistics of pairs [2, m] (u < v, distinct) over nodes 0..nodes-1; other pairs, and a grouping of
+    more than `MAX_GROUPS` groups, are refused.
 
     Args:
         labels: int64 [n], -1 unknown, or float 0/1 [n, c]; PUBLIC or released, as the figures show them.
-        groups: groupings int64 [n] by name, -1 for in no group; public or released as well.
-        seed: fixes which wedges are looked at.
-
-    Raises:
-        InputError: pairs that are not u < v inside the nodes, or a grouping of more than `MAX_GROUPS` groups.
+        groups, seed: groupings int64 [n] by name, -1 for in no group, public as well; fixes which wedges are looked at.
     """
     left, right = _ends(pairs, nodes)
     degrees = np.bincount(left, minlength=nodes) + np.bincount(right, minlength=nodes)
@@ -132,8 +127,8 @@ class Overlap:
     """How many synthetic pairs are true ones, beside what as many uniform pairs of the protected set would hit.
 
     Attributes:
-        synthetic, true: how many pairs of each; common: how many are both.
-        chance: expected number in common of `synthetic` distinct pairs drawn uniformly; low, high: 95% of such draws.
+        synthetic, true, common: how many pairs of each, and of both.
+        chance, low, high: expected number in common of `synthetic` distinct uniform pairs; 95% of such draws.
     """
 
     synthetic: int
@@ -145,12 +140,8 @@ class Overlap:
 
 
 def overlap(synthetic: Tensor, true: Tensor, protected: int) -> Overlap:
-    """Return the overlap of two lists of pairs [2, .] (u < v, distinct) inside `protected` possible pairs.
-
-    Uniform pairs hit as a hypergeometric law says.  Exact, and so for the curator only.
-
-    Raises:
-        InputError: more pairs than are possible.
+    """Return the overlap of two lists of pairs [2, .] (u < v, distinct) inside `protected` possible pairs. Uniform
+    pairs hit as a hypergeometric law says.  Exact, and so for the curator only.
     """
     from scipy import stats  # takes longer to load than most commands take
 
@@ -169,10 +160,9 @@ class Preserved:
     """What a release keeps: the released graph and its public edges alone and, for the curator, the truth.
 
     Attributes:
-        released: public and synthetic edges; public_only: the control, the public edges alone.
-        synthetic: the synthetic private edges alone.
-        truth, private: the true graph and its private edges alone; None outside the curator's house.
-        overlap: of synthetic and true private edges; None likewise.
+        released, public_only, synthetic: public and synthetic edges; the public ones alone; the synthetic ones alone.
+        truth, private, overlap: the true graph; its private edges alone; of synthetic and true ones. None outside the
+            curator's house.
     """
 
     released: Structure
@@ -191,11 +181,7 @@ class Preserved:
         }
 
     def curator(self) -> dict[str, Any]:
-        """Return what the curator alone may see: the truth, each distance to it, the overlap.
-
-        Raises:
-            InputError: the truth was not given.
-        """
+        """Return what the curator alone may see: the truth, each distance to it, the overlap."""
         if self.truth is None or self.private is None or self.overlap is None:
             raise InputError("the true edges are not here", where="structure of a release", remedy="give true=")
         return {
@@ -234,12 +220,8 @@ def preserved(
     """Return what a release of public and synthetic pairs keeps, [2, .] each with u < v and none in both.
 
     Args:
-        true: the true private pairs, of a simulation or in the curator's house; None: public figures alone.
-        protected: number of protected pairs, for the overlap by chance.
+        true, protected: the true private pairs, in the curator's house, None: public figures alone; of protected pairs.
         labels, groups, seed: see `structure_of`; one-label classes are a grouping "class" of their own.
-
-    Raises:
-        InputError: see `structure_of` and `overlap`.
     """
     groups = dict(groups or {})
     if labels is not None and labels.dim() == 1:
@@ -269,8 +251,7 @@ def kept_structure(graph: Graph, released: Graph, *, seed: int = 0) -> ReleaseSt
     """Return what a release keeps, or None where it publishes edges as they are.
 
     Args:
-        graph: the true graph; its private edges are read, for the curator's figures alone.
-        released: what `HeteroRR.release` made of it.
+        graph, released: the true graph, whose private edges are read for the curator alone; what was made of it.
     """
     if not released.release.edges:
         return None
@@ -293,7 +274,7 @@ def with_statistics(released: Graph, figures: ReleaseStructure | None) -> Graph:
 
 
 def pairs_of(graph: Graph, *, public: bool) -> Tensor:
-    """Return the public (known) or the other edges of a graph as pairs [2, m], u < v, each once."""
+    """Return the public or the other edges of a graph as pairs [2, m], u < v, each once."""
     chosen = graph.edge_index[:, graph.public_edges if public else ~graph.public_edges]
     pairs: Tensor = chosen[:, chosen[0] < chosen[1]]
     return pairs
@@ -343,9 +324,8 @@ def _homophily(left: np.ndarray, right: np.ndarray, labels: Tensor) -> float | N
 
 
 def _clustering(left: np.ndarray, right: np.ndarray, degrees: np.ndarray, seed: int) -> float | None:
-    """Return the share of closed ones among `WEDGES` uniform wedges.
-
-    Source: T. Schank, D. Wagner, "Approximating Clustering Coefficient and Transitivity", JGAA 2005, section 2.
+    """Return the share of closed ones among `WEDGES` uniform wedges. Source: T. Schank, D. Wagner, "Approximating
+    Clustering Coefficient and Transitivity", JGAA 2005, section 2.
     """
     wedges = degrees * (degrees - 1) // 2
     total = int(wedges.sum())

@@ -30,11 +30,13 @@ RDP_ORDERS: Final = (*range(2, 64), 80, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = None) -> Guarantee:
     """The guarantee of one person whose data went through all of `guarantees`: epsilons and deltas add up.
-    Raises InputError: there are none, or they differ in relation, model or observers.
 
     Args:
         guarantees: at least one, all with the same relation, model and observers.
         unit: everything together; default: the different units together.
+
+    Raises:
+        InputError: there are none, or they differ in relation, model or observers.
 
     >>> from graphveil.mechanisms import MultiBit, RandomizedResponse
     >>> features = MultiBit(epsilon=1.0, dimension=6, low=0.0, high=40.0)
@@ -74,13 +76,12 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
 
 
 def either(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """The guarantee of one person whose data went through one of `guarantees`: the largest epsilon and delta.
-    Parallel composition: two data sets that differ in one person differ in the input of one mechanism alone, because
-    which one reads that person was fixed in public before anybody reported.
-    Raises InputError: there are none, or they differ in relation, model or observers.
+    """The guarantee of one person whose data went through one of `guarantees`: the largest epsilon and delta. Parallel
+    composition: two data sets that differ in one person differ in the input of one mechanism alone, because which
+    one reads that person was fixed in public before anybody reported.
 
-    Args:
-        guarantees: at least one, all with the same relation, model and observers.
+    Raises:
+        InputError: as `compose`.
 
     >>> from graphveil.mechanisms import MultiBit, RandomizedResponse
     >>> features = MultiBit(epsilon=1.0, dimension=6, low=0.0, high=40.0)
@@ -95,11 +96,13 @@ def either(guarantees: Iterable[Guarantee]) -> Guarantee:
 
 def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
     """Epsilon divided over parts that are all released, in proportion to public weights; the parts add up to no more.
-    Raises InputError: epsilon or a weight is outside its range, or there is no part.
 
     Args:
         epsilon: of all parts together, finite and positive.
         weights: one a part, finite and above 0, the same for everybody and fixed before anything is collected.
+
+    Raises:
+        InputError: epsilon or a weight is outside its range, or there is no part.
 
     >>> share_out(2.0, (1, 3))
     (0.5, 1.5)
@@ -117,13 +120,15 @@ def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
 
 
 def several(guarantee: Guarantee, count: int) -> Guarantee:
-    """What the guarantee of one unit says of `count` units at once: group privacy, for any mechanism.
-    epsilon becomes k epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of
-    differential privacy", 2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
-    Raises InputError: the count is below 1.
+    """What the guarantee of one unit says of `count` units at once: group privacy, for any mechanism. epsilon becomes k
+    epsilon and delta the sum of e^(i epsilon) delta over i < k (Vadhan, "The complexity of differential privacy",
+    2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
 
     Args:
         guarantee: of one unit. count: how many of them change together.
+
+    Raises:
+        InputError: the count is below 1.
     """
     if count < 1:
         raise InputError(f"count is {count!r}", allowed="a whole number of at least 1")
@@ -139,11 +144,13 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
 
 def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld") -> float:
     """The epsilon of a dp-accounting event at `delta`, for adding or removing one unit.
-    Raises InputError: delta or the accountant's name is not allowed.
 
     Args:
         event: any composition of dp-accounting events. delta: in (0, 1).
         accountant: "pld" (tight, pessimistic) or "rdp" (looser, fast).
+
+    Raises:
+        InputError: delta or the accountant's name is not allowed.
     """
     require_delta(delta)
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.

@@ -25,7 +25,6 @@ from graphveil.privacy.accounting.gaussian import (
     require_positive,
 )
 from graphveil.privacy.accounting.pipeline import (
-    Descent,
     Hops,
     Noise,
     Part,
@@ -51,14 +50,17 @@ def calibrate(
     accountant: AccountantName = "pld",
     tolerance: float = 1e-6,
 ) -> float:
-    """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`.
-    Returns a noise level whose epsilon, by the same accountant, does not exceed the target. Raises InputError: an
-    argument is not allowed. Raises NoiseError: no noise level reaches the target.
+    """The smallest noise with which `event_of(noise)` costs at most `epsilon` at `delta`. Returns a noise level whose
+    epsilon, by the same accountant, does not exceed the target.
 
     Args:
         event_of: the event for a noise level; more noise must cost less.
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1). accountant: who judges.
         tolerance: how far above the smallest possible noise the answer may lie, absolute.
+
+    Raises:
+        InputError: an argument is not allowed.
+        NoiseError: no noise level reaches the target.
     """
     require_positive(epsilon=epsilon)
     from scipy.optimize import brentq  # loads late: most plans search nothing
@@ -150,10 +152,8 @@ def calibrate_pipeline(
     reserved: float = 0.0,
     tuning: RepeatAndSelect | None = None,
 ) -> CalibratedPipeline:
-    """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta).
-    Returns the noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target. Raises InputError:
-    an argument is not allowed. Raises NoiseError: no noise reaches the target. Raises GraphveilError: the accountants
-    contradict each other; nothing may be released then.
+    """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta). Returns
+    the noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
 
     Args:
         epsilon, delta: the target, epsilon finite and positive, delta in (0, 1) and declared, not computed from data.
@@ -161,6 +161,11 @@ def calibrate_pipeline(
         split: part name -> share of mu^2, positive, any scale; default: `default_split`.
         reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
         tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
+
+    Raises:
+        InputError: an argument is not allowed.
+        NoiseError: no noise reaches the target.
+        GraphveilError: the accountants contradict each other; nothing may be released then.
     """
     require_positive(epsilon=epsilon)
     require_delta(delta)
@@ -199,8 +204,7 @@ def _search(
 
     base = tuple(alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
 
-    # One factor on all parts: the proportions of a split concern utility, and only the size of the noise concerns
-    # privacy.
+    # One factor on all parts: proportions concern utility, and only the size of the noise concerns privacy.
     def scaled(factor: float) -> Sigmas:
         return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
 
@@ -225,13 +229,15 @@ def _search(
 
 def least_factor(cost: Callable[[float], float], target: float, start: float) -> tuple[float, float]:
     """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor. Secant
-    steps on logarithms, kept inside a bracket. Returns the factor and its cost, which is never above the target. Raises
-    NoiseError: the cost does not come down to the target.
+    steps on logarithms, kept inside a bracket. Returns the factor and its cost, which is never above the target.
 
     Args:
         cost: epsilon that a factor on all noise costs; falls as the factor grows.
         target: epsilon that may be spent, above 0.
         start: the first factor tried, above 0; a near guess saves calls of `cost`.
+
+    Raises:
+        NoiseError: the cost does not come down to the target.
     """
     low, high = 0.0, math.inf
     factor, best, slope = start, (math.inf, math.inf), -1.0
@@ -287,11 +293,7 @@ def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
 
         return (least_factor(cost, same, part.sensitivity)[0],)
     # Rough on purpose: this fixes a proportion only, and `_search` decides what is promised.
-    return (calibrate(_descent_event(part), same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
-
-
-def _descent_event(part: Descent) -> Callable[[float], DpEvent]:
-    return lambda sigma: part.event(sigma)
+    return (calibrate(part.event, same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
 
 
 def _shares(parts: tuple[Part, ...], split: Mapping[str, float]) -> tuple[float, ...]:

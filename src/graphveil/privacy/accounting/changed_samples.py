@@ -85,13 +85,15 @@ class SampledPart(ABC):
 @dataclass(frozen=True, kw_only=True)
 class ChangedSamples(SampledPart):
     """Gradient descent on Poisson samples of which the unit changes some; every gradient is clipped.
-    Raises InputError: a number is outside its range.
 
     Args:
         steps: how many, empty batches included.
         rate: the probability with which a batch has a sample, in (0, 1]; public, never from a private count.
         samples: of how many samples the unit can change the gradient: 1 (a directed edge) or 2 (an undirected edge).
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
     """
 
     steps: int
@@ -110,8 +112,7 @@ class ChangedSamples(SampledPart):
     @property
     def sensitivity(self) -> float:
         """The largest L2 change of one clipped sum in units of the clipping norm: 2 for each changed sample."""
-        # Two vectors of length at most 1 can be 2 apart, and the clipped gradient of each changed sample may turn
-        # round.
+        # Vectors of length at most 1 can be 2 apart: the clipped gradient of each changed sample may turn round.
         return 2.0 * self.samples
 
     @property
@@ -139,18 +140,15 @@ class ChangedSamples(SampledPart):
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-        # Losses above the top count as infinite, which is paid for in delta: rounding up keeps them as rare as `_REACH`
-        # says.
+        # Losses above the top count as infinite, paid for in delta: rounded up they are as rare as `_REACH` says.
         top = math.ceil(self.largest_loss(sigma) / grid)
         deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
-        # A minimum from the left, since delta falls with epsilon: rounding could bend the table upwards, which no pair
-        # has.
+        # A minimum from the left: delta falls with epsilon, and rounding could bend the table upwards.
         pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
         return PrivacyLossDistribution(pmf).self_compose(self.steps)
 
     def largest_loss(self, sigma: float) -> float:
-        """The largest finite loss of one step in nats; `sigma` as in `losses`."""
         return float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0])
 
     def renyi(self, sigma: float) -> FloatArray:
@@ -208,8 +206,7 @@ def _deltas(shares: FloatArray, sigma: float, epsilons: FloatArray) -> FloatArra
 
 def _renyi(shares: FloatArray, sigma: float, order: int) -> float:
     """D_order(P || Q) by the trapezoid rule, whose error for such entire functions is below rounding."""
-    # The integrand lies within (2 l - 1) r of 0 and falls like a normal density beyond: 14 deviations out is below
-    # rounding.
+    # The integrand lies within (2 l - 1) r of 0 and falls like a normal density: 14 deviations out is rounding.
     far = (2 * order + 1) * (len(shares) - 1) + 14 * sigma
     x = np.arange(-far, far, sigma / 8)
     up, down = _logs(shares, sigma, x)

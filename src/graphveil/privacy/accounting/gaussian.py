@@ -20,7 +20,6 @@ _STEPS: Final = 200
 
 def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest delta at which Gaussian noise is (epsilon, delta)-private.
-    Raises InputError: an argument is outside its range.
 
     Equation (6) of Balle and Wang: Phi(a) - e^eps Phi(b) with a = D/2s - eps s/D and b = -D/2s - eps s/D, where D is
     the L2 sensitivity and s the standard deviation. Since e^eps phi(b) = phi(a), it equals phi(a) (R(-a) - R(-b)) with
@@ -29,6 +28,9 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     Args:
         sigma: standard deviation of the noise, in the units of the sensitivity; above 0. epsilon: finite, at least 0.
         sensitivity: the L2 norm by which one unit can move the query, above 0.
+
+    Raises:
+        InputError: an argument is outside its range.
     """
     require_positive(sigma=sigma, sensitivity=sensitivity)
     if not 0.0 <= epsilon < math.inf:
@@ -42,8 +44,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     if shift == 0.0 or math.isinf(epsilon / shift):
         return 0.0
     a, b = shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift
-    # R(-a) grows like e^(a^2/2) and would overflow; the first term is above 1/2 here, so the plain form keeps its
-    # digits.
+    # R(-a) grows like e^(a^2/2) and would overflow; the first term is above 1/2, so the plain form keeps digits.
     if a > 0:
         return float(special.ndtr(a)) - _density(a) * _mills(-b)
     return _density(a) * (_mills(-a) - _mills(-b))
@@ -51,11 +52,13 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """The epsilon of Gaussian noise at `delta`, exact up to a relative 1e-9 to the safe (larger) side.
-    Raises InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).
 
     Args:
         sigma: standard deviation of the noise, in the units of the sensitivity; above 0. delta: in (0, 1).
         sensitivity: the L2 norm by which one unit can move the query, above 0.
+
+    Raises:
+        InputError: sigma or sensitivity is not positive, or delta is outside (0, 1).
     """
     require_delta(delta)
 
@@ -77,11 +80,13 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
     """The epsilon of Gaussian noise at `delta` by Renyi accounting: larger than the exact one, and found by other code.
     C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
     https://arxiv.org/abs/2004.00010v4, Proposition 12, with the divergence l / (2 s^2) of order l.
-    Raises InputError: sigma is not positive, or delta is outside (0, 1).
 
     Args:
         sigma: standard deviation of the noise, in units of the sensitivity; above 0. delta: in (0, 1).
         orders: of the divergences that are tried, each at least 2.
+
+    Raises:
+        InputError: sigma is not positive, or delta is outside (0, 1).
     """
     require_positive(sigma=sigma)
     require_delta(delta)
@@ -98,11 +103,13 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """The smallest standard deviation that makes Gaussian noise (epsilon, delta)-private, rounded up.
-    Raises InputError: an argument is outside its range, NaN included.
 
     Args:
         epsilon: finite and positive. delta: in (0, 1).
         sensitivity: the largest L2 distance between two inputs, positive; sigma is in its unit.
+
+    Raises:
+        InputError: an argument is outside its range, NaN included.
     """
     require_positive(epsilon=epsilon, sensitivity=sensitivity)
     require_delta(delta)
@@ -139,8 +146,7 @@ def _density(x: float) -> float:
 
 def _mills(x: float) -> float:
     """Mills' ratio (1 - Phi(x)) / phi(x)."""
-    # erfcx is erfc without its factor e^(-x^2), which underflows near 38 deviations, where the ratio is still about
-    # 1/x.
+    # erfcx is erfc without its factor e^(-x^2), which underflows near 38 deviations where the ratio is about 1/x.
     return float(special.erfcx(x / math.sqrt(2))) * math.sqrt(math.pi / 2)
 
 
@@ -152,6 +158,5 @@ def require_positive(**values: float) -> None:
 
 
 def require_delta(delta: float) -> None:
-    """Refuse a delta outside (0, 1)."""
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")

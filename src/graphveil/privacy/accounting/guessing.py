@@ -65,11 +65,7 @@ def right_guesses(epsilon: float, delta: float) -> tuple[int, int] | None:
 
 
 def adversary(guarantee: Guarantee) -> str:
-    """Return in words what anybody who sees the release may know of one unit, and the prior that this assumes.
-
-    Args:
-        guarantee: of a run that is planned or advised.
-    """
+    """Return in words what anybody who sees the release may know of one unit, and the prior that this assumes."""
     return guesses_about(guarantee.unit.text, guarantee.epsilon, guarantee.delta)
 
 

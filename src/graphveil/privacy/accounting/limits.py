@@ -18,11 +18,13 @@ _READING: Final = ContextVar("_READING", default=False)
 
 def require_budget(name: str, value: object, public: str, *, remedy: str | None = None) -> None:
     """Refuse what is no budget: not a number, not above 0, or finite and so large that it hides nothing.
-    Raises InputError: naming the value and what is allowed.
 
     Args:
         name: what the budget is called where it is set. public: what infinity stands for there, in words.
         remedy: what helps where the value is not above 0.
+
+    Raises:
+        InputError: naming the value and what is allowed.
     """
     # `not value > 0` and not `value <= 0`: every comparison with NaN is false, so this form refuses it.
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:

@@ -78,13 +78,11 @@ def widened(grid: float, largest: float) -> float:
     Args:
         grid: for short tables. largest: in nats.
     """
-    # By the square, since both the length of the table and the number of steps' sums grow; the digits of epsilon that
-    # are wanted stay the same.
+    # By the square: the table's length and the number of sums both grow; the wanted digits of epsilon do not.
     return grid * 2.0 ** max(0, math.floor(2 * math.log2(max(largest, _SHORT) / _SHORT)))
 
 
 def largest_loss(rate: float, sigma: float) -> float:
-    """Return the largest finite loss of a step in nats; `rate` and `sigma` as in `sampled_losses`."""
     return _loss(rate, sigma, 1 + _REACH * sigma)
 
 
@@ -100,8 +98,7 @@ def _distribution(
 
     first, last = math.floor(low / grid), math.ceil(high / grid)
     deltas = np.clip(curve(rate, sigma, grid * np.arange(first, last + 1, dtype=np.float64)), 0.0, 1.0)
-    # A maximum from the right, since delta falls with epsilon: rounding could bend the table upwards, and what mends it
-    # may only make it larger.
+    # A maximum from the right: delta falls with epsilon, and mending a table that rounding bent may only raise it.
     falling = np.maximum.accumulate(deltas[::-1])[::-1]
     return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, first, last, falling)
 
@@ -138,13 +135,16 @@ def _added(rate: float, sigma: float, epsilons: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Hops:
-    """Noisy sums over neighbours, one after the other. Raises InputError: a number is outside its range.
+    """Noisy sums over neighbours, one after the other.
 
     Args:
         sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm (directed
             edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
         sizes: the relative standard deviations of the hops; empty: all equal.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
     """
 
     count: int
@@ -178,14 +178,12 @@ class Hops:
         return tuple(scale * size for size in sizes)
 
     def squared_mu(self, sigmas: Sequence[float]) -> float:
-        """sum_k (sensitivity / sigma_k)^2."""
         return math.fsum((self.sensitivity / sigma) ** 2 for sigma in sigmas)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descent(SampledPart):
     """Gradient descent on Poisson samples, every sample's gradient clipped, noise added to every step's sum.
-    Raises InputError: a number is outside its range.
 
     Args:
         steps: how many, empty batches included.
@@ -193,6 +191,9 @@ class Descent(SampledPart):
         sensitivity: the largest L2 norm of what the unit adds to a clipped sum, in units of the clipping norm (1 where
             the unit is one sample). A unit that changes samples is no such unit: `ChangedSamples`.
         name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
     """
 
     steps: int
@@ -207,7 +208,6 @@ class Descent(SampledPart):
             raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
 
     def event(self, sigma: float) -> DpEvent:
-        """The part as a dp-accounting event."""
         import dp_accounting
 
         # An event knows only noise over sensitivity: the clipping norm has dropped out of both.
@@ -229,12 +229,15 @@ Noise = Mapping[str, tuple[float, ...]]
 
 def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
     """Everything the pipeline releases, as one dp-accounting event. The Gaussian releases stand in it as the one
-    Gaussian to which they compose exactly. Raises InputError: no parts, two of the same name, the noise does not fit
-    them (absent, zero, infinite, NaN), or a part changes samples, for which dp-accounting has no event.
+    Gaussian to which they compose exactly.
 
     Args:
         parts: everything that reads private data, each with a name of its own.
         noise: part -> standard deviations in units of the clipping norm, one for each noise of the part.
+
+    Raises:
+        InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
+            changes samples, for which dp-accounting has no event.
     """
     import dp_accounting
 
@@ -253,12 +256,14 @@ def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
 
 def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accountant: AccountantName = "pld") -> float:
     """The epsilon of a pipeline at `delta`: exact where nothing is sampled, else by the accountant, from above.
-    Raises InputError: see `pipeline_event`; delta is not allowed.
 
     Args:
         parts: what is released.
         noise: part name -> standard deviations in units of the clipped norm, one a hop or one for all steps.
         delta: in (0, 1), without what cut tails of the noise were promised.
+
+    Raises:
+        InputError: see `pipeline_event`; delta is not allowed.
     """
     require_parts(parts)
     _require_noise(parts, noise)
@@ -293,15 +298,13 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
 
 
 def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
-    """The sampled parts in which the unit changes samples."""
     return [part for part in parts if isinstance(part, ChangedSamples) and not part.exact]
 
 
 def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, accountant: AccountantName) -> float:
     """The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant."""
     changing = _changing(parts)
-    # Dominating pairs compose only under one neighbouring relation: removal in one part and replacement in another have
-    # no common pair.
+    # Dominating pairs compose under one relation: removal in one part and replacement in another have no pair.
     if len(changing) + sum(part.exact for part in parts) < len(parts):
         raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
     if accountant == "pld":
@@ -316,8 +319,7 @@ def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, account
 
 def require_parts(parts: Sequence[Part]) -> None:
     """Refuse a pipeline without parts, or with two of the same name."""
-    # Noise is looked up by name: under one name two parts would share it, and one of them would be priced with the
-    # other's.
+    # Noise is looked up by name: two parts of one name would share it, and one have the other's price.
     names = [part.name for part in parts]
     if not names or len(set(names)) != len(names):
         raise InputError(f"parts named {names}", where="pipeline", allowed="at least one, all names different")
@@ -329,8 +331,7 @@ def _gaussian_mu(parts: Sequence[Part], noise: Noise) -> float:
 
 
 def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
-    # A part without noise would be released as it is, and noise without a part is a pipeline that the caller did not
-    # mean.
+    # A part without noise would be released as it is, and noise without a part was not meant.
     if set(noise) != {part.name for part in parts}:
         names = ", ".join(part.name for part in parts)
         raise InputError(f"noise for {sorted(noise)}", where="pipeline", allowed=names)

@@ -36,10 +36,7 @@ Probabilities = npt.NDArray[np.float64]
 
 
 def report_information(epsilon: float) -> float:
-    """Return the most that one report tells about anything, in nats. Raises InputError: epsilon is not.
-
-    Args:
-        epsilon: of the report, finite and positive.
+    """Return the most that one report at a finite, positive epsilon tells about anything, in nats.
 
     >>> round(report_information(1.0), 3), round(report_information(2.0), 3)
     (0.123, 0.474)
@@ -52,11 +49,13 @@ def report_information(epsilon: float) -> float:
 
 def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
     """Return the highest probability of a right guess with one more report about oneself, [n].
-    Raises InputError: epsilon is not.
 
     Args:
         posterior: [n, c], how likely each class is from all that is known without the report.
         epsilon: of the report, finite and positive.
+
+    Raises:
+        InputError: epsilon is not.
 
     >>> best_accuracy(np.array([[0.5, 0.5], [0.9, 0.1]]), 2.0).round(3)
     array([0.881, 0.9  ])

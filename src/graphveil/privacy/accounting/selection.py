@@ -54,11 +54,14 @@ _SAFETY: Final = 1e-9
 class RepeatAndSelect:
     """Run a random number of trials, release the best one and its score only. A trial takes its settings at random,
     independently of the others, and releases a model with its score; the score is part of what the trial pays for.
-    Neither the number of trials nor any other trial may be shown. Raises InputError: a parameter is outside its range.
+    Neither the number of trials nor any other trial may be shown.
 
     Args:
         mean: the expected number of trials, above 1.
         law: "logarithmic" (cheapest, widest: one trial is the most likely number) or "geometric".
+
+    Raises:
+        InputError: a parameter is outside its range.
     """
 
     mean: float
@@ -72,20 +75,17 @@ class RepeatAndSelect:
 
     @property
     def shape(self) -> float:
-        """eta, of the truncated negative binomial law."""
         return LAWS[self.law]
 
     @property
     def trials_charged(self) -> int:
         """How many times the coordinates of a trial are charged with the rounding of noise, see above."""
-        # `price` adds 2 t for each coordinate charged, and up to 3 t (2 + eta) <= 9 t are needed: 5 times. Delta needs
-        # E[K].
+        # `price` adds 2 t a coordinate, and 3 t (2 + eta) <= 9 t are needed: 5 times. Delta needs E[K].
         return max(5, math.ceil(self.mean))
 
     def law_slack(self, epsilon: float) -> float:
         """What drawing the number of trials with finitely many bits adds to delta."""
-        # Being off by c in variation distance costs delta c on one side and c e^epsilon on the other; exp overflows
-        # above 709.
+        # Off by c in variation distance costs delta c on one side, c e^epsilon on the other; exp overflows above 709.
         return _LAW_ERROR * (1 + math.exp(min(epsilon, 700.0)))
 
     def event(self, trial: DpEvent) -> DpEvent:
@@ -147,13 +147,15 @@ class Allowance:
 
 
 def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowance:
-    """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians.
-    Returns Renyi orders, what one trial may cost at each, and the Gaussian that costs that. Raises InputError: an
-    argument is not allowed, or no trial is cheap enough.
+    """The allowance of one trial of a tuning that costs (epsilon, delta), at the orders best for Gaussians. Returns
+    Renyi orders, what one trial may cost at each, and the Gaussian that costs that.
 
     Args:
         epsilon: of the whole tuning, above 0 and finite. delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
+
+    Raises:
+        InputError: an argument is not allowed, or no trial is cheap enough.
     """
     require_positive(epsilon=epsilon)
     require_delta(delta)
@@ -164,8 +166,7 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     # step from Renyi divergence to epsilon of Proposition 12 instead of the plain log(1/delta) / (l - 1).
     fixed = math.log(tuning.mean) / (outer - 1) - many * math.log(tuning.gamma) / inner
     fixed = fixed + np.log1p(-1 / outer) - np.log(delta * outer) / (outer - 1)
-    # A Gaussian's rho(l) is l mu^2 / 2 and (1 - 1/l') rho(l') is (l' - 1) mu^2 / 2, so the budget that is left is
-    # linear in mu^2 and no search is needed.
+    # A Gaussian's rho(l) is l mu^2 / 2 and (1 - 1/l') rho(l') is (l' - 1) mu^2 / 2: linear in mu^2, no search.
     squared = (epsilon * (1 - _SAFETY) - fixed) / (outer / 2 + many * (inner - 1) / 2)
     place = np.unravel_index(int(squared.argmax()), squared.shape)
     # At small delta the fixed cost alone can exceed epsilon: then no amount of noise in the trials helps.
@@ -179,10 +180,12 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
 
 def repeat_and_select(trial: DpEvent, delta: float, tuning: RepeatAndSelect) -> float:
     """The epsilon at `delta` of tuning by repeating `trial`, with Renyi accounting.
-    Raises InputError: delta is not allowed.
 
     Args:
         trial: what one training releases. delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
+
+    Raises:
+        InputError: delta is not allowed.
     """
     return epsilon_of(tuning.event(trial), delta, "rdp")

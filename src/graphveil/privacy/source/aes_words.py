@@ -56,19 +56,15 @@ class KeyStreams:
 
     @staticmethod
     def of(keys: Sequence[BlockKey], device: torch.device | str) -> KeyStreams:
-        """Return the streams of keys, whose words are made on `device`: it is handed the keys.
-
-        Args:
-            device: where the words are made.
-        """
+        """Return the streams of keys, whose words are made on `device`: it is handed the keys."""
         expanded = torch.from_numpy(_expanded([key.key for key in keys]))
         return KeyStreams(expanded.to(device), torch.from_numpy(_substitutes()).to(device))
 
     def numbers(self, first: int, count: int) -> Tensor:
-        """Return so many consecutive 32-bit numbers of every stream, two a word, int32 [keys, count].
+        """Return `count` consecutive 32-bit numbers of every stream, two a word, int32 [keys, count].
 
         Args:
-            first: which number they begin with, a multiple of 4: a block of the cipher holds so many.
+            first, count: which number they begin with, a multiple of 4, as a block of the cipher holds; how many.
         """
         places = torch.arange(first // _NUMBERS, -(-(first + count) // _NUMBERS), device=self.round_keys.device)
         return self._blocks(self.round_keys[:, :, :, None], places[None]).flatten(1)[:, :count]
@@ -109,7 +105,6 @@ def _counters(places: Tensor) -> Tensor:
 
 
 def _shifted(state: Tensor, substitutes: Tensor) -> Tensor:
-    """Every byte replaced, then every row moved."""
     replaced = substitutes.index_select(0, state.flatten().int()).view_as(state)
     # Not by a list of indices, which would be sent to the device each time.
     return torch.stack([replaced[place] for place in _SHIFTED])

@@ -83,7 +83,6 @@ _PERMANENT: Final = b"graphveil/permanent/1"
 
 class PermanentRandomness:
     """One device's source of permanent noise for one task.
-    Raises InputError: a secret that is too short or no bytes, or an empty task.
 
     Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
     HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs what one
@@ -96,11 +95,13 @@ class PermanentRandomness:
         secret: at least 32 bytes of `os.urandom`, made on the device and kept for as long as it may report: a new
             secret is fresh noise, which has to be paid again. Never a seed.
         task: what is collected, by whom and for when; the same report is sent for the same task alone.
+
+    Raises:
+        InputError: a secret that is too short or no bytes, or an empty task.
     """
 
     def __init__(self, secret: builtins.bytes, task: str) -> None:
-        # HKDF stretches any secret and adds no entropy: a short one can be searched, and then every report's noise
-        # comes off.
+        # HKDF adds no entropy: a short secret can be searched, and then every report's noise comes off.
         if not isinstance(secret, builtins.bytes) or len(secret) < SECRET_BYTES:
             raise InputError("the secret is too short, or not bytes", allowed=f"{SECRET_BYTES} bytes of os.urandom")
         if not isinstance(task, str) or not task.strip():
@@ -110,8 +111,7 @@ class PermanentRandomness:
 
     def stream(self, *context: str | int | builtins.bytes) -> KeyedStream:
         """Return the stream of a context (field, value and so on), from its beginning."""
-        # The value belongs in the context: under one key for all values of a field the same noise would meet two of
-        # them, and their reports would show the difference.
+        # The value belongs in the context: else two values would meet the same noise and show their difference.
         return KeyedStream(self._key("noise", context))
 
     def tag(self, *context: str | int | builtins.bytes) -> str:
@@ -123,8 +123,7 @@ class PermanentRandomness:
         return f"PermanentRandomness(task={self._task!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A pickle would hold the secret itself, from which all noise of the device can be taken off, past reports
-        # included.
+        # A pickle would hold the secret, which takes all noise of the device off, past reports included.
         raise TypeError("PermanentRandomness cannot be copied or pickled: keep its secret in the device's key store")
 
     def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
@@ -137,18 +136,14 @@ _BLOCKS: Final = b"graphveil/block-noise/1"
 
 @dataclass(frozen=True)
 class BlockKey:
-    """What a worker needs for the noise of one block, and of no other.
-
-    Attributes:
-        key: the block's own key; whoever has it can take the block's noise off.
-        void: why the noise protects nobody, or None.
+    """What a worker needs for the noise of one block, and of no other: whoever has `key` can take that noise off.
+    `void` says why the noise protects nobody, or is None.
     """
 
     key: builtins.bytes = field(repr=False)
     void: str | None = None
 
     def stream(self) -> KeyedStream:
-        """Return the block's noise, from the first word."""
         return KeyedStream(self.key, self.void)
 
 
@@ -176,11 +171,11 @@ class BlockNoise:
         self._given: set[tuple[str | int, ...]] = set()
 
     def key(self, *context: str | int) -> BlockKey:
-        """Return the key of a block, once. Raises InputError: it was given out before, here or maybe in the process
-        that this one was forked from: two outputs under the same noise would tell their exact difference.
+        """Return the key of the block of this context (hop, table, number), once.
 
-        Args:
-            context: what the block is of (hop, table) and its number.
+        Raises:
+            InputError: it was given out before, here or maybe in the process that this one was forked from: two outputs
+                under the same noise would tell their exact difference.
         """
         if context in self._given or os.getpid() != self._process:
             raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
@@ -188,10 +183,10 @@ class BlockNoise:
         return BlockKey(derive(self._secret, _BLOCKS, *context), self._void)
 
     def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
-        """Yield the key of each of so many blocks, in order. Raises InputError: as :meth:`key`.
+        """Yield the key of each of so many blocks, in order; raises as `key`.
 
         Args:
-            context: what they are of, where a publication has several tables.
+            blocks, context: how many; what they are of, where a publication has several tables.
         """
         return (self.key(*context, number) for number in range(blocks))
 

@@ -48,13 +48,10 @@ class Stream:
     _stream: CipherContext
 
     def uint64(self, count: int) -> UInt64Array:
-        """The next `count` uniform 64-bit integers."""
         return draw_words(self._stream, count)
 
     def bytes(self, count: int) -> builtins.bytes:
-        """The next `count` uniform bytes."""
-        # Whole words are used up even where fewer bytes are handed out: no bit of the stream is ever given to two
-        # callers.
+        # Whole words are used up even for fewer bytes: no bit of the stream is given to two callers.
         return self.uint64(-(-count // 8)).tobytes()[:count]
 
 
@@ -89,8 +86,7 @@ class SecureRandomness(Stream):
         return "SecureRandomness()"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A copy would draw the same noise as the original, and the difference of two results with the same noise is
-        # exact.
+        # A copy would draw the same noise: the difference of two results with it is exact.
         raise TypeError("SecureRandomness cannot be copied or pickled: make a new one where it is needed")
 
     def _rekey(self) -> None:
@@ -102,10 +98,8 @@ class SecureRandomness(Stream):
 
 
 class SeededRandomness(Stream):
-    """The same stream for the same seed, for tests and benchmarks; whoever knows the seed can remove the noise.
-
-    Args:
-        seed: any integer.
+    """The same stream for the same seed, any integer: for tests and benchmarks. Who knows the seed can remove the
+    noise.
 
     >>> from graphveil.privacy import SeededRandomness
     >>> bool((SeededRandomness(7).uint64(3) == SeededRandomness(7).uint64(3)).all())
@@ -119,8 +113,7 @@ class SeededRandomness(Stream):
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise InputError(f"seed is {seed!r}", allowed="an integer")
         self._seed = int(seed)
-        # Hashed under a purpose of its own, so that near seeds give unrelated keys and no other use of the seed meets
-        # this one.
+        # Hashed under a purpose of its own: near seeds give unrelated keys, and no other use of a seed meets this one.
         self._stream = open_stream(hashlib.sha256(b"graphveil/seeded-randomness/1:%d" % self._seed).digest())
 
     @property
@@ -139,11 +132,13 @@ def open_stream(key: bytes) -> CipherContext:
 
 
 def draw_words(stream: CipherContext, count: int) -> UInt64Array:
-    """Draw 64-bit words: zeros encrypted straight into the array that is handed out.
-    Returns [count], each uniform over all 64-bit numbers. Raises InputError: the count is below 0.
+    """Draw 64-bit words [count], each uniform: zeros encrypted straight into the array that is handed out.
 
     Args:
-        stream: a keyed stream cipher; it moves on by 8 bytes a word.
+        stream, count: a keyed stream cipher, which moves on by 8 bytes a word; how many words.
+
+    Raises:
+        InputError: the count is below 0.
     """
     # A negative count would slice the buffer from behind and hand out bytes that the cipher has not written.
     if count < 0:

@@ -16,12 +16,14 @@ from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 @dataclass(frozen=True)
 class Assumption:
     """One fact that a guarantee leans on; built by `assume`.
-    Raises InputError: no such assumption is known, or its facts are not those that its sentence mentions.
 
     Args:
         code: the stable name; "other" where only a text is known.
         facts: name and value, as printed, of everything that the sentence mentions, in its order.
         words: the text of an "other" one, else nothing.
+
+    Raises:
+        InputError: no such assumption is known, or its facts are not those that its sentence mentions.
     """
 
     code: str
@@ -62,11 +64,14 @@ class Assumption:
 
 
 def assume(code: str, **facts: str | int) -> Assumption:
-    """Return an assumption. Raises InputError: the code is not known, or a name is missing or unknown.
+    """Return an assumption.
 
     Args:
         code: one of ASSUMPTION_CODES.
         facts: a value for every name in its sentence; numbers with decimals are given as they are to be printed.
+
+    Raises:
+        InputError: the code is not known, or a name is missing or unknown.
     """
     names = names_in(ASSUMPTION_CODES[code].sentence) if code in ASSUMPTION_CODES else ()
     # In the order of the sentence, so that equal assumptions compare equal however they were called.

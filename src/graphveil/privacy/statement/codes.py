@@ -36,7 +36,11 @@ class Entry:
 
 
 def table_of(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    """Return entries by their codes, unchangeable. Raises ValueError: two entries have one code."""
+    """Return entries by their codes, unchangeable.
+
+    Raises:
+        ValueError: two entries have one code.
+    """
     table: dict[str, Entry] = {}
     for entry in entries:
         # Codes are stored in files and quoted in documents: two meanings under one would rewrite both.

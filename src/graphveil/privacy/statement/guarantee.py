@@ -31,7 +31,6 @@ _RELEASE: Final = {"local": "each report", "central": "everything released", "ve
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """What is protected, how strongly, from whom, and what that leans on.
-    Raises InputError: a field is empty, of the wrong kind or outside its range.
 
     Args:
         unit: what one change is that is hidden.
@@ -42,6 +41,9 @@ class Guarantee:
         against: who may look at what was released.
         assumes: the public facts it leans on, in the order in which they are stated.
         void: why the guarantee does not hold for this run, or None. parts: the guarantees this one was composed of.
+
+    Raises:
+        InputError: a field is empty, of the wrong kind or outside its range.
 
     >>> from graphveil.mechanisms import RandomizedResponse
     >>> guarantee = RandomizedResponse(epsilon=2.0, classes=3).guarantee
@@ -92,7 +94,6 @@ class Guarantee:
         )
 
     def sentence(self) -> str:
-        """The guarantee as one paragraph for a reader who is no specialist."""
         return paragraph(self)
 
     def assumption(self, code: str) -> Assumption | None:
@@ -118,11 +119,11 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`, also of earlier versions, which kept texts alone.
-        Raises InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
+        """The inverse of `to_dict`, also of earlier versions, which kept texts and no codes.
 
-        Args:
-            fields: the texts and numbers, and either all codes or none of them.
+        Raises:
+            InputError: a field is missing, unknown or invalid, some codes are missing, or a code contradicts the text
+                beside it.
         """
         names = set(cls.__dataclass_fields__)
         # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
@@ -163,10 +164,13 @@ def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
 
 
 def number_from_json(name: str, value: object) -> float:
-    """Read what `number_to_json` wrote. Raises InputError: the value is neither.
+    """Read what `number_to_json` wrote.
 
     Args:
         name: the field, for the error. value: a JSON number, or "inf".
+
+    Raises:
+        InputError: the value is neither.
     """
     if value == "inf":
         return math.inf
@@ -177,11 +181,13 @@ def number_from_json(name: str, value: object) -> float:
 
 def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> None:
     """Refuse a mapping whose keys are not exactly `names`, naming the difference.
-    Raises InputError: it is no mapping, or a key is missing or unknown.
 
     Args:
         kind: the value that is read, for the error. fields: as found in a file.
         names: exactly the keys that it must have.
+
+    Raises:
+        InputError: it is no mapping, or a key is missing or unknown.
     """
     if not isinstance(fields, Mapping):
         raise InputError(f"{kind} is {type(fields).__name__}, not a mapping of fields")
@@ -227,8 +233,7 @@ def claim(guarantee: Guarantee) -> str:
 
 def less_than_a_person(guarantee: Guarantee) -> tuple[str, ...]:
     """Return the sentence that must stand first where something less than a person is protected, else nothing."""
-    # An infinite epsilon is already stated in stronger words: what it would not have covered would make it sound
-    # smaller.
+    # An infinite epsilon is stated in stronger words already, which this would make sound smaller.
     if guarantee.unit.is_person or math.isinf(guarantee.epsilon):
         return ()
     return (not_a_person(guarantee.unit),)
@@ -247,9 +252,10 @@ def _promise(guarantee: Guarantee) -> str:
     result = "report" if guarantee.model == "local" else "result"
     # With a delta the factor bounds no single result: sets of them, and by so much more.
     result, slip = (f"set of {result}s", f", plus at most {rounded_up(delta)}") if delta else (result, "")
+    power = rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
     return (
         f"Against {against}, {_RELEASE[guarantee.model]} hides {unit}: {change} changes the "
-        f"probability of any {result} by a factor of at most e^{_power(epsilon)}{slip} "
+        f"probability of any {result} by a factor of at most e^{power}{slip} "
         f"(epsilon = {rounded_up(epsilon)}, delta = {rounded_up(delta)}, {guarantee.model})."
     )
 
@@ -264,10 +270,6 @@ def _price(part: Guarantee) -> str:
     if math.isinf(part.epsilon):
         return f"{part.unit.text} (not protected)"
     return f"{part.unit.text} (epsilon = {rounded_up(part.epsilon)}, delta = {rounded_up(part.delta)})"
-
-
-def _power(epsilon: float) -> str:
-    return rounded_up_to(epsilon) if 0.01 <= epsilon < 1000 else rounded_up(epsilon, 3)
 
 
 def privacy_fields(guarantee: Guarantee) -> dict[str, Any]:

@@ -11,18 +11,20 @@ from graphveil.privacy.statement.codes import Entry, table_of
 
 @dataclass(frozen=True)
 class Observer:
-    """Against whom a guarantee holds. Raises InputError: no such observer is known, or it has no text.
+    """Against whom a guarantee holds.
 
     Args:
         code: the stable name; "other" where only a text is known. words: the text of an "other" one, else nothing.
+
+    Raises:
+        InputError: no such observer is known, or it has no text.
     """
 
     code: str
     words: str = ""
 
     def __post_init__(self) -> None:
-        # A known code with words of its own could print a weaker observer than the one that programs read from the
-        # code.
+        # A known code with words could print a weaker observer than programs read from it.
         coded = self.code in OBSERVER_CODES and not self.words
         if not coded and not (self.code == "other" and isinstance(self.words, str) and self.words.strip()):
             allowed = ", ".join(OBSERVER_CODES)

@@ -100,7 +100,6 @@ def _joined(text: str) -> ProtectedUnit | None:
 
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
-    """Return for each code the sentences that say it."""
     return {code: re.compile(_pattern(entry.sentence), re.DOTALL) for code, entry in ASSUMPTION_CODES.items()}
 
 

@@ -29,11 +29,13 @@ _JOINTS: Final = re.compile(r"[+*()\s]+")
 
 def explained(code: str, entries: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
     """Return what a code says: one entry, or one for each unit that it joins.
-    Raises InputError: it is not known, naming the nearest one.
 
     Args:
         code: as it stands in a guarantee's JSON, such as "one-relationship" or "2*one-undirected-edge".
         entries: all codes that are looked in.
+
+    Raises:
+        InputError: it is not known, naming the nearest one.
     """
     words = [word for word in _JOINTS.split(code) if word and not word.isdigit()]
     return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code, entries) for word in words or [code]))

@@ -63,7 +63,7 @@ class _Form:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectedUnit:
-    """What one change is that a guarantee hides. Raises InputError: no such unit exists.
+    """What one change is that a guarantee hides.
 
     Args:
         kind: what it is.
@@ -73,6 +73,9 @@ class ProtectedUnit:
         exists: whether it is hidden that it exists, where the relation says that something is replaced.
         parts: the units of which a kind "together" is made.
         words: the text of a kind "other", which nothing is known of.
+
+    Raises:
+        InputError: no such unit exists.
     """
 
     kind: Kind
@@ -132,7 +135,6 @@ class ProtectedUnit:
 
     @property
     def covers(self) -> frozenset[Aspect]:
-        """What of a person is covered."""
         if self.kind == "together":
             return frozenset().union(*(part.covers for part in self.parts))
         # Nothing is concluded from a text alone: an unknown unit covers nothing.
@@ -176,7 +178,6 @@ class ProtectedUnit:
         return _FORMS[self.kind, self.whose]
 
     def times(self, count: int) -> ProtectedUnit:
-        """Return `count` of these at once."""
         return replace(self, count=self.count * count)
 
     def existence(self) -> ProtectedUnit:
@@ -190,10 +191,12 @@ class ProtectedUnit:
 
 def together(units: Iterable[ProtectedUnit]) -> ProtectedUnit:
     """Return several units as one: composite ones are taken apart first, and a single one is returned as it is.
-    Raises InputError: there are none.
 
     Args:
         units: at least one, in the order in which they will be named.
+
+    Raises:
+        InputError: there are none.
     """
     # Taken apart, so that the same units give one text and one code however they were put together.
     parts = [part for unit in units for part in (unit.parts if _is_plain_sum(unit) else (unit,))]
@@ -220,7 +223,6 @@ def _joined(parts: tuple[ProtectedUnit, ...]) -> str:
 
 
 def _missing(covers: frozenset[Aspect]) -> list[str]:
-    """What a person has that is not covered."""
     # Said of what is missing, since a reader who sees only what is covered takes the rest for granted.
     lacking = [name for name in ("features", "label") if name not in covers]
     if "edges" not in covers:

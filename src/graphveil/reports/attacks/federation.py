@@ -39,12 +39,10 @@ def attack_folder(
     plain: bool = True,
 ) -> dict[str, AttackResult]:
     """Return what an attack finds in the agreed run and, beside it, in the naive design on the same data. Raises
-    DataError if there is no agreement, or data are missing or not as agreed; InputError for an attack that does not
-    fit, or holders that share nobody.
+    DataError for other data than was agreed; InputError for an attack that does not fit, or holders that share nobody.
 
     Args:
-        folder: of the federation, or of one of its parties.
-        name: one of `attacks.federation.catalogue.FEDERATION_ATTACKS`.
+        folder: of the federation, or of one of its parties. name: one of `FEDERATION_ATTACKS`.
         truth: the folder with one folder of data a holder, named as in the agreement.
         nodes: among how many people pairs are judged. seed: of weights, splits that are not declared, and draws.
     """

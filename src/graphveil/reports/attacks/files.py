@@ -39,7 +39,11 @@ AttackResults = Mapping[str, Mapping[str, "AttackResult"]]
 
 
 def read_attacks(folder: Path) -> dict[str, dict[str, AttackResult]]:
-    """Return attack -> attacked -> result of a folder. Raises ModelFileError if a file is damaged or was changed."""
+    """Return attack -> attacked -> result of a folder.
+
+    Raises:
+        ModelFileError: a file is damaged or was changed.
+    """
     files = sorted(folder.glob("attack-*.json"))
     if not files:
         return {}

@@ -58,8 +58,7 @@ def attack_run(
     seed: int = 0,
     plain: bool = True,
 ) -> dict[str, AttackResult]:
-    """Return what an attack finds in the run and, beside it, in a plain network of the same graph. Raises
-    ModelFileError if there is no run; InputError for an unknown attack, or one that does not fit the method.
+    """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
 
     Args:
         name: one of `attacks.catalogue.ATTACKS`. randomness: of shadow models and reports made for the attack.
@@ -68,6 +67,9 @@ def attack_run(
         data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
+
+    Raises:
+        ModelFileError: there is no run; InputError for an unknown attack, or one that does not fit the method.
     """
     if (shadow is None) == (name == SHADOW):
         problem = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
@@ -116,8 +118,7 @@ def _noted(result: AttackResult, graph: Graph, model: str) -> AttackResult:
 
 
 def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
-    """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file and two
-    pictures.
+    """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file, PNG and SVG.
 
     Args:
         results: attacked -> result. run: folder of a run or a federation. name: of the attack, which names its files.
@@ -200,8 +201,7 @@ def attack_release(
 
 
 def curator_folder(release: Path, out: Path | None) -> Path:
-    """Return where the curator keeps what no one else may see. Raises InputError if inside the release, or used
-    otherwise.
+    """Return where the curator keeps what no one else may see. Raises InputError inside the release, or a used folder.
 
     Args:
         out: as asked for; None: beside the release, its name and ENDING.
@@ -223,8 +223,7 @@ def curator_folder(release: Path, out: Path | None) -> Path:
 def keep_for_curator(
     results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
 ) -> tuple[Path, ...]:
-    """Write what was found, and the curator's card, into the curator's folder, or beside it; return the files of the
-    attack.
+    """Write what was found, and the curator's card, into the curator's folder, or beside it; return the attack's files.
 
     Args:
         results: attacked -> result; computed from private data without noise.

@@ -72,9 +72,7 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
 
 
 def claim(alike: Sequence[Guarantee]) -> str:
-    """What is hidden from whom and how strongly, of at least one guarantee of one promise: the least and the largest
-    price.
-    """
+    """What is hidden from whom and how strongly, of guarantees of one promise: the least and the largest price."""
     # Marked rows must not lend their prices to what the others promise.
     holds = [guarantee for guarantee in alike if not guarantee.void] or alike
     return _claim(holds[0], holds)

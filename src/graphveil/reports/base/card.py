@@ -84,18 +84,20 @@ def pages(card: Card) -> dict[str, str]:
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write both forms into a folder, over those that are there. Raises WriteError if the disk refuses.
+    """Write both forms into a folder, over those that are there.
 
     Args:
         folder: must exist.
+
+    Raises:
+        WriteError: the disk refuses.
     """
     for name, content in pages(card).items():
         write_text(folder / name, content)
 
 
 def alarms(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
-    """Return the alarm, its loud start and the rest, of a guarantee that does not hold or hides nothing; nothing for
-    others.
+    """Return the alarm, a loud start and the rest, of a guarantee that does not hold or hides nothing; none for others.
 
     Args:
         what: "run" or "release".

@@ -111,9 +111,7 @@ def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
 
 
 def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, ...]:
-    """`training_charts` of several runs, each a name, a history and whether labels were noisy, in a colour for each
-    run.
-    """
+    """`training_charts` of several runs (name, history, whether labels were noisy), in a colour for each run."""
     # One axis for all: a run that stopped early ends where it stopped, and is not stretched.
     epochs = _epochs([history for _, history, _ in runs])
     loss: list[Line] = []

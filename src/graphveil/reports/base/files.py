@@ -32,10 +32,13 @@ def sealed(content: Mapping[str, Any]) -> str:
 
 
 def unsealed(content: Mapping[str, Any], file: Path, *, required: bool = False) -> dict[str, Any]:
-    """Return what `sealed` was given, from the content of its file. Raises ModelFileError if the file was changed.
+    """Return what `sealed` was given, from the content of its file.
 
     Args:
         required: whether a file without a hash, as older versions wrote it, is refused.
+
+    Raises:
+        ModelFileError: the file was changed.
     """
     plain = {name: value for name, value in content.items() if name != _SEAL}
     # Without a required hash, an older file without one counts as unchanged.

@@ -59,8 +59,10 @@ class CheckedRun:
 
 
 def checked(run: Path) -> CheckedRun:
-    """Return what a run, or its public part, protects and spent. Raises ModelFileError if files are missing or
-    contradict.
+    """Return what a run, or its public part, protects and spent.
+
+    Raises:
+        ModelFileError: files miss or contradict.
     """
     # In the order of trust: the model's own hash first, then the ledger it vouches for, then the files that repeat
     # both.
@@ -105,7 +107,7 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
 
 
 def save_public_model(model: Estimator, public: Path) -> None:
-    """Save a model without the figures of its training, measured on true labels, nor what people sent or were answered.
+    """Save a model without the figures of its training, measured on true labels, and without what people sent.
 
     Args:
         public: the folder that may be handed on.
@@ -141,7 +143,11 @@ def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
 
 
 def read_object(file: Path) -> Mapping[str, Any]:
-    """Return the JSON object in a file. Raises ModelFileError if it is missing, or holds something else."""
+    """Return the JSON object in a file.
+
+    Raises:
+        ModelFileError: it is missing, or holds something else.
+    """
     _require(file)
     try:
         content = read_json(file)

@@ -33,8 +33,8 @@ EYES = "each row is for that person's eyes alone: epsilon is what everybody else
 
 
 def check_file(path: Path | None, where: str = "--out") -> None:
-    """Refuse a file that could not be written, before anything is computed. Raises UsedPathError if there is such a
-    file; InputError if the name ends in neither .csv nor .parquet, or lies in no folder.
+    """Raise UsedPathError for a file that exists, InputError for a name ending in neither .csv nor .parquet, or no
+    folder.
 
     Args:
         path: None: nothing is to be written. where: the option that named it.

@@ -21,7 +21,11 @@ _MOST_NOTES = 10_000
 
 
 def interval_from_dict(content: Mapping[str, Any]) -> Interval:
-    """The inverse of ``Interval.to_dict``. Raises InputError if a number is missing or no number."""
+    """The inverse of ``Interval.to_dict``.
+
+    Raises:
+        InputError: a number is missing or no number.
+    """
     try:
         mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
         # Runs of earlier versions say nothing of how their intervals were found.
@@ -116,11 +120,14 @@ class RunRecord:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, history: Sequence[Sequence[Mapping[str, Any]]] = ()) -> RunRecord:
-        """The inverse of :meth:`to_dict`. Raises InputError if a field is missing or has another kind of value.
+        """The inverse of :meth:`to_dict`.
 
         Args:
             content: as read from a file, which may have been edited. history: repeat -> epochs; kept in a file of its
                 own.
+
+        Raises:
+            InputError: a field is missing or has another kind of value.
         """
 
         try:

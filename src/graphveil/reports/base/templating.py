@@ -108,9 +108,7 @@ class Scripts:
 
 
 def page_scripts(*, graph: bool = False) -> Scripts:
-    """Return what makes a report move: the chart library, for a picture of a graph a far larger one, then our own
-    script.
-    """
+    """Return the chart library, for a picture of a graph a far larger one, then our own script."""
     files = (_CHARTS, *((_GRAPHS,) if graph else ()), _OWN)
     return Scripts(tuple(_text(file) for file in files), _text(_CHART_STYLE))
 

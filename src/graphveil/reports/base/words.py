@@ -311,8 +311,7 @@ def unit_epsilons(guarantee: Guarantee) -> tuple[Priced, ...]:
 
 
 def epsilon_line(guarantee: Guarantee, settings: Mapping[str, Any]) -> str:
-    """The epsilon of each unit and their sum: ``label: 2, features: 1; for one person together: 3``; a sum covers ONE
-    edge.
+    """The epsilon of each unit and their sum, of ONE edge: ``label: 2, features: 1; for one person together: 3``.
 
     Args:
         settings: of the method; an epsilon of infinity declares a part public.

@@ -98,8 +98,8 @@ def default_folder(data: str) -> Path:
 
 
 def check_folder(comparison: Comparison, folder: Path) -> None:
-    """Refuse a folder that a comparison can neither make nor continue; nothing is written. Raises UsedPathError if it
-    holds another comparison, or something else; InputError if it cannot be read or made.
+    """Refuse a folder that a comparison can neither make nor continue: UsedPathError if it holds anything else,
+    InputError if it cannot be read or made. Nothing is written.
 
     Args:
         comparison: a folder taken up again must hold the same.
@@ -131,11 +131,12 @@ def open_folder(comparison: Comparison, folder: Output) -> None:
 
 def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
     """Run the cells that are not finished yet, write each as soon as it is, and return the records of all, in order.
-    Raises InputError if a cell's file is damaged or of another cell; ModelFileError if it promises more than was paid
-    for.
 
     Args:
         run: runs a cell; also told which of how many it is, in words.
+
+    Raises:
+        InputError: a cell's file is damaged or of another cell; ModelFileError if it promises more than was paid for.
     """
     cells = list(comparison.cells())
     records = []

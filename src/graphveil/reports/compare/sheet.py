@@ -39,9 +39,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Rows side by side, in the order of their groups; axes are the settings varied, notes what to mind beside
-    epsilons.
-    """
+    """Rows in the order of their groups; axes are the settings varied, notes what to mind beside epsilons."""
 
     title: str
     rows: tuple[Row, ...]
@@ -103,7 +101,7 @@ def _names(rows: Iterable[Row]) -> str:
 
 
 def called(group: Group, row: Row) -> str:
-    """What a row is called: the method, the run where runs are compared, settings where nothing else tells rows apart.
+    """What a row is called: the method; the run where runs are compared; settings where nothing else tells rows apart.
 
     Args:
         group: tells whether rows of one method are alike but for settings.

@@ -72,9 +72,7 @@ def is_party(folder: Path) -> bool:
 
 
 def rewrite_party(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a party anew, with attacks in its folder or the federation's, and the errors of
-    `check_party`.
-    """
+    """Write both cards of a party anew, with the attacks on it or its federation; errors as `check_party`."""
     attacks = {**read_attacks(folder.parent), **read_attacks(folder)}
     try:
         outcome = read_json(folder / OUTCOME)

@@ -63,10 +63,13 @@ class Facts:
 
 
 def shares_of(proportion: str | None, parties: int) -> list[float]:
-    """Return the shares in "5:5". Raises InputError if not one positive number a holder.
+    """Return the shares in "5:5".
 
     Args:
         proportion: what was typed; None is equal shares. parties: how many holders.
+
+    Raises:
+        InputError: not one positive number a holder.
     """
     try:
         shares = [float(part) for part in proportion.split(":")] if proportion else [1.0] * parties
@@ -78,12 +81,14 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
 
 
 def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int) -> dict[str, Any]:
-    """Write one own-files folder a holder; the first has the labels and the split. Raises InputError if the folder is
-    already there, or nodes have several labels.
+    """Write one own-files folder a holder; the first has the labels and the split.
 
     Args:
         graph: of all holders together. shares: one number a holder. path: a new folder.
         seed: of the partition, the split and the order of rows.
+
+    Raises:
+        InputError: the folder is already there, or nodes have several labels.
     """
     require_one_label(graph)
     nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
@@ -122,11 +127,13 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
 
 
 def facts_of(source: Path, port: int) -> Facts:
-    """Return the facts of a folder of `federation split`, every party on this machine. Raises DataError if no holders
-    are there, or they differ in range, classes or direction.
+    """Return the facts of a folder of `federation split`, every party on this machine.
 
     Args:
         port: of the server; holders have the next ones.
+
+    Raises:
+        DataError: no holders are there, or they differ in range, classes or direction.
     """
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
@@ -148,12 +155,15 @@ def facts_of(source: Path, port: int) -> Facts:
 def facts_from(
     server: str, holders: Sequence[str], classes: str | None, feature_range: str, *, directed: bool = False
 ) -> Facts:
-    """Return the facts that were typed. Raises InputError if something is missing or cannot be read.
+    """Return the facts that were typed.
 
     Args:
         server: HOST:PORT. classes: names with commas between. feature_range: LOW,HIGH.
         holders: NAME=HOST:PORT=COLUMNS each, the first has the labels; for COLUMNS also a graph.toml that declares
             them.
+
+    Raises:
+        InputError: something is missing or cannot be read.
     """
     if not holders:
         raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")
@@ -194,7 +204,11 @@ def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
-    """Return settings from KEY=VALUE. Raises InputError if an unknown key, or a value of another type."""
+    """Return settings from KEY=VALUE.
+
+    Raises:
+        InputError: an unknown key, or a value of another type.
+    """
     settings: dict[str, Option] = {}
     for pair in pairs:
         key, _, text = pair.partition("=")
@@ -215,7 +229,11 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Option]:
 
 
 def read_certificates(pairs: Sequence[str]) -> dict[str, bytes]:
-    """Return certificates of parties by NAME=FILE. Raises InputError if a file is missing or names another party."""
+    """Return certificates of parties by NAME=FILE.
+
+    Raises:
+        InputError: a file is missing or names another party.
+    """
     certificates = {}
     for pair in pairs:
         name, _, file = pair.partition("=")
@@ -242,12 +260,14 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
 def write_parties(
     path: Path, name: str, facts: Facts, settings: Mapping[str, Option], certificates: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Write one folder a party and return who is in it. Raises InputError if the folder is already there, a certificate
-    is of nobody, or the agreement is not one.
+    """Write one folder a party and return who is in it.
 
     Args:
         settings: at least epsilon; all others are written with their defaults, so that whoever signs reads them.
         certificates: of parties that keep their own keys.
+
+    Raises:
+        InputError: the folder is already there, a certificate is of nobody, or the agreement is not one.
     """
     names = [party.name for party in facts.parties]
     for party_name in certificates:
@@ -285,11 +305,13 @@ def write_parties(
 
 
 def take_agreement(folder: Path, file: Path) -> None:
-    """Copy an agreement into a party's folder; signatures of another one there are dropped. Raises DataError if it is
-    none.
+    """Copy an agreement into a party's folder; signatures of another one are dropped.
 
     Args:
         folder: the party's. file: the agreement.
+
+    Raises:
+        DataError: it is none.
     """
     try:
         data = read_bytes(file, largest=LARGEST_TOML)
@@ -307,10 +329,13 @@ def take_agreement(folder: Path, file: Path) -> None:
 
 def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[str, Any]:
     """Add the signature of the key in a folder to the agreement there, and those in files of other parties; return who
-    has signed. Raises DataError if key or agreement is missing, the key is not of a party, or a signature does not fit.
+    has signed.
 
     Args:
         folder: the party's, with its key.
+
+    Raises:
+        DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
     """
     identity = read_identity(folder)
     try:

@@ -96,7 +96,11 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return where a party stands. Raises DataError if it has not started, or the file is damaged."""
+    """Return where a party stands.
+
+    Raises:
+        DataError: it has not started, or the file is damaged.
+    """
     file = folder / STATUS
     try:
         content = read_json(file)
@@ -139,11 +143,13 @@ class TranscriptFile:
 
 
 def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
-    """Read all messages of this agreement's run, over all starts; a line that a crash cut off is passed over. Raises
-    DataError if there are more lines than anybody writes, or one that is none of a transcript.
+    """Read all messages of this agreement's run, over all starts; a line that a crash cut off is passed over.
 
     Args:
         folder: of the party. agreement: whose messages are wanted.
+
+    Raises:
+        DataError: there are more lines than anybody writes, or one that is none of a transcript.
     """
     file, entries = folder / TRANSCRIPT, []
     if not file.is_file():

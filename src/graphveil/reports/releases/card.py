@@ -95,8 +95,10 @@ def is_release(folder: Path) -> bool:
 
 
 def rewrite_card(folder: Path) -> dict[str, str | None]:
-    """Write both cards of a release anew; return the command's answer. Raises DataError if a file is missing or
-    changed.
+    """Write both cards of a release anew; return the command's answer.
+
+    Raises:
+        DataError: a file misses or changed.
     """
     from graphveil.graphs import load_plain
 
@@ -187,11 +189,13 @@ SETTINGS: Mapping[str, Any] = {}  # its defaults
 
 
 def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> RunRecord:
-    """Train on a release, on several splits with all controls, and keep the record there. Raises DataError if it is
-    incomplete or was changed; InputError if it has no labels to score a network with.
+    """Train on a release, on several splits with all controls, and keep the record there.
 
     Args:
         folder: of a release; the record is written into it.
+
+    Raises:
+        DataError: it is incomplete or was changed; InputError if it has no labels to score a network with.
     """
     from graphveil.graphs import load_plain
     from graphveil.methods.runs import experiment
@@ -212,7 +216,11 @@ def measure_lift(folder: Path, *, progress: ProgressCallback | None = None) -> R
 
 
 def read_lift(folder: Path) -> RunRecord | None:
-    """Return what `measure_lift` kept in a folder, or None. Raises DataError if the file is damaged."""
+    """Return what `measure_lift` kept in a folder, or None.
+
+    Raises:
+        DataError: the file is damaged.
+    """
     file = folder / FILE
     if not file.is_file():
         return None

@@ -22,11 +22,13 @@ _Side = tuple[str, RunRecord, AttackResults]
 
 
 def write_against(run: Path, other: Path) -> Path:
-    """Write the page of two runs side by side, for their maker alone. Raises ModelFileError if there is no run in one
-    of them, or a file of it is damaged or was changed.
+    """Write the page of two runs side by side, for their maker alone.
 
     Args:
         run: the folder that the page is written into.
+
+    Raises:
+        ModelFileError: there is no run in one of them, or a file of it is damaged or was changed.
     """
     sides = [(folder.resolve().name, read_run(folder), read_attacks(folder)) for folder in (run, other)]
     page = run / f"against-{text.plain_name(sides[1][0])}.html"

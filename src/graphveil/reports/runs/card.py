@@ -27,9 +27,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True)
 class About:
-    """What anybody may know of a run: nothing that was measured on true labels, no time, no path; its relationship is
-    what one costs where connections are protected, else None.
-    """
+    """What anybody may know of a run: nothing measured on true labels, no time, no path."""
 
     method: str
     data: str
@@ -51,8 +49,7 @@ class About:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:
-        """The inverse of `to_dict`, of a file that may be edited. Raises KeyError, TypeError or ValueError for other
-        content.
+        """The inverse of `to_dict`, of a file that may be edited: KeyError, TypeError or ValueError for other content.
 
         Args:
             guarantee, ledger: of the same folder.

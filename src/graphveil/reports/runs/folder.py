@@ -107,12 +107,14 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
 
 
 def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
-    """Write the whole run folder, new or empty, and return its record. Raises InputError if it is used; after any
-    exception nothing is written.
+    """Write the whole run folder and return its record.
 
     Args:
         options: the choices of the run that are no setting of the method (seed, repeats, device).
         graph: what it was trained on, to be drawn; None: the report has no picture.
+
+    Raises:
+        InputError: it is used; nothing is written then.
     """
     # By checksum: a path would tell a stranger about its maker's machine, and not which file it was.
     files = files_of(result.method, result.settings)
@@ -132,8 +134,10 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
 
 
 def open_model(path: Path) -> Any:
-    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data. Raises
-    ModelFileError if there is no model, or a file of the run was changed.
+    """The model of a run, its public part or a bare model, whose spends are on disk before it reads any data.
+
+    Raises:
+        ModelFileError: there is no model, or a file of the run was changed.
     """
     from graphveil.methods import load_method
 
@@ -159,8 +163,7 @@ class _Reserving:
 
 
 def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitStack:
-    """Let a paid prediction first reserve the space to keep the run and `more` bytes, to be closed before
-    `keep_spending`.
+    """Let a paid prediction first reserve the space for the run and `more` bytes, to be closed before `keep_spending`.
 
     Args:
         model: as opened from the run; its ledger is given another account, in place. stack: ends it at the latest.
@@ -215,7 +218,11 @@ def _keep_spending(model: Estimator, path: Path) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
-    """The record of a run, with its model's guarantee and ledger. Raises ModelFileError if it is missing or changed."""
+    """The record of a run, with its model's guarantee and ledger.
+
+    Raises:
+        ModelFileError: it is missing or changed.
+    """
     record = _record(path)
     checked = parts.checked(path)
     return _paid(record, checked.guarantee, checked.ledger)
@@ -245,7 +252,11 @@ def rewrite_report(path: Path) -> RunRecord:
 
 
 def rewrite_public_card(path: Path) -> About:
-    """Write the card of a public part anew. Raises ModelFileError if a file is missing, damaged or was changed."""
+    """Write the card of a public part anew.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or was changed.
+    """
     checked, about = parts.checked(path), _about(path)
     _write_public_card(replace(about, guarantee=checked.guarantee, ledger=checked.ledger), path)
     return about
@@ -325,7 +336,11 @@ def _picture_json(picture: Picture) -> str:
 
 
 def _picture(folder: Path) -> Picture | None:
-    """Return the picture that a part of a run holds, if any. Raises ModelFileError if it is damaged, or was changed."""
+    """Return the picture that a part of a run holds, if any.
+
+    Raises:
+        ModelFileError: it is damaged, or was changed.
+    """
     file = folder / PICTURE
     # Versions that drew no picture are known by their folders: without digests nothing vouches for one.
     if not file.is_file() or not (folder / DIGESTS).is_file():

@@ -18,11 +18,13 @@ _REMEDY = "name its place now: attack RUN --data DATA, predict RUN DATA"
 
 
 def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = None) -> Graph:
-    """Return the graph that a run was trained on, with the same edges drawn as private. Raises InputError if it is
-    gone.
+    """Return the graph that a run was trained on, with the same private edges drawn.
 
     Args:
         data: where the graph lies now; None: where it lay. root: None: the data root of the run, while it is there.
+
+    Raises:
+        InputError: it is gone.
     """
     options = record.options
     if is_collected(record):
@@ -42,11 +44,13 @@ def is_collected(record: RunRecord) -> bool:
 
 
 def in_rows_of(people: Graph, truth: Graph) -> Graph:
-    """Return the truth about the people of an exported collection, in their rows and under their name. Raises
-    InputError if they are not the same people, or are in another order.
+    """Return the truth about the people of an exported collection, in their rows and under their name.
 
     Args:
         people: see `collection.export.learning.collected_graph`. truth: what the collection was simulated from.
+
+    Raises:
+        InputError: they are not the same people, or are in another order.
     """
     names = node_names(truth) or tuple(map(str, range(int(truth.num_nodes))))
     if names != node_names(people):
@@ -61,11 +65,13 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
-    """Return the name or folder of a run's graph, and the data root. Raises InputError if it is gone, or nobody's to
-    name.
+    """Return the name or folder of a run's graph, and the data root.
 
     Args:
         root: the data root that was given, if any.
+
+    Raises:
+        InputError: it is gone or not named.
     """
     if parts.is_public_part(run):
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")

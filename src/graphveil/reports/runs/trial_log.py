@@ -26,11 +26,13 @@ _WARNING: Final = "for the curator alone: the promise of a tuning covers its bes
 
 class TrialLog:
     """A log that is called with each trial, appends a line and brings it to the disk; the first call makes the file.
-    Raises InputError if there is a log already, finished or not, or nothing may be written there.
 
     Args:
         room: space on its disk that is given to the log where there is no other left.
         say: hears of a log that had to go elsewhere. stack: keeps its name reserved there.
+
+    Raises:
+        InputError: there is a log already, finished or not, or nothing may be written there.
     """
 
     def __init__(
@@ -110,8 +112,10 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The trials of a log, and whether their tuning came to its end. Raises ModelFileError if a line was changed or is
-    gone.
+    """The trials of a log, and whether their tuning ended.
+
+    Raises:
+        ModelFileError: a line was changed or is gone.
     """
     entries, expected = [], _FIRST
     try:

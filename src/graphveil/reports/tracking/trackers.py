@@ -25,7 +25,11 @@ _LONGEST = 6_000
 
 
 def find_tracker(name: str) -> Tracker:
-    """Return the tracker called `name`, one of `TRACKERS`. Raises MissingExtraError if its library is not installed."""
+    """Return the tracker called `name`, one of `TRACKERS`.
+
+    Raises:
+        MissingExtraError: its library is not installed.
+    """
     library, write = TRACKERS[name]
     # Looked for and not imported: loading one takes seconds, and a training stands in between.
     if find_spec(library) is None:

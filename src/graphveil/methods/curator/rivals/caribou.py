@@ -52,7 +52,6 @@ class CaribouRecipe(Recipe):
     kind: str = "caribou"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * 2, batch_norm=batch_norm)
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
@@ -89,7 +88,6 @@ class Caribou(StagedEstimator):
 
     @property
     def chain(self) -> ContractiveChain:
-        """What is public of the chain."""
         own = self.settings
         return ContractiveChain(
             hops=own.hops, contraction=own.contraction, share=own.share, residual=own.residual, floor=own.floor

@@ -44,7 +44,6 @@ class EclipseRecipe(Recipe):
     kind: str = "eclipse"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * (STEPS + 1), batch_norm=batch_norm)
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
@@ -67,9 +66,7 @@ def spread(product: Tensor, basis: Tensor, x: Tensor) -> Tensor:
     """Return B x, float32 [n, c], of the low-rank graph B = product pinv(basis), which is never built.
 
     Args:
-        product: [n, r], what the graph made of the basis, behind noise.
-        basis: [n, r], of full rank.
-        x: [n, c].
+        product, basis, x: [n, r], what the graph made of the basis, behind noise; [n, r], of full rank; [n, c].
     """
     inside: Tensor = torch.linalg.lstsq(basis.double(), x.double()).solution
     return (product.double() @ inside).float()

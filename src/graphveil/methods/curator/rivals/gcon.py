@@ -55,7 +55,6 @@ class GconRecipe(Recipe):
     kind: str = "gcon"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return encoder and classifier."""
         classes = len(schema.classes)
         return encoder_and_classifier(settings, schema, [settings.hidden, classes, classes], batch_norm=batch_norm)
 
@@ -69,9 +68,8 @@ class GconRecipe(Recipe):
 
 
 class GCON(StagedEstimator):
-    """GCON, see `StagedEstimator`; `publish` trains the head and gives its scores and their noisy sum.
-
-    Unit "edge" alone.
+    """GCON, see `StagedEstimator`; `publish` trains the head and gives its scores and their noisy sum. Unit "edge"
+    alone.
 
     Example:
         >>> from graphveil.graphs import social_graph

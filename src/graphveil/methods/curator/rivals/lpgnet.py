@@ -42,7 +42,6 @@ class LpgnetRecipe(Recipe):
     kind: str = "lpgnet"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        """Return the perceptron on features and those on scores and counts."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             encoder_for(settings, schema, batch_norm=batch_norm),
@@ -53,7 +52,7 @@ class LpgnetRecipe(Recipe):
         ]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
-        """Return the columns that a guess moves."""
+        """The columns that a guess moves."""
         return 1
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
@@ -97,7 +96,6 @@ class LPGNet(StagedEstimator):
 
     @property
     def epsilon_relationship(self) -> float | None:
-        """What one training costs one relationship."""
         schema = self.result.schema
         return self.privacy.relationship_by_counts(schema, self._counted(schema))
 

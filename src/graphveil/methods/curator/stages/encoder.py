@@ -1,4 +1,4 @@
-"""What several methods on noisy sums share: an encoder trained on features and labels alone, and where they fit.
+"""What methods on noisy sums share: an encoder trained on features and labels alone, and the graphs that they refuse.
 
 X = unit rows of the encoder's last layer, [n, hidden]: at most 1 long, which is what a sum of them is priced for
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def encoder_for(settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> models.Encoder:
-    """Return an encoder of features, untrained; arguments as of `encoder_and_classifier`."""
+    """Return an encoder of features, untrained."""
     dropout = settings.dropout_of(schema) if batch_norm else 0.0
     return models.Encoder(
         schema.dimension, settings.hidden, len(schema.classes), batch_norm=batch_norm, dropout=dropout
@@ -34,10 +34,7 @@ def encoder_and_classifier(
     """Return an encoder of features, and a classifier that reads parts of these widths, columns each.
 
     Args:
-        settings: whose hidden width both have.
-        schema: the columns of features, and the classes.
-        widths: of what the classifier reads, part by part.
-        batch_norm: whether layers are normalised over batches, which private training cannot do.
+        settings, schema, widths, batch_norm: as of `Recipe.networks`, and the columns of each part.
     """
     hidden, classes = settings.hidden, len(schema.classes)
     return [
@@ -50,18 +47,13 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
     """Return X [n, hidden] of a trained encoder; no gradient is kept.
 
     Args:
-        encoder: `models.Encoder`.
-        features: [n, d].
+        encoder, features: `models.Encoder`, and [n, d].
     """
     return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
-    """Refuse another unit than one undirected edge, a tuning, and queries.
-
-    Raises:
-        InputError: for any of them.
-    """
+    """Refuse another unit than one undirected edge, a tuning, and queries."""
     if privacy.unit not in (None, "edge"):
         raise InputError(f"unit {privacy.unit!r} does not apply to {kind}", allowed="edge")
     if privacy.tuning is not None or privacy.queries:
@@ -69,10 +61,6 @@ def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
 
 
 def require_undirected(kind: str, schema: GraphSchema) -> None:
-    """Refuse directed graphs, before anything of them is read.
-
-    Raises:
-        InputError: for a directed graph.
-    """
+    """Refuse directed graphs, before anything of them is read."""
     if schema.directed:
         raise InputError(f"{kind} is for undirected graphs", where=schema.name, allowed="edges in both directions")

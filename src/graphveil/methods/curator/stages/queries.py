@@ -9,7 +9,7 @@ from graphveil.methods.registry import METHODS
 
 
 def require_queries(method: str, graph: Graph) -> None:
-    """Raise InputError where the method predicts only the nodes of its training."""
+    """Refuse a query where the method predicts only the nodes of its training."""
     if "queries" not in METHODS[method].options:
         raise InputError(
             f"{method} predicts only the nodes of its training",
@@ -30,10 +30,8 @@ def no_room(method: str, privacy: CuratorPrivacy, graph: Graph) -> BudgetError:
 
 
 def no_rows(query: float | None = None) -> InputError:
-    """Return the refusal to predict nodes of the training from a saved model that protects nodes.
-
-    Args:
-        query: epsilon of reading their edges again; None: no edges are read.
+    """Return the refusal to predict nodes of the training from a saved model that protects nodes; `query` is the
+    epsilon of reading their edges again, None where no edges are read.
     """
     remedy = "predict on their graph: features alone are read, at no further cost"
     if query is not None:

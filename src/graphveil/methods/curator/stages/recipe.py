@@ -19,7 +19,7 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.fitted import FittedEstimator
+from graphveil.methods.base.estimator import FittedEstimator
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
 from graphveil.methods.base.storage import (
@@ -117,7 +117,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         self._unfinished: Published | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training with so many training nodes, from public facts alone.
+        """Return the noise of a training, from public facts alone.
 
         Raises:
             InputError: none can be had, naming a setting and the nearest value that is taken.
@@ -138,7 +138,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         """Train what comes before the sums and release the noisy sums: the one place where edges are read.
 
         Args:
-            engine: where blocks of receivers are summed; the publication does not depend on it.
+            graph, split: the private graph, and who trains and validates.
+            randomness, progress, engine: of the noise; where receivers are summed, on which nothing depends.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
@@ -194,10 +195,10 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         """Train the last network on a publication; where edges are protected as often as one likes, for free.
 
         Args:
+            published, progress: of the same budgets, else InputError; hears how far it is.
             randomness: needed for unit "node", whose last training is private and paid for once.
 
         Raises:
-            InputError: when the publication was made under other budgets.
             BudgetError: another publication than the one that was paid for, and no budget for two; for unit "node",
                 when this publication's last training has been done.
         """
@@ -221,7 +222,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return self
 
     def collect(self, graph: Graph, **how: Any) -> Published:
-        """Publish: the curator knows all of `graph`, and `how` is what `publish` takes."""
         return self.publish(graph, **how)
 
     def train(
@@ -231,7 +231,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        """Train on a publication: `fit_published`."""
         self.fit_published(collected, randomness=randomness, progress=progress)
 
     # ---- what comes out ----
@@ -239,14 +238,11 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     def probabilities(
         self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL
     ) -> Tensor:
-        """Return class probabilities [n, c].
-
-        For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
-        unit "node" every row is for that node alone, no file holds it, and a loaded model reads its nodes again as it
-        reads another graph. Another graph has its edges read through fresh noise, which needs
-        `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room. Asked
-        again for the same nodes, the first answer is given again, also after save and load. No answer depends on the
-        `engine`, where blocks of receivers are summed.
+        """Return class probabilities [n, c]. For the nodes of the training (or no graph) they come from the cache: no
+        edge is read, nothing is spent. For unit "node" every row is for that node alone, no file holds it, and a loaded
+        model reads its nodes again as it reads another graph. Another graph has its edges read through fresh noise,
+        which needs `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made
+        room. Asked again for the same nodes, the first answer is given again, also after save and load.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
@@ -266,17 +262,14 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def seed(self) -> int:
-        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         return {**privacy, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
-        """What everything that was released so far protects."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)
 
@@ -294,9 +287,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
     # ---- files ----
 
     def stored(self) -> Stored:
-        """Return weights, predictions, settings, guarantee and ledger; no edges, no features.
-
-        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.
+        """Return what a file holds; no edges, no features, and for unit "node" no predictions: each belongs to its node
+        alone.
         """
         fitted = self.result
         facts = {
@@ -322,7 +314,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         save_answers(model, self.kind, facts, {**earlier, **self._answers})
 
     def recall(self, model: Path) -> None:
-        """Read the answers to queries from the file beside a saved model."""
         saved = read_answers(model, self.kind)
         with restoring(model):
             if saved is not None and saved[0]["of"] == self.result.people:
@@ -330,11 +321,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict; what it spent stays spent.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict; what it spent stays spent."""
         facts, tensors = stored.facts, stored.tensors
         method = cls(**budget_from(facts["privacy"]), **{**cls.unsaid, **facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
@@ -360,7 +347,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def hops(self) -> int:
-        """The noisy sums, one after the other."""
         return self.settings.hops
 
     @property
@@ -370,7 +356,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def w_max(self) -> float:
-        """The declared largest weight of a message."""
         return largest_weight(self.settings.weights)
 
     def _weighing(self) -> dict[str, float | int | str]:
@@ -378,7 +363,6 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return {"weights": self.settings.weights, "w_max": self.w_max}
 
     def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
-        """Return networks with initial weights."""
         build = self.recipe.networks
         networks = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
         return placed(networks, self.settings.device)
@@ -414,9 +398,8 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         )
 
     def _sums(self, read: EdgeReading) -> Sum:
-        """Return the noisy sums over the neighbours in a graph: whoever calls them reads its edges, behind noise.
-
-        With `people` they train attention first, where it weighs the messages.
+        """Return the noisy sums over the neighbours in a graph: whoever calls them reads its edges, behind noise. With
+        `people` they train attention first, where it weighs the messages.
         """
         return perturbed_sums(read, self.privacy, self.settings)
 
@@ -468,7 +451,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return self.account.buy(spends, read)
 
     def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
-        """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""
+        """Return what trained networks say of a graph [n, c]."""
         # Labels are not read, not even where a graph has some: no price was stated for them.
         inputs = NodeInputs(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
         stages = self.recipe.steps(read.networks, inputs, self.settings)

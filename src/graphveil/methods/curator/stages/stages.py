@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Train:
-    """Train one of the networks before the last.
-
-    Attributes:
-        which: its number.
-        parts: what it reads of every node.
-    """
+    """Train one of the networks before the last: its number, and what it reads of every node."""
 
     which: int
     parts: Sequence[FeatureBlock]
@@ -46,12 +41,7 @@ class Train:
 
 @dataclass(frozen=True)
 class AddUp:
-    """Sum rows over neighbours, behind noise; answered with the sums.
-
-    Attributes:
-        rows: [n, c].
-        hop: its number, from 1; each is asked for once.
-    """
+    """Sum rows [n, c] over neighbours, behind noise; answered with the sums. `hop` counts from 1."""
 
     rows: Tensor
     hop: int
@@ -62,8 +52,7 @@ class NodeInputs:
     """What a recipe may read of the nodes without a sum.
 
     Attributes:
-        features: [n, d].
-        labels: int64 [n] of those who train, -1 for all others and everywhere in a query.
+        features, labels: [n, d]; int64 [n] of those who train, -1 for all others and everywhere in a query.
         sigmas: the noise of each hop in units of a row's length, public; 0 where nothing is protected.
     """
 
@@ -92,9 +81,8 @@ class Recipe(Protocol):
         return  # each starts from its own initial weights, unless a recipe says otherwise
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        """Return how many numbers private training of each network is charged for, by arithmetic alone.
-
-        None, unless a recipe says otherwise: most protect edges, and train in the open.
+        """Return how many numbers private training of each network is charged for, by arithmetic alone; none for most,
+        which protect edges and train in the open.
         """
         return []
 
@@ -103,9 +91,8 @@ class Recipe(Protocol):
         return None
 
     def layers(self, hops: int) -> list[int]:
-        """Return the layers over hidden columns of each network, which the time of training follows.
-
-        Those of an encoder and of a classifier over K + 1 hops, unless a recipe says otherwise.
+        """Return the layers over hidden columns of each network, which the time of training follows: those of an
+        encoder and of a classifier over K + 1 hops, unless a recipe says otherwise.
         """
         return [2, hops + 1]
 
@@ -119,9 +106,7 @@ class Recipe(Protocol):
         """Return the logits [n, c] of each classifier among trained networks, the last network's last.
 
         Args:
-            networks: those of `networks`, trained.
-            features: [n, d], which no sum is needed for.
-            parts: what the last network reads of every node.
+            networks, features, parts: trained; [n, d]; what the last network reads of every node.
         """
         return [logits_of(networks[-1], parts)]
 
@@ -129,22 +114,17 @@ class Recipe(Protocol):
         """Yield the stages in their order, and return what the last network reads of every node.
 
         Args:
-            networks: those of `networks`, in the order of their training.
-            inputs: the nodes, as far as no edge is read.
-            settings: as of `networks`.
+            networks, inputs, settings: as of `networks`; the nodes, as far as no edge is read.
         """
 
 
 def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Sum) -> list[FeatureBlock]:
-    """Carry out the stages of a recipe.
+    """Carry out the stages of a recipe, and return what the last network reads of every node.
 
     Args:
-        steps: of `Recipe.steps`, not begun.
-        train: trains a network; does nothing in a query, whose networks are trained.
+        steps: of `Recipe.steps`, not begun. train: trains a network; does nothing in a query, whose networks are
+            trained.
         add: returns noisy sums [n, c] over neighbours.
-
-    Returns:
-        What the last network reads of every node.
     """
     answer: Tensor | None = None
     while True:

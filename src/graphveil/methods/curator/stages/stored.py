@@ -15,8 +15,7 @@ def stored_tensors(networks: Sequence[nn.Module], logits: Tensor | None) -> dict
     """Return what a file holds.
 
     Args:
-        networks: trained.
-        logits: [n, c], or None where a node's row is for that node alone.
+        networks, logits: trained; [n, c], or None where a node's row is for that node alone.
     """
     tensors: dict[str, Tensor] = {} if logits is None else {"logits": logits}
     for which, network in enumerate(networks):
@@ -25,21 +24,13 @@ def stored_tensors(networks: Sequence[nn.Module], logits: Tensor | None) -> dict
 
 
 def restore_networks(networks: Sequence[nn.Module], tensors: Mapping[str, Tensor]) -> None:
-    """Load stored weights into networks that were built on the device "meta".
-
-    Raises:
-        InputError: for weights of other networks.
-    """
+    """Load stored weights into networks that were built on the device "meta"; refuses weights of other networks."""
     for which, network in enumerate(networks):
         restored(network, without_prefix(f"network{which}", tensors))
 
 
 def restored_logits(tensors: Mapping[str, Tensor], classes: int) -> Tensor | None:
-    """Return the stored logits [n, c], None where there are none.
-
-    Raises:
-        InputError: they are of another shape.
-    """
+    """Return the stored logits [n, c], None where there are none."""
     logits = tensors.get("logits")
     if logits is not None and (logits.dim() != 2 or logits.shape[1] != classes):
         raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {classes})")
@@ -47,10 +38,8 @@ def restored_logits(tensors: Mapping[str, Tensor], classes: int) -> Tensor | Non
 
 
 def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load stored weights into a network that was built on the device "meta".
-
-    Raises:
-        InputError: naming the first tensor that is missing, left over or of another shape.
+    """Load stored weights into a network that was built on the device "meta"; InputError names the first tensor that is
+    missing, left over or of another shape.
     """
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
@@ -63,11 +52,9 @@ def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors under longer names."""
     return {f"{prefix}.{name}": value for name, value in tensors.items()}
 
 
 def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin so, under shorter names."""
     start = f"{prefix}."
     return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}

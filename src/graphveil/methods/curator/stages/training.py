@@ -55,8 +55,7 @@ class NodeData:
     """What the curator knows of the nodes, without any edge.
 
     Attributes:
-        features: [n, d], sparse or dense.
-        labels: [n] int64, -1 for all who neither train nor validate.
+        features, labels: [n, d], sparse or dense; [n] int64, -1 for all who neither train nor validate.
         train, val: int64 numbers of the nodes that train and that validate.
         schema, key: the public facts, and a hash of those that tell one group of nodes from another.
     """
@@ -70,12 +69,10 @@ class NodeData:
 
     @property
     def nodes(self) -> int:
-        """n."""
         return int(self.features.shape[0])
 
     @property
     def classes(self) -> int:
-        """The declared number of classes."""
         return len(self.schema.classes)
 
 
@@ -84,12 +81,10 @@ class EdgeReading:
     """One reading of a graph's edges, behind noise that was paid for.
 
     Attributes:
-        graph: whose edges are read; schema: of the training, which a graph in a query shares.
-        noise, randomness: of the sums.
-        networks: those of the recipe.
+        graph, schema: whose edges are read; the schema of the training, which a graph in a query shares.
+        noise, randomness, networks: of the sums, and those of the recipe.
         people: the nodes of the training; None in a query, which trains nothing.
-        progress: hears of what is trained on edges.
-        engine: where blocks of receivers are summed.
+        progress, engine: hears of what is trained on edges; where blocks of receivers are summed.
     """
 
     graph: Graph
@@ -110,8 +105,8 @@ class Published:
         parts: what the last network reads of every node; noisy sums and what needed no edges.
         networks: trained before the last; the last is yet untrained.
         people, privacy, noise: what it was made of and with.
-        history: epochs of the training so far, none of private training.
-        void: why the guarantee does not hold, or None.
+        history, void: epochs of the training so far, none of private training; why the guarantee does not hold, or
+            None.
     """
 
     parts: tuple[FeatureBlock, ...]
@@ -161,10 +156,8 @@ def read_people(graph: Graph, split: Split) -> NodeData:
 
 
 def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
-    """Read features alone, sparse or dense, as the 32-bit numbers that networks are made of.
-
-    Raises:
-        InputError: a value is not finite or outside the declared range.
+    """Read features, sparse or dense, as the 32-bit numbers that networks are made of; refuses one outside the declared
+    range.
     """
     schema = graph.schema
     features: Any = as_matrix(graph.x)
@@ -185,9 +178,7 @@ def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: t
     """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list.
 
     Args:
-        parts: what is read of every node.
-        nodes: int64 numbers.
-        device: where the network is.
+        parts, nodes, device: what is read of every node, int64 numbers, and where the network is.
     """
     rows = [_block(part, nodes, device) for part in parts]
     return torch.cat(rows, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else rows
@@ -203,10 +194,8 @@ def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData
     """Return the rows of some nodes and their classes, where the network is.
 
     Args:
-        network: which reads them.
-        parts: what is read of every node.
-        people: who have labels.
-        nodes: int64 numbers.
+        network, parts: which reads them, and what is read of every node.
+        people, nodes: who have labels, and int64 numbers.
     """
     device = device_of(network)
     return Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
@@ -228,7 +217,7 @@ def device_of(network: nn.Module) -> torch.device:
 
 
 def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor, device: torch.device | str = "cpu") -> Tensor:
-    """Return the rows of some nodes as one dense float32 matrix on a device."""
+    """Return the rows of some nodes as one dense float32 matrix."""
     rows = []
     for part in parts:
         if isinstance(part, torch.Tensor):
@@ -245,9 +234,8 @@ def training_rows(
     """Return the rows that private training reads: dense, or made for each batch where there are too many numbers.
 
     Args:
-        network: which reads them; they lie where it does.
-        parts: what stands side by side in a row, [n, d] each.
-        nodes: who trains, int64 [m].
+        network, parts, nodes: which reads them, what stands side by side in a row, [n, d] each, and who trains, int64
+            [m].
         most: numbers that are made dense at once.
     """
     wide, device = sum(int(part.shape[1]) for part in parts), device_of(network)
@@ -257,11 +245,8 @@ def training_rows(
 
 
 def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
-    """Refuse settings of a method on noisy sums that do not go together.
-
-    Raises:
-        InputError: weights learned from labels that are private, or that a query would not have; or attention
-            in another method than gap or over more than one hop.
+    """Refuse settings of a method on noisy sums that do not go together: weights learned from labels that are private,
+    or that a query would not have; or attention in another method than gap or over more than one hop.
     """
     if settings.device != "cpu" and kind not in _ON_GPU:
         raise InputError(
@@ -294,10 +279,8 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
 
 
 def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
-    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read.
-
-    Raises:
-        InputError: for learned weights without `people`, whose labels they are learned from.
+    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read. Learned weights
+    without `people`, whose labels they are learned from, are refused.
     """
     if settings.weights != "learned":
         return x
@@ -317,9 +300,9 @@ def receiver_rows(
     """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
 
     Args:
+        graph, privacy, settings: the private graph, the unit, and the kind of weights.
         x: rows [n, c] that decide the weights; they read no edge.
-        people: whose labels learned weights are learned from.
-        attention: trained, for those weights.
+        people, attention: whose labels learned weights are learned from; trained, for those weights.
     """
     # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
     close = compared_by(settings, x.cpu(), people)
@@ -357,8 +340,7 @@ def private_schedule(settings: CuratorSettings, people: int, multiplier: float |
     """Return the schedule of a private training.
 
     Args:
-        settings: batch, passes and the like.
-        people: how many train, which is public.
+        settings, people: batch, passes and the like; how many train, which is public.
         multiplier: of the noise; None where nothing is protected.
     """
     part = settings.descent("training", people)
@@ -403,8 +385,9 @@ def train_attention_weights(
     """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
 
     Args:
-        x: rows of hop 0 [n, c]; they read no edge.
-        noise: of the whole run; the weights are trained for sums with that noise.
+        network, graph, people, settings, privacy, randomness, progress: of the run.
+        x, noise: rows of hop 0 [n, c], which read no edge; of the whole run: weights are trained for sums with that
+            noise.
     """
     protect = not privacy.public
     multiplier = noise.multipliers[ATTENTION] if protect else None
@@ -425,7 +408,6 @@ def train_attention_weights(
 
 
 def parameters_of(model: nn.Module) -> int:
-    """Return the number of trained numbers."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -441,9 +423,7 @@ def of_all(
     """Return what a trained network makes of each node by itself [n, k], some nodes at a time.
 
     Args:
-        rows_of: takes `blocks` of some nodes, and mixes no two of them.
-        parts: what is read of every node.
-        device: where the network is.
+        rows_of, parts, device: takes `blocks` of some nodes, and mixes no two of them; what it reads; where it is.
     """
     nodes = int(parts[0].shape[0])
     with torch.no_grad():

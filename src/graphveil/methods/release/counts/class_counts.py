@@ -104,7 +104,7 @@ class ClassCounts(FittedEstimator[FittedCounts]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Graph:
-        """Return the graph to publish, with its `release`: see `HeteroRR.release`, which reads what is private."""
+        """See `HeteroRR.release`, which reads what is private."""
         return self._curator.release(
             graph, randomness=randomness, method=method, split=split, progress=progress, engine=engine
         )
@@ -161,10 +161,8 @@ class ClassCounts(FittedEstimator[FittedCounts]):
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
-
-        Raises:
-            InputError: for other nodes: their neighbours have to be counted first, and nobody has paid for that.
+        """Return class probabilities [n, c] of the nodes that were released; nothing private is read, and other nodes
+        are refused: their neighbours have to be counted first, and nobody has paid for that.
         """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
@@ -177,12 +175,10 @@ class ClassCounts(FittedEstimator[FittedCounts]):
 
     @property
     def privacy(self) -> ReleasePrivacy:
-        """Budgets and mechanisms."""
         return self._curator.privacy
 
     @property
     def account(self) -> Account:
-        """What was paid, and what for."""
         return self._curator.account
 
     @account.setter
@@ -190,22 +186,18 @@ class ClassCounts(FittedEstimator[FittedCounts]):
         self._curator.account = account
 
     def parameters(self) -> dict[str, Any]:
-        """Return the settings that build the core once more."""
         return {"epsilon_a": self.privacy.epsilon_a, "seed": self.seed, "device": self.device}
 
     @property
     def variant(self) -> str:
-        """Whether the counts were used."""
         return self.result.variant
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release protects."""
         return self.result.guarantee
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one private edge costs, or has cost."""
         return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
@@ -225,11 +217,7 @@ class ClassCounts(FittedEstimator[FittedCounts]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
-
-        Raises:
-            KeyError, TypeError, ValueError: for anything else.
-        """
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
         facts = stored.facts
         method = cls(**facts["options"])
         method.account = restored_account(facts)
@@ -240,9 +228,5 @@ class ClassCounts(FittedEstimator[FittedCounts]):
 
 
 def counts_rate(origin: Release) -> float:
-    """Return the rate of the noise in a release's counts, Pr[z] ~ e^(-rate |z|).
-
-    Args:
-        origin: of a release with counts, which says what one private edge cost.
-    """
+    """Return the rate of the noise in a release's counts, Pr[z] ~ e^(-rate |z|)."""
     return count_noise(edge_price(origin)).rate

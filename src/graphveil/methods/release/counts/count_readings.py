@@ -56,9 +56,7 @@ def read_counts(public: PublicPart, counts: NeighbourCounts, rate: float) -> Cou
     """Return what the public part and the counts say together.
 
     Args:
-        public: the public part of the release.
-        counts: as published.
-        rate: of their noise, Pr[z] ~ e^(-rate |z|).
+        public, counts, rate: of the release, as published, and of their noise, Pr[z] ~ e^(-rate |z|).
     """
     free = public.opinions
     both = [*_counted(public, counts, rate), *free]
@@ -78,8 +76,8 @@ class NetworkReading:
     """What is made of a release that a network was trained on.
 
     Attributes:
-        scores: [n, c] of everyone; public: of the public part alone.
-        used: whether what was private is in the scores.
+        scores, public: [n, c] of everyone, and of the public part alone. used: whether what was private is in the
+            scores.
     """
 
     scores: Tensor
@@ -105,9 +103,7 @@ def read_network(
     Args:
         released: public edges, made edges, features and labels as they were published.
         domain: the protected pairs and public edges; None: no edges were made.
-        reports: what the network was trained on.
-        logits: of that network [n, c].
-        settings: of that network.
+        reports, logits, settings: what the network was trained on, what came of it [n, c], and how.
     """
     labels, noisy = labels_of(reports), "features" in released.release.settings
     if labels.values.dim() == 2 or not (noisy or domain is not None):
@@ -137,7 +133,6 @@ class _Published:
 
     @property
     def public_edges(self) -> Topology:
-        """The edges that are no made ones."""
         if self.domain is None:
             return topology_of(self.graph)
         return Topology(self.graph.edge_index[:, self.graph.public_edges], int(self.graph.num_nodes))
@@ -186,11 +181,8 @@ def _counted(public: PublicPart, counts: NeighbourCounts, rate: float) -> list[T
 
 
 class _Judge:
-    """Pools opinions, log-probabilities [n, c] each, by validation labels.
-
-    Args:
-        val: int64 [m], whose labels judge.
-        heard: [m, c], log Pr[label | class].
+    """Pools opinions, log-probabilities [n, c] each, by validation labels: `val`, int64 [m], and `heard`, [m, c], log
+    Pr[label | class].
     """
 
     def __init__(self, val: Tensor, heard: Tensor) -> None:
@@ -201,11 +193,8 @@ class _Judge:
         return surely_better(self._held_out(opinions, first), self._held_out(rivals, None))
 
     def pooled(self, opinions: list[Tensor], first: Sequence[float] | None = None) -> Tensor:
-        """Return the pool [n, c].
-
-        Args:
-            opinions: of everyone.
-            first: the weights that they are thought to deserve before any label judges; None: all the same.
+        """Return the pool [n, c]; `first` are the weights that opinions are thought to deserve before any label judges,
+        None: all the same.
         """
         stacked, weights = self._stacked(opinions, first)
         pooled: Tensor = torch.tensordot(pool_weights(stacked[:, self.val], self.heard, weights), stacked, dims=1)

@@ -33,10 +33,8 @@ def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed
     """Return the edges of a release with the probability that each is a true one.
 
     Args:
-        released: public and published edges, public features and labels.
-        split: who trains and validates.
-        domain: the protected pairs, and the public edges.
-        seed: fixes weights of the networks that expect groups.
+        released, split: public and published edges, public features and labels; who trains and validates.
+        domain, seed: the protected pairs, and the public edges; fixes weights of the networks that expect groups.
 
     Raises:
         InputError: a release by another mechanism, or with features or labels behind noise.
@@ -73,8 +71,7 @@ def block_prior(part: PublicPart, groups: Tensor, total: float) -> Tensor:
     """Return Pr[private edge] by the groups of its ends [c, c].
 
     Args:
-        part: the public part, whose edges say which groups have edges between them.
-        groups: int64 [n], everybody's.
+        part, groups: the public part, whose edges say which groups have edges between them; int64 [n], everybody's.
         total: how many private edges there are.
     """
     member = torch.nn.functional.one_hot(groups, part.people.classes).double()
