@@ -18,6 +18,11 @@ from graphveil.mechanisms.base.values import FloatArray
 from graphveil.privacy import Randomness
 
 WORD: Final = 1 << 64
+#: Bits of a word that name an entry of a sampler's table, of 16 bits each. Twice as many entries leave fewer draws
+#: undecided, but then look-ups leave the cache.
+ENTRY_BITS: Final = 15
+#: Bits of a 32-bit word that come after its entry.
+AFTER: Final = 32 - ENTRY_BITS
 _HALF_WORD: Final = np.uint64(32)
 _LOW_BITS: Final = np.uint64((1 << 32) - 1)
 # e^50 > 2^64: from here on the smallest threshold there is, 1, is already private enough.

@@ -44,7 +44,7 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
-from graphveil.mechanisms.samplers.strips_loop import AFTER, ENTRY_BITS, add_decided, add_searched
+from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS
 from graphveil.privacy import Randomness
 from graphveil.privacy.source.derived import KeyedStream
 from graphveil.runtime.late import special
@@ -208,6 +208,8 @@ class RoundedNormal:
 
     def _add_compiled(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
         """Add what `_add` adds, the same bits from the same words."""
+        from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
+
         table, places = self.table, np.empty(words.size, np.int32)
         places = places[: add_decided(words, table.strips, table.decided, table.width, totals, places)]
         numbers = rest.uint64(places.size)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS
 from graphveil.mechanisms.samplers.rounded_normal import KEY_BYTES, RoundedNormal
-from graphveil.mechanisms.samplers.strips_loop import AFTER, ENTRY_BITS
 from graphveil.privacy import BlockKey
 from graphveil.privacy.source.aes_words import KeyStreams
 from graphveil.runtime.late import torch

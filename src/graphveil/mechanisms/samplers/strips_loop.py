@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS
 from graphveil.runtime.compiled import compiled
-
-#: Of 16 bits each. Twice as many leave fewer draws undecided, but then look-ups leave the cache.
-ENTRY_BITS: Final = 15
-#: Bits of a word that come after its entry.
-AFTER: Final = 32 - ENTRY_BITS
 
 
 @compiled
