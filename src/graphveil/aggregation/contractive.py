@@ -106,7 +106,9 @@ class ContractiveChain:
         """Return f(x), float64 [n, c].
 
         Args:
-            matrix: P; x: [n, c]; start: x_0, [n, c].
+            matrix: P.
+            x: [n, c].
+            start: x_0, [n, c].
         """
         short = clipped(x)
         around = torch.from_numpy(matrix @ short.numpy())
@@ -117,7 +119,8 @@ class ContractiveChain:
         """Return x_K, float32 [n, c]: reads all edges, K times, behind noise.
 
         Args:
-            rows: the edges, each in both directions, without self-loops; sigma: noise of each step; 0 adds none.
+            rows: the edges, each in both directions, without self-loops.
+            sigma: noise of each step; 0 adds none.
             start: x_0, [n, c]; no edge is in it. Rows longer than 1 are shortened, NaN and infinite entries become 0.
 
         Raises:
@@ -136,7 +139,8 @@ class ContractiveChain:
         """Return the state after one step, float64 [n, c]: whole steps of the grid, with noise.
 
         Args:
-            exact: f of the state before; it must not leave; sigma: of the noise; 0 adds none.
+            exact: f of the state before; it must not leave.
+            sigma: of the noise; 0 adds none.
             hop: 1..K; the states before K must not leave either.
         """
         if sigma == 0.0:

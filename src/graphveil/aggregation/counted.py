@@ -44,7 +44,9 @@ class CountedSum:
     """K noisy sums of rows that name classes, one after the other, each at an equal part of epsilon.
 
     Args:
-        unit: what is hidden; not "node"; hops: K; relationships: k, of one person, hidden together; for "k-edges".
+        unit: what is hidden; not "node".
+        hops: K.
+        relationships: k, of one person, hidden together; for "k-edges".
         epsilon: of all sums together, for one unit; inf adds no noise and hides nothing.
         bits: a row of length 1 is 2^bits steps long; 0: each row names one class or none.
 
@@ -122,7 +124,8 @@ class CountedSum:
         """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
 
         Args:
-            noisy: what was released [n, c]; x: float [n, c], the rows that were summed.
+            noisy: what was released [n, c].
+            x: float [n, c], the rows that were summed.
         """
         sent = (noisy.double() * 2.0**self.bits).round().long()
         exact = _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
@@ -169,7 +172,8 @@ def on_l1_grid(x: Tensor, bits: int) -> Tensor:
     broken ones are zero, and an entry below 0 counts nothing.
 
     Args:
-        x: float [n, c]; bits: of the grid.
+        x: float [n, c].
+        bits: of the grid.
     """
     exact = x.detach().double().clamp_min(0.0)
     lengths = exact.sum(dim=1, keepdim=True)

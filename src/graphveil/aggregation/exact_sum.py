@@ -112,7 +112,8 @@ class ReceiverRows:
         """Return the exact sums; `_Sums` says where they stand.
 
         Args:
-            rows: what every node sends; receivers: consecutive ones, whose sums are asked for; all by default.
+            rows: what every node sends.
+            receivers: consecutive ones, whose sums are asked for; all by default.
 
         Raises:
             InputError: the rows are not one per node, or a message can exceed 2^24 steps.

@@ -122,7 +122,9 @@ def build_inputs(
     """Return the operator for P^hops (centred + offset), in the cheaper of its two forms.
 
     Args:
-        centred: C [n, d], sparse or dense; p: P [n, n]; may be None for hops = 0; offset: added to all of C.
+        centred: C [n, d], sparse or dense.
+        p: P [n, n]; may be None for hops = 0.
+        offset: added to all of C.
         width: columns of the first weight (they decide which form is cheaper).
         reported: mask [n] of whose row is a report, all others are zeros; None: everybody's is.
         engine: where blocks of people are propagated; no bit of the operator depends on it.
@@ -158,7 +160,10 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
     """Count multiply-adds of one pass: C W then K hops, against one dense n x d product.
 
     Args:
-        matrix: C [n, d]; p: the hops' matrix [n, n]; hops: K; width: columns of W.
+        matrix: C [n, d].
+        p: the hops' matrix [n, n].
+        hops: K.
+        width: columns of W.
     """
     n, d = matrix.shape
     if n * d > DENSE_VALUES:
@@ -174,7 +179,8 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
     |M g|^2 = |M|_F^2`` for standard normal g (Hutchinson).
 
     Args:
-        inputs: the operator M [n, d]; probes: how many g.
+        inputs: the operator M [n, d].
+        probes: how many g.
     """
     n, d = inputs.num_nodes, inputs.dimension
     device = inputs.row_sums.device
@@ -223,7 +229,9 @@ def upgnet_features(
     """Return X' [n, d].
 
     Args:
-        centred: X* [n, d] less the middle of its range, of length 1; a: who is linked to whom; hops: K; 0 leaves Z.
+        centred: X* [n, d] less the middle of its range, of length 1.
+        a: who is linked to whom.
+        hops: K; 0 leaves Z.
         reported: mask [n] of whose row is a report, over whom the averages of Z go; None: everybody's.
     """
     step = torch.from_numpy(regularised(centred, a, None if reported is None else reported.numpy()))

@@ -24,7 +24,8 @@ def length(row: npt.NDArray[np.float32], room: npt.NDArray[np.float64]) -> float
     """Return the L2 length of a row, added up as `grid.squared_lengths` does.
 
     Args:
-        row: [c]; room: [c], written over.
+        row: [c].
+        room: [c], written over.
     """
     count = row.size
     if count == 0:
@@ -53,8 +54,11 @@ def put_on_grid(
     """Scale every row to so many steps and truncate its entries towards zero.
 
     Args:
-        rows: [n, c]; out: [n, c], set; steps: the length of a scaled row before truncation.
-        shortest: shorter rows are scaled as if they had this length; largest: of a row's scale.
+        rows: [n, c].
+        out: [n, c], set.
+        steps: the length of a scaled row before truncation.
+        shortest: shorter rows are scaled as if they had this length.
+        largest: of a row's scale.
         longest: rows of this length and more, and those with a NaN, become zero.
     """
     room = np.empty(rows.shape[1], np.float64)
@@ -74,7 +78,9 @@ def scale_to_one(rows: npt.NDArray[np.float32], longest: float, out: npt.NDArray
     """Divide every row by its length.
 
     Args:
-        rows: [n, c]; longest: as for `put_on_grid`; out: [n, c], set; may be `rows`.
+        rows: [n, c].
+        longest: as for `put_on_grid`.
+        out: [n, c], set; may be `rows`.
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
@@ -101,9 +107,11 @@ def add_messages(
     """Add up what each receiver is sent, exactly.
 
     Args:
-        starts: receiver u hears `senders[starts[u]:starts[u + 1]]` [rows + 1]; senders: rows of `values`.
+        starts: receiver u hears `senders[starts[u]:starts[u + 1]]` [rows + 1].
+        senders: rows of `values`.
         weights: whole numbers, one a sender, or None where all are 1.
-        values: what every node sends [n, c]; piece: so many messages add up to at most 2^24.
+        values: what every node sends [n, c].
+        piece: so many messages add up to at most 2^24.
         sums: set to the sums [rows, c], and to 0 for receivers of more messages than a piece.
         totals: all zero; set to the sums of those receivers, one after the other [long rows, c].
     """
@@ -154,8 +162,11 @@ def add_rows(
     entries, whatever rows are worked on with it.
 
     Args:
-        starts: [rows + 1], int32 or int64; columns: rows of x, one an entry; weights: one an entry.
-        x: [n, c], soonest of the columns that `widened` gives it; out: [rows, c], set.
+        starts: [rows + 1], int32 or int64.
+        columns: rows of x, one an entry.
+        weights: one an entry.
+        x: [n, c], soonest of the columns that `widened` gives it.
+        out: [rows, c], set.
     """
     width = x.shape[1]
     done = width // 32 * 32

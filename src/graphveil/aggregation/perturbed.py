@@ -62,7 +62,8 @@ def entries_of(unit: Unit, degree: int | None = None, relationships: int | None 
     """How many rows of a sum one unit can change: one for each entry of A, but the k of one person share that one's.
 
     Args:
-        degree: the bound on a node's receivers, for "node" alone; relationships: k, for "k-edges" alone.
+        degree: the bound on a node's receivers, for "node" alone.
+        relationships: k, for "k-edges" alone.
 
     Raises:
         InputError: no such unit, or a degree without "node" or "node" without a degree; the same for "k-edges".
@@ -92,7 +93,8 @@ def sensitivity_of(
     """The largest L2 change of a sum when one unit comes or goes, in units of the rows' cap, rounded up.
 
     Args:
-        w_max: the declared largest weight; degree, relationships: as for `entries_of`.
+        w_max: the declared largest weight.
+        degree, relationships: as for `entries_of`.
 
     Raises:
         InputError: a weight that is not above 0, or what `entries_of` refuses.
@@ -118,7 +120,8 @@ class PerturbedSum:
         unit: what is hidden; "node" needs `degree`, and edges whose degrees are bounded by it.
         sigmas: the noise's standard deviation at each hop, in units of the rows' cap; 0 adds none and hides nothing.
         bits: a row of length cap is 2^bits steps long; None: 8 to 10, as the largest sigma allows (fewer above 512).
-        degree: D, how many others one node sends to; relationships: k, of one person, hidden together; for "k-edges".
+        degree: D, how many others one node sends to.
+        relationships: k, of one person, hidden together; for "k-edges".
 
     Raises:
         InputError: an argument is outside its range.
@@ -223,7 +226,8 @@ class PerturbedSum:
 
         Args:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
-            hop: 1..K; engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
+            hop: 1..K.
+            engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
 
         Raises:
@@ -368,8 +372,10 @@ def noisy_sums(
     """Return sums with their noise in whole steps, float32 [n, c] on the device of the grid.
 
     Args:
-        grid: what every node sends, float32 [n, c]; noise: of every entry; None for none.
-        blocks: of receivers; keys: one for each block, in their order.
+        grid: what every node sends, float32 [n, c].
+        noise: of every entry; None for none.
+        blocks: of receivers.
+        keys: one for each block, in their order.
     """
     device, columns = grid.values.device, grid.values.shape[1]
     there, source = rows.to(device), iter(keys)

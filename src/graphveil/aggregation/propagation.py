@@ -128,7 +128,8 @@ def normalised(
     divides by the roots of the in-degree of the receiver and the out-degree of the sender.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1; self_loops: whether every node sends to itself, with weight 1.
+        edge_index: int64 [2, E], row 0 sends to row 1.
+        self_loops: whether every node sends to itself, with weight 1.
         weights: [E] (see `adjacency`); degrees are then sums of weights.
 
     >>> import torch
@@ -143,7 +144,8 @@ def propagate(p: SparseMatrix, h: Dense, hops: int, *, engine: Engine = LOCAL, o
     """Return P^hops h [n, c].
 
     Args:
-        h: [n, c]; on disk, or with `out`, float32; engine: where blocks are worked on; no bit depends on it.
+        h: [n, c]; on disk, or with `out`, float32.
+        engine: where blocks are worked on; no bit depends on it.
         out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
             no more than blocks take memory; what stands between two hops is kept beside it.
 
@@ -245,7 +247,9 @@ class Entries:
         """Return the entries of a square matrix; those of weight 0 are left out, and twins without weights count once.
 
         Args:
-            rows, columns: [E] in 0..size-1, in any order; size: n; weights: [E].
+            rows, columns: [E] in 0..size-1, in any order.
+            size: n.
+            weights: [E].
 
         Raises:
             InputError: a pair is listed twice with weights, or 2^31 rows or more.

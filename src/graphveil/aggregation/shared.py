@@ -49,7 +49,8 @@ def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.N
     """Return the array that results are written into, a new one where there is none.
 
     Args:
-        out: an array of the caller's, of this shape and float32, else an InputError; rows, columns: of the result.
+        out: an array of the caller's, of this shape and float32, else an InputError.
+        rows, columns: of the result.
     """
     if out is None:
         return np.empty((rows, columns), np.float32)

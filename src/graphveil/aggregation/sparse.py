@@ -60,7 +60,9 @@ class Rows:
         """Return what z = x becomes by z <- (1 - alpha) x + alpha A z, done `hops` times [rows, c]; alpha 1: A^hops x.
 
         Args:
-            x: dense [columns, c]; hops: above 1 of square rows; alpha: the weight of one more hop.
+            x: dense [columns, c].
+            hops: above 1 of square rows.
+            alpha: the weight of one more hop.
         """
         if hops == 0:
             return x
@@ -142,7 +144,8 @@ class Rows:
         """Write the product with a dense matrix block by block, and return it.
 
         Args:
-            x: [columns, c]; may be on disk; out: [rows, c], set; may be on disk.
+            x: [columns, c]; may be on disk.
+            out: [rows, c], set; may be on disk.
         """
         blocks = Blocks.of(*out.shape)
         shared = (*self._arrays, *self.engine.put(x))
@@ -241,7 +244,8 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
     """Return a scipy sparse matrix, of fewer than 2^31 rows and columns, as one that shares what it can of its memory.
 
     Args:
-        matrix: any sparse format; symmetric: promises A = A^T, which is then stored once.
+        matrix: any sparse format.
+        symmetric: promises A = A^T, which is then stored once.
     """
     csr = matrix.tocsr()
     # 32-bit indices halve what a product reads, which is what bounds its speed.

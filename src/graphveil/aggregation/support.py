@@ -43,7 +43,8 @@ class Support:
         """Return the support of edges; duplicates count once, self-loops are left out.
 
         Args:
-            edge_index: int64 [2, E], row 0 sends to row 1; self_loops: whether every node gets one.
+            edge_index: int64 [2, E], row 0 sends to row 1.
+            self_loops: whether every node gets one.
 
         Raises:
             InputError: an edge names a node outside 0..n-1, or 2^31 entries or more.

@@ -42,7 +42,8 @@ def edge_weights(
     """Return the weight of every edge [E] (None for uniform) and w_max.
 
     Args:
-        x: what the ends are compared by; must be public where edges are what is protected; edges: row 0 sends to row 1.
+        x: what the ends are compared by; must be public where edges are what is protected.
+        edges: row 0 sends to row 1.
         sharpness: of the kernel, learned or not; 0 is uniform.
         attention: x and edges to weights in [0, 1], trained at its price; for that kind alone.
 
@@ -84,7 +85,8 @@ def cosines(x: Tensor, edges: Tensor) -> Tensor:
     """Return cos(x_u, x_v) of both ends of every edge, in [-1, 1], float32 [E]; 0 where an end is zero or not finite.
 
     Args:
-        x: [n, c]; edges: int64 [2, E].
+        x: [n, c].
+        edges: int64 [2, E].
     """
     lengths = x.float().norm(dim=1, keepdim=True)
     # Each row is scaled by itself: a mean or a largest length of all rows would make every weight depend on everybody.

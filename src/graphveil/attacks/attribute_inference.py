@@ -49,7 +49,8 @@ def attribute(
     column or share outside its range, or a feature that nobody or everybody has.
 
     Args:
-        method: fitted. graph: with the true features, which score the attack.
+        method: fitted.
+        graph: with the true features, which score the attack.
         column: the sensitive feature; None: all of them together (2,000 drawn ones where there are more).
         known_share: share of the nodes whose features are public.
         dealt: the same of the same method, each trained after all features were dealt out to other nodes.

@@ -91,7 +91,8 @@ def reconstruction(
     `graph`.
 
     Args:
-        method: fitted. graph: with the true features, which score the attack; `image`, where they are pixels.
+        method: fitted.
+        graph: with the true features, which score the attack; `image`, where they are pixels.
         served: the graph that the method was trained on; default: `graph`.
         auxiliary: share of the nodes whose features the adversary knows, or a mask [n] of them.
         observed: what is shown of each node [n, k], such as embeddings, in place of what the module says.
@@ -144,7 +145,8 @@ def shows_features(method: object, served: Graph) -> bool:
     """Return whether a copy of each node's features is shown, noisy or not: a report, or a published row.
 
     Args:
-        method: fitted. served: the graph the method was fitted on, which may be a release.
+        method: fitted.
+        served: the graph the method was fitted on, which may be a release.
     """
     return served.get("release") is not None or _mechanism(method, served.schema) is not None
 
@@ -303,7 +305,8 @@ def likeness(
 
     Args:
         guess, truth: rows [m, d] over the declared range, in 0..1.
-        centre: the mean of each one's class [m, d]; mean: of all [d].
+        centre: the mean of each one's class [m, d].
+        mean: of all [d].
     """
     # A reconstruction that says the mean looks good by squared error, so both means stand beside it.
     guesses = {"": guess, " of the class mean": centre, " of the overall mean": np.broadcast_to(mean, truth.shape)}

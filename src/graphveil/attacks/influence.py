@@ -47,7 +47,8 @@ def linkteller(
 
     Args:
         method: fitted; what it answers to changed features decides, see `attacks.service`.
-        graph: with its true edges, which score the attack. served: over whose edges the method answers; None: it.
+        graph: with its true edges, which score the attack.
+        served: over whose edges the method answers; None: it.
         step: D, how much a row is scaled; None: its limit 0 in closed form where the network has one, else `STEP`.
         beliefs: densities that the adversary assumes, in multiples of the true one.
     """
@@ -84,7 +85,8 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
     """Return I [t, t], row = perturbed, column = swayed, and the number of queries it took.
 
     Args:
-        service: answers for scaled features. nodes: ids [t] of the nodes under attack.
+        service: answers for scaled features.
+        nodes: ids [t] of the nodes under attack.
         step: D, by which share a node's features are scaled; raises InputError outside (0, 1).
     """
     if not 0 < step < 1:
@@ -143,7 +145,9 @@ def reached(adjacency: sp.csr_matrix, nodes: np.ndarray, hops: int) -> sp.csr_ma
     """Return [t, t]: entry (v, u) where v's features reach u within `hops`, itself included; rows = senders.
 
     Args:
-        adjacency: [n, n], entry (receiver, sender). nodes: ids [t] under attack. hops: propagation steps, at least 0.
+        adjacency: [n, n], entry (receiver, sender).
+        nodes: ids [t] under attack.
+        hops: propagation steps, at least 0.
     """
     onward = (adjacency.T + sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")).tocsr()
     rows = sp.identity(adjacency.shape[0], dtype=np.int32, format="csr")[nodes]
@@ -162,7 +166,8 @@ def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
         dZ_u = sum_{w in N(u), N(v)} Q_uw Q_wv (scale x_v W1 * selu'(a_w)) W2,    I = | dZ - its mean over the classes |
 
     Args:
-        network: a plain two-layer GCN of one label a node. nodes: ids [t] of the nodes under attack.
+        network: a plain two-layer GCN of one label a node.
+        nodes: ids [t] of the nodes under attack.
     """
     if not has_closed_form(network):
         raise InputError("the closed form is for a plain GCN of one label a node", where="linkteller")

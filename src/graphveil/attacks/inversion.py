@@ -33,8 +33,10 @@ def inverted(
     """Return the reconstructed features of all people [n, d].
 
     Args:
-        observed: what is shown of them [n, k]. auxiliary: mask [n] of the people to learn from.
-        truth: what these hold [m, d]. seed: fixes weights, batches and who is kept aside.
+        observed: what is shown of them [n, k].
+        auxiliary: mask [n] of the people to learn from.
+        truth: what these hold [m, d].
+        seed: fixes weights, batches and who is kept aside.
         estimate: where what is shown is itself an estimate of what they hold, [n, d].
     """
     # A generator of its own: the adversary's draws never move those of training.

@@ -59,7 +59,8 @@ def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
     """Return the largest TPR [k] that (epsilon, delta) allows any test at each FPR; 1 everywhere for epsilon inf.
 
     Args:
-        false_alarms: FPR [k], each in [0, 1]. epsilon: of the pair of worlds told apart, in nats; may be inf.
+        false_alarms: FPR [k], each in [0, 1].
+        epsilon: of the pair of worlds told apart, in nats; may be inf.
         delta: of that pair, in [0, 1].
     """
     if math.isinf(epsilon):
@@ -81,7 +82,8 @@ def limit_of(method: object, secret: str) -> Limit:
     that belongs to it, as "node" is said by the curator's methods; a node's label or features alone are no node.
 
     Args:
-        method: fitted; one without a guarantee has no limit. secret: one of `SECRETS`.
+        method: fitted; one without a guarantee has no limit.
+        secret: one of `SECRETS`.
     """
     guarantee: Guarantee | None = getattr(method, "guarantee", None)
     if guarantee is None:

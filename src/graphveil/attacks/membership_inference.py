@@ -85,7 +85,8 @@ def confidence(method: Answering, graph: Graph) -> np.ndarray:
     """Return log( p_y / (1 - p_y) ) [n] of the true class, or the mean over all true ones; 0 without a label.
 
     Args:
-        method: fitted; asked for its own people only. graph: holds the true labels, which this adversary knows.
+        method: fitted; asked for its own people only.
+        graph: holds the true labels, which this adversary knows.
     """
     chances, y = shown_answers(method, graph, edges=True), graph.y
     tiny = 1e-12

@@ -85,7 +85,8 @@ def too_few(what: str, attacked: int, nodes: int) -> InputError:
     """Return the error for an attack on too few edges.
 
     Args:
-        what: is too few. attacked: nodes, out of that many `nodes` that could be.
+        what: is too few.
+        attacked: nodes, out of that many `nodes` that could be.
     """
     remedy = (
         f"attack more of the {nodes} nodes, with --nodes" if attacked < nodes else "no more nodes are there to attack"
@@ -99,7 +100,8 @@ def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, .
     by name, each in [0, 1].
 
     Args:
-        scores: [p], higher means an edge. edge: true edges, mask [p]; at least one.
+        scores: [p], higher means an edge.
+        edge: true edges, mask [p]; at least one.
         beliefs: k, the believed number of edges over the true one.
     """
     true = int(edge.sum())

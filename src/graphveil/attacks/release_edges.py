@@ -60,7 +60,8 @@ def with_public_edges(graph: Graph, released: Graph) -> Graph:
     """Return the truth with the edges marked public that a release marks; raises InputError if nodes differ.
 
     Args:
-        graph: the truth. released: the release made of it, with the same nodes in the same order.
+        graph: the truth.
+        released: the release made of it, with the same nodes in the same order.
     """
     n = int(graph.num_nodes)
     if n != int(released.num_nodes):
@@ -83,7 +84,8 @@ def as_it_is(graph: Graph, released: Graph) -> Graph:
     """Return the truth as if it had been published without noise, with the same public edges and private nodes.
 
     Args:
-        graph: the truth. released: the release made of it.
+        graph: the truth.
+        released: the release made of it.
     """
     view = copy.copy(with_public_edges(graph, released))
     view["private_nodes"] = released.get("private_nodes")
@@ -94,7 +96,8 @@ def entries_of(adjacency: sp.csr_matrix, pairs: Pairs) -> np.ndarray:
     """Return the entries [p] of a matrix at the pairs, float64.
 
     Args:
-        adjacency: [n, n]. pairs: p pairs among the nodes under attack.
+        adjacency: [n, n].
+        pairs: p pairs among the nodes under attack.
     """
     inside = adjacency[pairs.nodes][:, pairs.nodes].toarray()
     return np.asarray(inside[pairs.first, pairs.second], dtype=np.float64)
@@ -104,7 +107,8 @@ def common_neighbours(adjacency: sp.csr_matrix, pairs: Pairs, listed: np.ndarray
     """Return common neighbours [p], float64, ties broken by the product of degrees, as a rest below 1.
 
     Args:
-        adjacency: the published adjacency matrix [n, n]. pairs: p pairs among the nodes under attack.
+        adjacency: the published adjacency matrix [n, n].
+        pairs: p pairs among the nodes under attack.
         listed: whether the pair itself is in `adjacency` [p], 0 or 1; it is taken off both degrees.
     """
     rows = adjacency[pairs.nodes].astype(np.int64)

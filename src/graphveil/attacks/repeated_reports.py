@@ -42,7 +42,8 @@ def averaging(
     two people, or a device beside permanent ones.
 
     Args:
-        mechanism: a local one. randomness: of the reports.
+        mechanism: a local one.
+        randomness: of the reports.
         people: how many hold each of the two values: both ends of the range, or the first two classes.
         device: (values, round) -> reports, what a device sends in each round; default: fresh noise every time.
         permanent: every person's device has a secret and sends permanent reports.
@@ -101,7 +102,8 @@ def extremes(mechanism: Reporter, people: int) -> tuple[Tensor, Tensor]:
     of the lowest and the highest feature value [people, d].
 
     Args:
-        mechanism: of labels or of features. people: how many hold each value.
+        mechanism: of labels or of features.
+        people: how many hold each value.
     """
     if isinstance(mechanism, CategoryMechanism):
         return torch.zeros(people, dtype=torch.int64), torch.ones(people, dtype=torch.int64)

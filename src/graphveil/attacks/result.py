@@ -158,7 +158,8 @@ def judge(
     Clopper and Pearson's.
 
     Args:
-        members, non_members: scores [p] and [q]. limit: what epsilon allows this attack, or why nothing is known.
+        members, non_members: scores [p] and [q].
+        limit: what epsilon allows this attack, or why nothing is known.
         seed: fixes bootstrap draws and the halves that thresholds are chosen on. All others: fields of the result.
     """
     members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)

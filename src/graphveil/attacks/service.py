@@ -66,7 +66,8 @@ def service_of(method: Answering, graph: Graph) -> Service:
     method that was not fitted, or a loaded plain network that was trained on another graph.
 
     Args:
-        method: fitted; it decides itself whether it answers for features of others. graph: the people asked about.
+        method: fitted; it decides itself whether it answers for features of others.
+        graph: the people asked about.
     """
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
         network = deployed(cast(LPGNN, method), graph)  # no other method says yes
@@ -133,7 +134,8 @@ def deployed(method: LPGNN, graph: Graph) -> Deployed:
     """Return a plain network as its owner would run it on features of others; raises InputError for other edges.
 
     Args:
-        method: a plain network, fitted. graph: gives features and edges where the method keeps none (a loaded model).
+        method: a plain network, fitted.
+        graph: gives features and edges where the method keeps none (a loaded model).
     """
     fitted = method.result
     topology = method.topology or topology_of(graph)
@@ -208,7 +210,8 @@ def known_answers(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities [n, c] that the method gives of its own people, float64: what everybody may see.
 
     Args:
-        method: fitted. graph: the people the method was fitted on.
+        method: fitted.
+        graph: the people the method was fitted on.
     """
     # Asked again with a graph, a method with a guarantee would spend budget: an attack must not.
     chances = method.predict_proba() if hasattr(method, "guarantee") else method.predict_proba(graph)
@@ -219,7 +222,8 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
     """Return the probabilities of the method's own people and their logs [n, 2c], for attacks that learn from them.
 
     Args:
-        method: fitted. graph: the people the method was fitted on.
+        method: fitted.
+        graph: the people the method was fitted on.
     """
     try:
         return _with_logs(known_answers(method, graph))
@@ -243,7 +247,8 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
     gives, or where each is for its own node alone, what the released weights say of a graph that the adversary holds.
 
     Args:
-        method: fitted. graph: the people the method was fitted on.
+        method: fitted.
+        graph: the people the method was fitted on.
         edges: whether the adversary knows their edges; one that looks for edges does not.
     """
     if not _rows_are_own(method):
@@ -280,7 +285,8 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
     """Return what labels and edges alone show of each node [n, k]; nothing where a node has several labels.
 
     Args:
-        graph: its labels are used without noise. split: who gives labels; None: drawn by `seed`, which fixes all else.
+        graph: its labels are used without noise.
+        split: who gives labels; None: drawn by `seed`, which fixes all else.
     """
     if graph.y.dim() != 1:
         return np.zeros((int(graph.num_nodes), 1))
@@ -296,7 +302,8 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
     """Return a shallow copy of the graph with row i of its features times factors[i], within the declared range.
 
     Args:
-        graph: its features may be dense or sparse CSR [n, d]. factors: [n], one for each node.
+        graph: its features may be dense or sparse CSR [n, d].
+        factors: [n], one for each node.
     """
     changed = copy.copy(graph)
     scale = torch.from_numpy(factors)
@@ -316,7 +323,8 @@ def with_features_of_others(graph: Graph, seed: int) -> Graph:
     """Return a shallow copy of the graph with its rows of features permuted among its nodes.
 
     Args:
-        graph: features [n, d], dense or sparse CSR. seed: fixes the permutation of rows.
+        graph: features [n, d], dense or sparse CSR.
+        seed: fixes the permutation of rows.
     """
     changed = copy.copy(graph)
     # A constant beside the seed keeps this draw apart from those of other attacks.

@@ -52,12 +52,14 @@ def link_stealing(
 
     Args:
         method: fitted; only the answers that it gives of its own people are used.
-        graph: with its true edges, which score the attack. similarity: one of DISTANCES, where nothing is learned.
+        graph: with its true edges, which score the attack.
+        similarity: one of DISTANCES, where nothing is learned.
         known_share: of the nodes under attack, those whose links with each other the adversary knows; the pairs of the
             rest are judged.
         shadow: (a fitted method, its graph), the adversary's own.
         without_edges: a fitted method that read no secret edges, for the baseline; default: a plain perceptron.
-        without: what the baseline is, in words. split: who trained it, for the default of `without_edges`.
+        without: what the baseline is, in words.
+        split: who trained it, for the default of `without_edges`.
     """
     if similarity not in DISTANCES:
         raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
@@ -112,7 +114,8 @@ def perceptron(graph: Graph, *, split: Split | None = None, seed: int = 0) -> An
     """Return a plain perceptron, fitted on features and labels alone without privacy: the baseline of an attack.
 
     Args:
-        graph: its edges are not read. split: who trains it; None: drawn by `seed`, which fixes weights and batches too.
+        graph: its edges are not read.
+        split: who trains it; None: drawn by `seed`, which fixes weights and batches too.
     """
     split = split or random_split(graph, seed)
     return baseline("mlp", epochs=100, seed=seed).fit(graph, split=split, randomness=SeededRandomness(seed))
@@ -122,7 +125,8 @@ def public_network(served: Graph, *, split: Split, seed: int = 0) -> Answering:
     """Return a plain network trained on a release without its made edges: what the public ones show anyway.
 
     Args:
-        served: a released graph; its `public_edges` mask [e] says which edges are not made. split: who trains it.
+        served: a released graph; its `public_edges` mask [e] says which edges are not made.
+        split: who trains it.
         seed: fixes weights and batches.
     """
     public = served.get("public_edges")
@@ -136,7 +140,9 @@ def distances(answers: np.ndarray, pairs: Pairs, names: tuple[str, ...]) -> np.n
     """Return the distances [p, names] of the answers of both ends; 0 where two rows have no direction.
 
     Args:
-        answers: probabilities [n, c], float64. pairs: p pairs among the nodes under attack. names: of scipy's `pdist`.
+        answers: probabilities [n, c], float64.
+        pairs: p pairs among the nodes under attack.
+        names: of scipy's `pdist`.
     """
     rows = answers[pairs.nodes]
     t, i, j = len(rows), pairs.first, pairs.second

@@ -53,7 +53,8 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
     canary. Raises InputError for more right guesses than guesses, or more guesses than canaries.
 
     Args:
-        correct, guesses: right guesses, of how many. canaries: how many could have been guessed.
+        correct, guesses: right guesses, of how many.
+        canaries: how many could have been guessed.
         epsilon, delta: what is claimed of one canary.
     """
     if not 0 <= correct <= guesses <= canaries:
@@ -69,8 +70,10 @@ def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, false
     """Return what epsilon is at least, from one run's guesses.
 
     Args:
-        correct, guesses: right guesses, of how many. canaries: how many could have been guessed.
-        delta: what is claimed of one canary. false_alarm: the probability that the bound is too high.
+        correct, guesses: right guesses, of how many.
+        canaries: how many could have been guessed.
+        delta: what is claimed of one canary.
+        false_alarm: the probability that the bound is too high.
     """
 
     def possible(epsilon: float) -> bool:
@@ -90,7 +93,9 @@ def right_guesses(scores: Scores, truth: Bits, guesses: int) -> int:
     """Return how many guesses are right: "in" for the highest half of them by score, "out" for the lowest.
 
     Args:
-        scores: [m], higher means in. truth: bool [m], whether each canary was in. guesses: how many are made.
+        scores: [m], higher means in.
+        truth: bool [m], whether each canary was in.
+        guesses: how many are made.
     """
     order = np.argsort(scores, kind="stable")
     half = guesses // 2
@@ -111,7 +116,8 @@ def audit_edge_canaries(
     """Train `name` once on a graph of disjoint edges that are there or not, and guess which from what it publishes.
 
     Args:
-        name: one of `EDGE_CANARIES`, or InputError is raised. epsilon: of one edge.
+        name: one of `EDGE_CANARIES`, or InputError is raised.
+        epsilon: of one edge.
         guesses: how many of the canaries to guess; fixed beforehand, default half of them.
     """
     if name not in EDGE_CANARIES:
@@ -144,8 +150,10 @@ def audit_people_canaries(
     one person; everything after the collection is post-processing.
 
     Args:
-        epsilon_x, epsilon_y: budgets of features and label. canaries: how many people, each one of the two by a coin.
-        false_alarm: the probability that a true claim is called broken. seed: of coins and noise.
+        epsilon_x, epsilon_y: budgets of features and label.
+        canaries: how many people, each one of the two by a coin.
+        false_alarm: the probability that a true claim is called broken.
+        seed: of coins and noise.
     """
     randomness = SeededRandomness(seed)
     truth = randomness.uint64(canaries) % np.uint64(2) == 1

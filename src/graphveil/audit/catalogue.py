@@ -65,8 +65,11 @@ def audit_sums(
     the middle received, k times, and what its contacts did: the sums in proportion to how far they move.
 
     Args:
-        unit: "edge", "directed-edge" or "k-edges". relationships: k. epsilon, delta: what the noise is made for.
-        samples: pairs with the edge, and as many without. seed: of the noise.
+        unit: "edge", "directed-edge" or "k-edges".
+        relationships: k.
+        epsilon, delta: what the noise is made for.
+        samples: pairs with the edge, and as many without.
+        seed: of the noise.
         false_alarm: the probability that a true claim is called broken.
     """
     directed = unit == "directed-edge"

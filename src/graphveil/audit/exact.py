@@ -51,7 +51,8 @@ def row_table(mechanism: Likely[Rows, Tensor], inputs: Tensor, outputs: Rows) ->
     """Return log Pr[output | input] of a mechanism of single users, [inputs, outputs].
 
     Args:
-        inputs: one input a row: vectors [k, d] or labels [k]. outputs: every report there is, a user for each.
+        inputs: one input a row: vectors [k, d] or labels [k].
+        outputs: every report there is, a user for each.
     """
     count = len(outputs)
     rows = [mechanism.log_likelihood(outputs, row[None].expand(count, *row.shape).contiguous()) for row in inputs]
@@ -62,7 +63,9 @@ def graph_table(log_likelihood: Callable[[A, V], Tensor], graphs: Sequence[V], o
     """Return log Pr[output | graph], [graphs, outputs], or [graphs, outputs, users] where users report apart, in nats.
 
     Args:
-        log_likelihood: of an output and a graph. graphs: the inputs. outputs: all possible outputs.
+        log_likelihood: of an output and a graph.
+        graphs: the inputs.
+        outputs: all possible outputs.
     """
     return np.array([[log_likelihood(sent, graph).numpy() for sent in outputs] for graph in graphs])
 
@@ -77,7 +80,8 @@ def worst_ratio(table: Table, neighbours: Iterable[Pair] | None = None) -> float
     """Return the largest log ratio of any output for any two neighbours; infinite if one of them rules it out.
 
     Args:
-        table: [inputs, outputs]. neighbours: pairs of inputs; None: any two are neighbours.
+        table: [inputs, outputs].
+        neighbours: pairs of inputs; None: any two are neighbours.
     """
     if neighbours is None:
         possible = np.isfinite(table).any(axis=0)
@@ -103,7 +107,9 @@ def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None 
     """Return the least epsilon at which every two neighbours are (epsilon, delta)-close, by the hockey-stick sum.
 
     Args:
-        table: log Pr[output | input]. delta: in (0, 1). neighbours: pairs of inputs. None: every two.
+        table: log Pr[output | input].
+        delta: in (0, 1).
+        neighbours: pairs of inputs. None: every two.
     """
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
@@ -143,7 +149,8 @@ def audit_table(
     """Audit the probabilities of a mechanism.
 
     Args:
-        table: [inputs, outputs], or [inputs, outputs, users] if `independent`. neighbours: see `worst_ratio`.
+        table: [inputs, outputs], or [inputs, outputs, users] if `independent`.
+        neighbours: see `worst_ratio`.
         independent: users choose their outputs independently of each other.
         complete: the table holds every output; then its probabilities have to add up to 1.
     """

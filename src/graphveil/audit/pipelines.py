@@ -38,7 +38,9 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
     """Return a method, or a release with training on it, to be replayed; raises InputError for unknown ones.
 
     Args:
-        name: one of `PIPELINES`. nodes: of the made graph. seed: of graph, split and weights.
+        name: one of `PIPELINES`.
+        nodes: of the made graph.
+        seed: of graph, split and weights.
         settings: in place of those of `PIPELINES`.
     """
     if name not in PIPELINES:

@@ -132,7 +132,8 @@ def audit_replay(pipeline: Pipeline[G, R], *, seed: int = 0, false_alarm: float 
     runs, and put back afterwards.
 
     Args:
-        pipeline: two neighbouring graphs, what is run on them and what is claimed. seed: of the noise of both runs.
+        pipeline: two neighbouring graphs, what is run on them and what is claimed.
+        seed: of the noise of both runs.
         false_alarm: the probability that a true claim is called broken.
     """
     first = _Tape(seed)

@@ -43,7 +43,8 @@ def rate_interval(successes: int, trials: int, miss: float) -> tuple[float, floa
     """Return Clopper and Pearson's bounds on a probability; raises InputError for counts that cannot be.
 
     Args:
-        successes, trials: what was counted. miss: the probability, at most, with which each bound misses it.
+        successes, trials: what was counted.
+        miss: the probability, at most, with which each bound misses it.
     """
     if not 0 <= successes <= trials or trials == 0:
         raise InputError(f"{successes} successes in {trials} trials", allowed="0 to all of at least one trial")
@@ -56,7 +57,8 @@ def epsilon_of_rates(tpr: tuple[float, float], fpr: tuple[float, float], delta: 
     """Return the larger of the event's and its complement's bound, at least 0.
 
     Args:
-        tpr, fpr: intervals of the event's probability under the first and the second input. delta: what is claimed.
+        tpr, fpr: intervals of the event's probability under the first and the second input.
+        delta: what is claimed.
     """
     # The worst ends of both intervals: the rates themselves would give a bound that is too high half of the time.
     event = _log_ratio(tpr[0] - delta, fpr[1])
@@ -68,7 +70,8 @@ def epsilon_bound(first: Scores, second: Scores, delta: float, false_alarm: floa
     """Return what epsilon is at least, from scores of two neighbours; raises InputError for fewer than ten of either.
 
     Args:
-        first, second: scores of independent outputs of each. delta: what is claimed.
+        first, second: scores of independent outputs of each.
+        delta: what is claimed.
         false_alarm: the probability that the bound is too high.
     """
     _require_scores(first, second)
@@ -85,7 +88,8 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
     """Return what mu is at least, where the noise of the scores is normal; 0 if nothing is told apart. Errors as above.
 
     Args:
-        first, second: scores of independent outputs of each. false_alarm: the probability that the bound is too high.
+        first, second: scores of independent outputs of each.
+        false_alarm: the probability that the bound is too high.
     """
     _require_scores(first, second)
     (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)
@@ -108,8 +112,12 @@ def audit_events(
     """Audit by events: nothing is assumed of the mechanism.
 
     Args:
-        target: what is audited, in words. guarantee: what is claimed. draw: gives scores of one of the two inputs.
-        samples: scores of each input. false_alarm: how often a true claim is called broken. seed: of the noise.
+        target: what is audited, in words.
+        guarantee: what is claimed.
+        draw: gives scores of one of the two inputs.
+        samples: scores of each input.
+        false_alarm: how often a true claim is called broken.
+        seed: of the noise.
     """
     first, second = _both(draw, samples, seed)
     bound = epsilon_bound(first, second, guarantee.delta, false_alarm)

@@ -127,7 +127,9 @@ class TreeCase:
         """Run the shipped chain on a graph and return which tree came out.
 
         Args:
-            graph: which of the case's graphs. epsilon: the budget of the tree. randomness: where the steps come from.
+            graph: which of the case's graphs.
+            epsilon: the budget of the tree.
+            randomness: where the steps come from.
         """
         world = self.world
         public, private = (np.array(pairs_of(self.nodes)).T[:, own[graph]] for own in (world.public, world.private))
@@ -165,7 +167,8 @@ def audit_limit(case: TreeCase, *, actual: float | None = None) -> Audit:
     """Audit the law that the chain walks towards, on every pair of neighbouring graphs; see `cases.audit_exactly`.
 
     Args:
-        case: graphs, budget and start. actual: the epsilon that the chain really gets; None: the claimed one.
+        case: graphs, budget and start.
+        actual: the epsilon that the chain really gets; None: the claimed one.
     """
     table = Trees(case.nodes).law(case.scores(actual))
     return exact.audit_table(f"{case.name}, limit of the tree", case.claim, table, neighbours=case.world.neighbours)
@@ -176,7 +179,8 @@ def audit_steps(case: TreeCase, *, steps: int | None = None, actual: float | Non
     """Audit the tree after so many steps; its delta is what convergence leaves over, measured.
 
     Args:
-        case, actual: as of `audit_limit`. steps: how many; None: the case's.
+        case, actual: as of `audit_limit`.
+        steps: how many; None: the case's.
     """
     trees, scores, count = Trees(case.nodes), case.scores(actual), case.steps if steps is None else steps
     # The claim is made of the limit and of how far the chain is from it, so both are enumerated.
@@ -213,7 +217,9 @@ def audit_walks(
     """Audit trees that the shipped chain draws for the two neighbouring graphs that it tells apart best.
 
     Args:
-        case, actual: as of `audit_limit`. samples: trees of each graph. seed: of the steps.
+        case, actual: as of `audit_limit`.
+        samples: trees of each graph.
+        seed: of the steps.
         false_alarm: the probability that a true claim is called broken.
     """
     law = Trees(case.nodes).law(case.scores())

@@ -63,7 +63,8 @@ class Trees:
         """Return the log-likelihood of each graph's edges in each tree, [graphs, trees], in nats.
 
         Args:
-            graphs: [graphs, pairs]. members: [graphs, leaves], among whom pairs are counted.
+            graphs: [graphs, pairs].
+            members: [graphs, leaves], among whom pairs are counted.
         """
         nats, pairs = _node_scores(self.leaves), pairs_of(self.leaves)
         scores = np.zeros((len(graphs), len(self.clusters)))
@@ -84,7 +85,8 @@ class Trees:
         """Return the probabilities of ending in each tree from each after some steps, [graphs, trees, trees].
 
         Args:
-            scores: [graphs, trees], the log-weight of each tree, in nats. steps: how many.
+            scores: [graphs, trees], the log-weight of each tree, in nats.
+            steps: how many.
         """
         moves = _moves(self.leaves)
         with np.errstate(over="ignore"):

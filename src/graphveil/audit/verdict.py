@@ -83,8 +83,10 @@ def judge(
     """Return the audit and its verdict: broken by its bound or by any of `findings`, which stand first in the notes.
 
     Args:
-        claimed, delta: what is claimed of it. bound: what epsilon is at least.
-        false_alarm: the probability that the bound is too high. notes: what else a reader should know.
+        claimed, delta: what is claimed of it.
+        bound: what epsilon is at least.
+        false_alarm: the probability that the bound is too high.
+        notes: what else a reader should know.
     """
     # A finding breaks whatever the bound is: a leak beside the mechanisms has no epsilon that a bound could show.
     broken = bool(findings) or exceeds(bound, claimed)

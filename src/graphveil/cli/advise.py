@@ -141,7 +141,8 @@ def command_of(advice: Advice, data: str) -> str | None:
     """The command to run next; None: nothing should be run.
 
     Args:
-        advice: for one trust; data: as it was typed.
+        advice: for one trust.
+        data: as it was typed.
     """
     if advice.rule is None or advice.rule.method is None:
         return None

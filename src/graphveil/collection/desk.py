@@ -52,7 +52,8 @@ class Desk:
         """Sign the draft and begin the database; return folder, hash, signer and guarantee.
 
         Args:
-            key: of the organiser, where there is one already. database: its address; None: SQLite in the folder.
+            key: of the organiser, where there is one already.
+            database: its address; None: SQLite in the folder.
 
         Raises:
             InputError: the draft lacks something, or was signed before.
@@ -90,7 +91,8 @@ class Desk:
         """Give everybody a token.
 
         Args:
-            out: a new csv file for ids and tokens. tokens: a csv file that has them already.
+            out: a new csv file for ids and tokens.
+            tokens: a csv file that has them already.
             url: of the collector, as people reach it: the file gets a link to the page for each person.
 
         Raises:
@@ -125,7 +127,8 @@ class Desk:
         """Replace somebody's lost token; return id and token, and a link where the address is known.
 
         Args:
-            id: of a person who has not enrolled. url: of the collector; None: the one in everybody's links.
+            id: of a person who has not enrolled.
+            url: of the collector; None: the one in everybody's links.
         """
         with self.store() as store:
             stored = store.setting("url")
@@ -139,7 +142,8 @@ class Desk:
         """Close enrolment for an epoch, draw its nonce and sign the opening.
 
         Args:
-            key: the organiser's, where it is kept outside the folder. clock: seconds since 1970.
+            key: the organiser's, where it is kept outside the folder.
+            clock: seconds since 1970.
 
         Raises:
             InputError: nobody has enrolled, the last epoch is still open, the key is another one, the task has closed,
@@ -198,7 +202,8 @@ class Desk:
         """Write the reports into a new folder, whole or not at all; errors as `export.export` and `suspects.inspect`.
 
         Args:
-            out: under no name that the folder uses itself. most_links: of one person, see `suspects.inspect`.
+            out: under no name that the folder uses itself.
+            most_links: of one person, see `suspects.inspect`.
         """
         from graphveil.collection.export.export import export, read_export
         from graphveil.collection.export.moved import bounds, sentence_of

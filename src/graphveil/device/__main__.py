@@ -34,8 +34,11 @@ def whom(remote: Remote, task: Task, number: int, claimed_id: str | None, agreed
     """Return the id of the person whom a device answers for, None where no field of the task depends on it.
 
     Args:
-        remote: tells all ids. task: holds their hash. number: of the person. claimed_id: who they say they are; None:
-            they are asked at a terminal. agreed_id: the id that they agreed to before.
+        remote: tells all ids.
+        task: holds their hash.
+        number: of the person.
+        claimed_id: who they say they are; None: they are asked at a terminal.
+        agreed_id: the id that they agreed to before.
 
     Raises:
         DeviceError: `command`, without a terminal, or with an id that is not needed; `enrolment`, another person;

@@ -7,7 +7,8 @@ class DeviceError(Exception):
     """A refusal.
 
     Args:
-        code: the reason, of the standard's table. detail: what was found, and what is allowed.
+        code: the reason, of the standard's table.
+        detail: what was found, and what is allowed.
         remedy: what to do, as a sentence, where it is more specific than what `refusals` says of the code.
     """
 

@@ -26,7 +26,9 @@ class Refusal:
     """What a code says.
 
     Args:
-        happened: what is wrong. means: why, where the device has nothing closer to tell. to_do: what to do about it.
+        happened: what is wrong.
+        means: why, where the device has nothing closer to tell.
+        to_do: what to do about it.
         whole: whether what the device has found says it all, and better.
     """
 
@@ -263,7 +265,8 @@ def refusal_line(error: DeviceError, stands: str) -> str:
     """Return a refusal as one line: its code, what happened, what it means for the person's report, what to do.
 
     Args:
-        error: of a code that stands above. stands: what the command has done by then.
+        error: of a code that stands above.
+        stands: what the command has done by then.
     """
     words = REFUSALS[error.code]
     if words.whole:

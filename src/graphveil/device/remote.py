@@ -31,7 +31,8 @@ class Refused(DeviceError):
     """A collector's refusal.
 
     Args:
-        status: of HTTP. code: the collector's, or whatever stood in its place.
+        status: of HTTP.
+        code: the collector's, or whatever stood in its place.
     """
 
     def __init__(self, status: int, code: str) -> None:
@@ -51,7 +52,8 @@ class Round:
     """A collector's statement on its last epoch; nobody's protection depends on it.
 
     Args:
-        epoch: its number, 0 before the first. open: whether reports of it are taken now.
+        epoch: its number, 0 before the first.
+        open: whether reports of it are taken now.
     """
 
     epoch: int
@@ -109,7 +111,8 @@ class Remote:
         """Return the person's number and the first epoch that they take part in.
 
         Args:
-            token: the person's. key: of the tags, hexadecimal.
+            token: the person's.
+            key: of the tags, hexadecimal.
 
         Raises:
             DeviceError: `command`, an invalid token; `collector`, where it refuses; `enrolment`, where it returns

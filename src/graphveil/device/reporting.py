@@ -22,7 +22,10 @@ class Enrolled:
     """A device's enrolment in a task.
 
     Args:
-        number: the person's. joined: their first epoch. secret: of all noise, 32 bytes. key: of the tags, 32 bytes.
+        number: the person's.
+        joined: their first epoch.
+        secret: of all noise, 32 bytes.
+        key: of the tags, 32 bytes.
     """
 
     number: int
@@ -37,7 +40,9 @@ def preview(
     """Return the answer that would be sent and its price in billionths of epsilon; nothing is booked.
 
     Args:
-        task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
+        task, opening: of the collection, of the epoch.
+        enrolled: who answers.
+        values: as `answer` takes them.
         ledger: what was paid.
 
     Raises:
@@ -61,8 +66,11 @@ def book(
     """Book the report of an epoch on disk, and return it. Nothing is booked then.
 
     Args:
-        task, opening: of the collection, of the epoch. enrolled: who answers. values: as `answer` takes them.
-        ledger: what was paid. clock: seconds since 1970.
+        task, opening: of the collection, of the epoch.
+        enrolled: who answers.
+        values: as `answer` takes them.
+        ledger: what was paid.
+        clock: seconds since 1970.
 
     Raises:
         DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit

@@ -45,10 +45,16 @@ class Task:
     """A task whose facts were checked.
 
     Args:
-        hash: 32 bytes. key: the organiser's, 32 bytes. name, organiser, purpose, contact: texts.
-        opens, closes: seconds since 1970. least: reports, below which nothing is exported.
-        people: how many may take part. ids: SHA-256 of the list of their ids, hexadecimal. fields: what is asked.
-        guarantee, public: in sentences. data: the signed bytes.
+        hash: 32 bytes.
+        key: the organiser's, 32 bytes.
+        name, organiser, purpose, contact: texts.
+        opens, closes: seconds since 1970.
+        least: reports, below which nothing is exported.
+        people: how many may take part.
+        ids: SHA-256 of the list of their ids, hexadecimal.
+        fields: what is asked.
+        guarantee, public: in sentences.
+        data: the signed bytes.
     """
 
     hash: bytes
@@ -72,7 +78,8 @@ class Task:
         """Return the task of signed bytes.
 
         Args:
-            data: canonical JSON. expected: the hash that a person got through another channel.
+            data: canonical JSON.
+            expected: the hash that a person got through another channel.
 
         Raises:
             DeviceError: `not-canonical`, `bad-version`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where
@@ -122,7 +129,8 @@ class Task:
         """Return a person of the task.
 
         Args:
-            number: the person's. nonce: of the first opening after they enrolled.
+            number: the person's.
+            nonce: of the first opening after they enrolled.
         """
         if not 0 <= number < self.people or len(nonce) != 16:
             raise DeviceError("bad-task", f"no person from 0 to {self.people - 1}, or no nonce of 16 bytes")
@@ -142,7 +150,8 @@ class Opening:
     """The opening of an epoch of a task.
 
     Args:
-        epoch: from 1. nonces: 16 bytes for each epoch so far, each for the people who enrolled since the epoch before.
+        epoch: from 1.
+        nonces: 16 bytes for each epoch so far, each for the people who enrolled since the epoch before.
     """
 
     epoch: int
@@ -153,7 +162,8 @@ class Opening:
         """Return the opening of signed bytes.
 
         Args:
-            data: canonical JSON. task: whose opening it must be.
+            data: canonical JSON.
+            task: whose opening it must be.
 
         Raises:
             DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
@@ -185,7 +195,8 @@ def task_hash(facts: Mapping[str, object], key: bytes) -> bytes:
     """Return the hash that identifies a task.
 
     Args:
-        facts: of the task. key: the organiser's, 32 bytes: the same facts under another key are another task.
+        facts: of the task.
+        key: the organiser's, 32 bytes: the same facts under another key are another task.
     """
     return hashlib.sha256(to_sign(TASK, key, facts)).digest()
 
@@ -194,7 +205,9 @@ def to_sign(purpose: bytes, key: bytes, value: Mapping[str, object]) -> bytes:
     """Return the bytes that are signed.
 
     Args:
-        purpose: `TASK` or `OPENING`. key: the signer's, 32 bytes. value: the facts.
+        purpose: `TASK` or `OPENING`.
+        key: the signer's, 32 bytes.
+        value: the facts.
     """
     return purpose + key + canonical(dict(value))
 
@@ -208,7 +221,9 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
     """Return the signed value, and the key that signed it.
 
     Args:
-        data: canonical JSON of key, signature and the value. name: of the value. purpose: see `to_sign`.
+        data: canonical JSON of key, signature and the value.
+        name: of the value.
+        purpose: see `to_sign`.
     """
     outer = parse(data)
     if not isinstance(outer, dict) or set(outer) != {"key", "signature", name} or not isinstance(outer[name], dict):
@@ -234,7 +249,8 @@ def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
     """Return the fields of a task.
 
     Args:
-        facts: of the task. people: how many may take part.
+        facts: of the task.
+        people: how many may take part.
 
     Raises:
         DeviceError: `bad-task`, no fields of the standard.

@@ -68,7 +68,11 @@ class Report:
     """A report.
 
     Args:
-        task: the hash, 32 bytes. id: 16 bytes. enrolment: 16 bytes. body: of a length that the task fixes. tag: 32
+        task: the hash, 32 bytes.
+        id: 16 bytes.
+        enrolment: 16 bytes.
+        body: of a length that the task fixes.
+        tag: 32
         bytes.
     """
 
@@ -103,7 +107,11 @@ def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> R
     """Return the report of a body.
 
     Args:
-        task: its hash. epoch: of the opening. body: the answer. secret: the device's. key: the enrolment's, 32 bytes.
+        task: its hash.
+        epoch: of the opening.
+        body: the answer.
+        secret: the device's.
+        key: the enrolment's, 32 bytes.
     """
     id, enrolment = derived(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)
     tag = _tag(_untagged(task, id, enrolment, body), epoch, key)

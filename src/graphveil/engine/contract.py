@@ -134,7 +134,8 @@ def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DType
     """Return a new working array where another one lies: in memory, or in a file without a name.
 
     Args:
-        array: the other one; kind: of its entries, which have no values yet.
+        array: the other one.
+        kind: of its entries, which have no values yet.
     """
     place = getattr(array, "filename", None)
     if place is None or 0 in shape:

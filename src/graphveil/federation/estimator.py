@@ -149,7 +149,8 @@ class VFGNN:
         """Return the accuracy, a fraction; for simulations, which know true labels.
 
         Args:
-            graph: the fitted one, with true labels. mask: bool [n], the nodes that count; default: all with a label.
+            graph: the fitted one, with true labels.
+            mask: bool [n], the nodes that count; default: all with a label.
         """
         return true_score(self.predict(), graph, mask)
 

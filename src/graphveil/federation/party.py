@@ -52,8 +52,10 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     dropped. Raises InputError for a label holder's graph with several labels a node.
 
     Args:
-        graph: of the holder's own folder. order: its rows, int64 [n].
-        labels: whether this is the label holder. seed: of the split, where the folder declares none.
+        graph: of the holder's own folder.
+        order: its rows, int64 [n].
+        labels: whether this is the label holder.
+        seed: of the split, where the folder declares none.
     """
     position = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     position[order] = torch.arange(len(order))
@@ -75,7 +77,9 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     """Refuse a folder of other columns, range, classes or direction than agreed; raises DataError.
 
     Args:
-        graph: of the holder's folder. agreement: of all parties. name: the holder's.
+        graph: of the holder's folder.
+        agreement: of all parties.
+        name: the holder's.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [
@@ -126,7 +130,9 @@ def holder_program(
 
     Args:
         run: the holder's run; its generator is seeded here, from the randomness.
-        graph: of the holder's own folder. ids: of its rows, as text. seed: of the split where it declares none.
+        graph: of the holder's own folder.
+        ids: of its rows, as text.
+        seed: of the split where it declares none.
 
     Raises:
         DataError: the folder has fewer rows than at the start of the run.
@@ -181,9 +187,14 @@ def run_party(
     """Run one party to the end over the network, from its last finished round if there is one.
 
     Args:
-        agreement: of all parties. identity: this party's. folder: of its checkpoints.
-        graph, ids: a holder's data. seed: of the label holder's split. patience: seconds to wait for other parties.
-        note: called with a line about connections. progress: called after each round, with the epsilon spent.
+        agreement: of all parties.
+        identity: this party's.
+        folder: of its checkpoints.
+        graph, ids: a holder's data.
+        seed: of the label holder's split.
+        patience: seconds to wait for other parties.
+        note: called with a line about connections.
+        progress: called after each round, with the epsilon spent.
         record: called with each message that is sent or received.
 
     Raises:

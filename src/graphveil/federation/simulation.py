@@ -40,7 +40,8 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
     """Run a holder's program of the agreed mode.
 
     Args:
-        run: the holder's run. holding: its features and edges, rows in the order that all share.
+        run: the holder's run.
+        holding: its features and edges, rows in the order that all share.
     """
     programs: dict[str, Callable[[RunContext, Holding], Program[Any]]] = {
         "guesses": guessing_holder,
@@ -54,7 +55,8 @@ def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]
 
     Args:
         run: the server's run.
-        nodes: n, rows that all holders share. rows: how many of them train; -1 where only the label holder knows.
+        nodes: n, rows that all holders share.
+        rows: how many of them train; -1 where only the label holder knows.
     """
     if run.setting.protocol.mode == "guesses":
         return guessing_server(run)
@@ -103,7 +105,8 @@ def simulate_training(
     """Run the server and all holders.
 
     Args:
-        holdings: by name, each holder's data, rows in one order. randomness: of shares, keys and noise.
+        holdings: by name, each holder's data, rows in one order.
+        randomness: of shares, keys and noise.
         seed: of initial weights and dropout, never of shares and noise.
         watch: called with a party's name and each of its effects.
     """
@@ -123,7 +126,8 @@ def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.G
     """Return which features every holder gets, ascending; raises InputError for shares that leave one without a column.
 
     Args:
-        shares: one number a holder, any scale. rng: deals the columns out.
+        shares: one number a holder, any scale.
+        rng: deals the columns out.
     """
     blocks = [np.arange(block.start, block.stop) for block in blocks_of(schema.columns)]
     columns = len(blocks) or schema.dimension

@@ -43,7 +43,8 @@ class Output:
 
     Args:
         path: where the result goes; once it is written, where it lies.
-        say: see the module; stack: what is closed with the output.
+        say: see the module.
+        stack: what is closed with the output.
     """
 
     def __init__(self, path: Path, say: Say = lambda line: None, stack: ExitStack | None = None) -> None:
@@ -98,7 +99,8 @@ class Output:
         """Make the folder of a result that grows, with its first file, or take up the one that is there.
 
         Args:
-            name: of the file by which the folder is known; text: what it holds.
+            name: of the file by which the folder is known.
+            text: what it holds.
         """
         self._files = {name: text} | self._files
         if not (self.path / name).exists():
@@ -139,7 +141,8 @@ def new_output(
 
     Args:
         out: as it was named. None: the first of `default`, `default-2`, `default-3` that is free.
-        default: a name; say: see the module.
+        default: a name.
+        say: see the module.
         check: raises UsedPathError for a path that cannot be written to, or gone on with.
 
     Raises:
@@ -154,7 +157,8 @@ def reserve(path: Path, stack: ExitStack) -> bool:
     """Take a name; return whether it was free. WriteError: nothing may be written beside it.
 
     Args:
-        path: the name; stack: until it ends.
+        path: the name.
+        stack: until it ends.
     """
     stack.enter_context(parents_of(path))
     if fcntl is None:

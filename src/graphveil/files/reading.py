@@ -55,7 +55,8 @@ def read_bytes(path: Path, *, largest: int = LARGEST, error: Kind = DataError) -
 
     Args:
         path: may be written by a stranger, as in all functions here.
-        largest: the most bytes it may have; error: the kind of refusal.
+        largest: the most bytes it may have.
+        error: the kind of refusal.
     """
     # The descriptor is judged and read; by then the path could name another file.
     number = _open(path, error)
@@ -97,7 +98,8 @@ def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
     """Return the JSON object in a file that this program wrote and can make again.
 
     Args:
-        path: of the file; remedy: what makes it again.
+        path: of the file.
+        remedy: what makes it again.
     """
     try:
         content = read_json(path)
@@ -112,7 +114,9 @@ def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any
     """Return the value of strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
 
     Args:
-        text: UTF-8 where it is bytes; where: the file or line it is from; error: the kind of refusal.
+        text: UTF-8 where it is bytes.
+        where: the file or line it is from.
+        error: the kind of refusal.
     """
     try:
         content = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
@@ -141,7 +145,8 @@ def require_lines(count: int, path: Path, *, error: Kind = DataError) -> None:
     """Refuse a file of one JSON value a line that has more lines than any real one.
 
     Args:
-        count: lines it has; path, error: for the refusal.
+        count: lines it has.
+        path, error: for the refusal.
     """
     if count > MOST_LINES:
         raise error(f"has {count:,} lines", where=str(path), allowed=f"at most {MOST_LINES:,} for such a file")
@@ -160,7 +165,9 @@ def parse_toml(text: str, *, where: str, error: Kind = DataError) -> dict[str, A
     """Return the content of TOML that nests no deeper than `DEEPEST`.
 
     Args:
-        text: lines may end as on Windows; where: the file it is from; error: the kind of refusal.
+        text: lines may end as on Windows.
+        where: the file it is from.
+        error: the kind of refusal.
     """
     try:
         # Signed files keep their bytes: only what is parsed is changed here.
@@ -199,7 +206,8 @@ def require_file(path: Path, *, error: Kind = DataError, packed: bool = False) -
     """Refuse what no reader of large files can use: a folder, a pipe, a device, compressed content.
 
     Args:
-        path, error: as of `read_bytes`; packed: whether the format itself may begin as an archive does.
+        path, error: as of `read_bytes`.
+        packed: whether the format itself may begin as an archive does.
     """
     number = _open(path, error)
     with os.fdopen(number, "rb") as file:

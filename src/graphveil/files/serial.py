@@ -33,7 +33,8 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     """Return a value as strict JSON text.
 
     Args:
-        value: what JSON has no kind for is written as its text; indent: spaces a level; None writes one line.
+        value: what JSON has no kind for is written as its text.
+        indent: spaces a level; None writes one line.
     """
     return json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 

@@ -45,7 +45,8 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write bytes as `write_text` does text.
 
     Args:
-        path, content: as there; mode: who may read and write it, less what the umask takes away.
+        path, content: as there.
+        mode: who may read and write it, less what the umask takes away.
     """
     with whole_file(path, mode=mode) as partial, partial.open("r+b") as file:
         file.write(content)

@@ -59,7 +59,8 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     below 1, or an edge names a node that does not exist.
 
     Args:
-        edge_index: int64 [2, E]; self-loops and duplicates are left out. num_nodes: n.
+        edge_index: int64 [2, E]; self-loops and duplicates are left out.
+        num_nodes: n.
         degree: D, at least 1, public.
         salt: another public hash.
     """
@@ -82,7 +83,8 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
     many), or as `keep_lists`.
 
     Args:
-        edge_index: int64 [2, E]; self-loops and duplicates are left out. num_nodes: n.
+        edge_index: int64 [2, E]; self-loops and duplicates are left out.
+        num_nodes: n.
         degree: D, at least 1, public: promised before anybody looked.
     """
     _require(degree)

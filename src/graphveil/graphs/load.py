@@ -68,7 +68,8 @@ def load_graph(
             of that name; write `./name` for the folder. Also a PyG `Data` or a NetworkX graph (see `as_graph`).
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         schema: the public facts, for a graph that does not bring its own, or in place of its own.
-        download: fetch an absent named set; progress: hears of the bytes meanwhile.
+        download: fetch an absent named set.
+        progress: hears of the bytes meanwhile.
 
     Returns:
         A PyG `Data` with `x` float32 [n, d] (dense, or `torch.sparse_csr` below 10% non-zeros), `edge_index` int64 [2,
@@ -127,7 +128,8 @@ def load_plain(
     """Load a graph for use inside graphveil, as `load_graph`, but no PyG `Data`, whose import takes long.
 
     Args:
-        data: a name or folder; root, progress: as in `load_graph`.
+        data: a name or folder.
+        root, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
     """
     return plain_graph(load_parts(data, root, progress=progress, engine=engine))
@@ -144,7 +146,8 @@ def load_parts(
     """Load the parts of a graph, refusing what `load_graph` refuses; without torch, where its files allow it.
 
     Args:
-        data: a name or folder; root, download, progress: as in `load_graph`.
+        data: a name or folder.
+        root, download, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
     """
     name = _spelt(data)

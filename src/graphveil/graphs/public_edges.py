@@ -54,7 +54,8 @@ def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], 
     """Return which rows of the edges file are public, bool [rows]; DataError names an edge listed as both.
 
     Args:
-        table: the edges file; column: its column of true or false.
+        table: the edges file.
+        column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
         directed: whether an edge stands in one direction only.
     """
@@ -73,7 +74,8 @@ def public_columns(
     """Return which columns of a normalised edge index stand for listed edges that are declared public, bool [E].
 
     Args:
-        public: bool [L], one truth for each listed edge; ends: its source and target.
+        public: bool [L], one truth for each listed edge.
+        ends: its source and target.
         edge_index: int64 [2, E], what `merge_edges` made of them.
         directed: whether an edge stands in one direction only.
     """

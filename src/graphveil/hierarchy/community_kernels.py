@@ -28,7 +28,8 @@ def move_nodes(
         indptr, indices, data: the symmetric weights between nodes in CSR form, [n+1], [nnz], [nnz].
         weight: float64 [n], each node's summed weights, those to itself included.
         total: float64 [n], the summed weights of all nodes in a node's group, the 2m of its modularity.
-        order: int64 [n], the order in which nodes are visited; sweeps: how often every node is visited at most.
+        order: int64 [n], the order in which nodes are visited.
+        sweeps: how often every node is visited at most.
         community: whole numbers [n], set to the number of one node of each node's community.
     """
     nodes = len(order)
@@ -131,7 +132,8 @@ def edges_between(
     """Return the two groups of each edge whose ends are of two groups, and its weight.
 
     Args:
-        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz]; groups: int32 [n].
+        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz].
+        groups: int32 [n].
     """
     count = 0
     for node in range(len(groups)):

@@ -60,7 +60,8 @@ def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
     """Return the nodes of each group by rank, joined in pairs of neighbours; then the groups in their order.
 
     Args:
-        rank: int64 [n], the nodes' places by falling degree; groups: int64 [n], numbered from 0 without gaps.
+        rank: int64 [n], the nodes' places by falling degree.
+        groups: int64 [n], numbered from 0 without gaps.
     """
     from graphveil.hierarchy.community_kernels import join_intervals
 
@@ -79,7 +80,8 @@ def numbered(groups: IntArray, inner: IntArray) -> IntArray:
     """Return numbers without gaps for the pairs of an outer and an inner group, rising with the outer one: int64 [n].
 
     Args:
-        groups: int64 [n], outer groups; inner: int64 [n], the same number may stand in several outer ones.
+        groups: int64 [n], outer groups.
+        inner: int64 [n], the same number may stand in several outer ones.
     """
     pairs = packed(groups, inner - inner.min())
     # Equal pairs get one number, whichever comes first: no stable sort, which takes several times as long.
@@ -125,7 +127,9 @@ def random_projection(features: Features, nodes: int, rng: np.random.Generator) 
     Angles between rows are kept up to about a quarter (Johnson and Lindenstrauss); a row of zeros stays one.
 
     Args:
-        features: [n, d], finite, else InputError; nodes: n; rng: draws the sums.
+        features: [n, d], finite, else InputError.
+        nodes: n.
+        rng: draws the sums.
     """
     if len(features.shape) != 2 or features.shape[0] != nodes:
         raise InputError(f"features have shape {list(features.shape)}", allowed=f"{nodes} rows")
@@ -145,7 +149,9 @@ def nearest_groups(rows: FloatArray, groups: IntArray, isolated: IntArray) -> In
     """Return for each isolated node the group whose other members are most like it, by their mean row.
 
     Args:
-        rows: [n, k] of length 1; groups: [n], numbered from 0; isolated: the nodes to place.
+        rows: [n, k] of length 1.
+        groups: [n], numbered from 0.
+        isolated: the nodes to place.
     """
     connected = np.ones(len(groups), np.bool_)
     connected[isolated] = False
@@ -165,7 +171,8 @@ def similar_order(rows: FloatArray, nodes: IntArray) -> IntArray:
     """Return ranks 0..m-1 of m nodes, like ones side by side: sorted along the widest direction and halved, repeatedly.
 
     Args:
-        rows: [n, k]; nodes: the m to rank.
+        rows: [n, k].
+        nodes: the m to rank.
     """
     order = np.arange(len(nodes))
     width = 1 << max(0, len(nodes) - 1).bit_length()  # powers of two, as the leaves are joined in pairs of neighbours
@@ -310,7 +317,8 @@ def tree_of_communities(
     """Return one tree of nested communities, without the divisions that an order by degree does better.
 
     Args:
-        pairs: int64 [2, m], the public edges, each once; adjacency: the same, symmetric [n, n] without diagonal.
+        pairs: int64 [2, m], the public edges, each once.
+        adjacency: the same, symmetric [n, n] without diagonal.
         levels: int64 [n] each, partitions inside one another, the first into one group.
         like: int64 [n], the order of nodes of equal degree.
         homes: the group of the second level that each node without edges belongs to. None: they stand together.
@@ -338,7 +346,8 @@ def adjacency_of(nodes: int, pairs: IntArray) -> sparse.csr_matrix:
     """Return the symmetric matrix [n, n] with ones at both places of each pair that stands once.
 
     Args:
-        nodes: n; pairs: int64 [2, m].
+        nodes: n.
+        pairs: int64 [2, m].
     """
     ends = pairs.astype(np.int32)
     weights = np.ones(pairs.shape[1], np.float32)

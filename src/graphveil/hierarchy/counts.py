@@ -89,7 +89,8 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     """Return the lowest common ancestor of each pair of leaves, int64 [S], in time n log n + S; InputError for no pair.
 
     Args:
-        tree: a dendrogram over n leaves; pairs: integers [2, S], 0 to n - 1.
+        tree: a dendrogram over n leaves.
+        pairs: integers [2, S], 0 to n - 1.
     """
     from graphveil.hierarchy.kernels import highest_owners
 
@@ -103,7 +104,8 @@ def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
     """Return the sum over each inner node and all inner nodes below it, int64 [n-1].
 
     Args:
-        tree: a dendrogram over n leaves; values: int64 [n-1], what each inner node holds.
+        tree: a dendrogram over n leaves.
+        values: int64 [n-1], what each inner node holds.
     """
     from graphveil.hierarchy.kernels import add_subtrees_up
 
@@ -116,7 +118,9 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
     """Return pairs of different nodes as int64 [2, S]; InputError names the column of no such pair, never the ids.
 
     Args:
-        pairs: integers [2, S]; nodes: n, ids are 0 to n - 1; where: what the pairs are, for the error.
+        pairs: integers [2, S].
+        nodes: n, ids are 0 to n - 1.
+        where: what the pairs are, for the error.
     """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
@@ -132,7 +136,8 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
     """Return whether each node is private, bool [n]; InputError where ids are no such list.
 
     Args:
-        members: [k] declared ids, each once, None: all; nodes: n.
+        members: [k] declared ids, each once, None: all.
+        nodes: n.
     """
     if members is None:
         return np.ones(nodes, np.bool_)
@@ -190,7 +195,8 @@ def predictive_log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike, densit
     It is at most `log_likelihood`, and -inf where a density rules out what is there.
 
     Args:
-        edges, pairs: as of `log_likelihood`; density: [r], p_r, 0 to 1.
+        edges, pairs: as of `log_likelihood`.
+        density: [r], p_r, 0 to 1.
     """
     e, total, p = (np.asarray(values, np.float64) for values in (edges, pairs, density))
     return float((_weighted_log(e, p) + _weighted_log(total - e, 1 - p)).sum())

@@ -114,7 +114,8 @@ def add_subtrees_up(left: IntArray, right: IntArray, total: IntArray) -> None:
     """Add to each inner node what its children have, from the leaves up.
 
     Args:
-        left, right: int64 [n-1], children, each numbered below its parent; total: int64 [n-1], changed in place.
+        left, right: int64 [n-1], children, each numbered below its parent.
+        total: int64 [n-1], changed in place.
     """
     leaves = len(left) + 1
     for row in range(leaves - 1):
@@ -128,7 +129,8 @@ def topmost_collapsed(left: IntArray, right: IntArray, collapse: BoolArray) -> I
     """Return the row of the highest node above each inner node, or itself, that collapses, int64 [n-1]; else its own.
 
     Args:
-        left, right: int64 [n-1], children, each numbered below its parent; collapse: bool [n-1].
+        left, right: int64 [n-1], children, each numbered below its parent.
+        collapse: bool [n-1].
     """
     leaves = len(left) + 1
     top = np.arange(leaves - 1)

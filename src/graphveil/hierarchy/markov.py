@@ -97,7 +97,8 @@ def open_chain(start: Dendrogram, public: Layer, private: Layer, weight: float) 
     """Return a chain that stands at the tree `start`. InputError: more nodes and edges than 32-bit counts can hold.
 
     Args:
-        start: a dendrogram over n leaves; public, private: the two layers of edges over the same n nodes.
+        start: a dendrogram over n leaves.
+        public, private: the two layers of edges over the same n nodes.
         weight: what a nat of the private log-likelihood counts; 0 where private edges have no say.
     """
     from graphveil.hierarchy import mcmc_steps as at
@@ -240,7 +241,8 @@ def private_weight(epsilon: float, members: int) -> float:
     and the sum of all weights may move. It is 0 where no tree can tell the edges of so few nodes from none.
 
     Args:
-        epsilon: what the tree may cost; members: k, the number of declared private nodes.
+        epsilon: what the tree may cost.
+        members: k, the number of declared private nodes.
     """
     delta = likelihood_sensitivity(members) if members >= 2 else 0.0
     return epsilon / (2 * delta) if delta > 0.0 else 0.0

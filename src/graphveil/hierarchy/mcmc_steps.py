@@ -250,7 +250,8 @@ def sibling(tree: Tree, inner: int) -> int:
     """Return the other child of a node's parent.
 
     Args:
-        tree: the present tree; inner: any node but the root.
+        tree: the present tree.
+        inner: any node but the root.
     """
     outer = tree.node[inner, PARENT]
     left, right = tree.node[outer, LEFT], tree.node[outer, RIGHT]
@@ -293,7 +294,8 @@ def rearrange(tree: Tree, inner: int, swap: int) -> None:
     """Make the rearrangement that `gains` looked at last.
 
     Args:
-        tree: the present tree, changed in place; inner, swap: the same as `gains` was given.
+        tree: the present tree, changed in place.
+        inner, swap: the same as `gains` was given.
     """
     node = tree.node
     outer, other = node[inner, PARENT], sibling(tree, inner)

@@ -152,7 +152,8 @@ def clamped_density(noisy: FloatArray, pairs: IntArray) -> FloatArray:
     Unbiased but for the clamp, which adds up to half of the noise's mean size to every empty block.
 
     Args:
-        noisy: float64 [B], counts with noise; pairs: int64 [B], protected pairs, at least 1.
+        noisy: float64 [B], counts with noise.
+        pairs: int64 [B], protected pairs, at least 1.
     """
     # At both ends: the paper clamps from above only, and a negative density is none.
     return np.clip(noisy / pairs, 0.0, 1.0)

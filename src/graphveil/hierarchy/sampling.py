@@ -28,7 +28,8 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
     """Make every protected pair an edge with its block's density, independently.
 
     Args:
-        blocks: a partition of the protected pairs; density: float64 [B], from 0 to 1, else InputError.
+        blocks: a partition of the protected pairs.
+        density: float64 [B], from 0 to 1, else InputError.
         rng: no noise of a guarantee comes from here: densities that are safe to publish stay so whatever is drawn.
 
     Returns:
@@ -45,7 +46,8 @@ def pair_numbers(blocks: Blocks, pairs: IntArray) -> IntArray:
     """Return the number of each pair among all pairs of all blocks, public ones included, int64 [S].
 
     Args:
-        blocks: a partition of the protected pairs; pairs: int64 [2, S].
+        blocks: a partition of the protected pairs.
+        pairs: int64 [2, S].
     """
     sorted_pairs, block = blocks.sorted_pairs, blocks.of(pairs)
     u, v = np.sort(sorted_pairs.place[pairs], axis=0)

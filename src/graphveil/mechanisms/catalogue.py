@@ -27,8 +27,10 @@ class Option:
     """One keyword that a mechanism is built with.
 
     Args:
-        name: of the keyword. type: what it takes, as a reader of a help text expects it.
-        help: what it means, with unit and range. default: used if it is not given; only where `required` is false.
+        name: of the keyword.
+        type: what it takes, as a reader of a help text expects it.
+        help: what it means, with unit and range.
+        default: used if it is not given; only where `required` is false.
         required: whether it must be given.
     """
 
@@ -47,7 +49,8 @@ class AuditSize:
         epsilon: what it is built with.
         dimension: number of coordinates of the enumerated one (features), of classes (labels).
         drawn_dimension: of the one that is drawn from; None: as many.
-        samples: reports that are drawn from each of two neighbours. options: other keywords.
+        samples: reports that are drawn from each of two neighbours.
+        options: other keywords.
     """
 
     epsilon: float = 1.0
@@ -62,11 +65,15 @@ class MechanismInfo:
     """One mechanism: where it is, what it protects, when to use it, how it is built and audited.
 
     Args:
-        name: in settings, listings, files and audits. path: module below this package and name of what builds it.
+        name: in settings, listings, files and audits.
+        path: module below this package and name of what builds it.
         reports: likewise the class of its reports; None: they are plain tensors.
         kind: what it randomizes: feature vectors, labels, neighbour lists, a curator's edges, counts.
-        trust: who adds the noise: each user ("local") or the curator. source: the papers.
-        report: the size of one report. note: when to use it. options: the keywords it is built with.
+        trust: who adds the noise: each user ("local") or the curator.
+        source: the papers.
+        report: the size of one report.
+        note: when to use it.
+        options: the keywords it is built with.
         tags: "sparse" where estimates stay sparse, "normal" where the noise is normal, "release" where a curator's
             release alone uses it.
         old_names: what earlier versions called it, the first one first. They are still read, and never given out.

@@ -36,11 +36,13 @@ class Measurement:
     """One mechanism at one epsilon. Squared errors are those of one coordinate, in the squared unit of the values.
 
     Args:
-        mechanism: its name in the catalogue. epsilon, delta: for one user's whole vector.
+        mechanism: its name in the catalogue.
+        epsilon, delta: for one user's whole vector.
         worst_mse: mean squared error of one user's estimate at the worst input, in closed form.
         mse: the same, measured on the synthetic input.
         mean_mse: mean squared error of the average over all users, measured on the synthetic input.
-        report_bytes: size of one report. users_per_second: reports made in a second on one processor.
+        report_bytes: size of one report.
+        users_per_second: reports made in a second on one processor.
     """
 
     mechanism: str
@@ -67,9 +69,11 @@ class Question:
     """What mechanisms are compared on.
 
     Args:
-        epsilons: for one user's whole vector, each finite and positive. dimension: number of coordinates d.
+        epsilons: for one user's whole vector, each finite and positive.
+        dimension: number of coordinates d.
         users: number of synthetic vectors; default: 10,000, fewer where that exceeds 5,000,000 numbers.
-        low, high: the declared range of every coordinate. delta: of the mechanisms that need one; they refuse 0.
+        low, high: the declared range of every coordinate.
+        delta: of the mechanisms that need one; they refuse 0.
 
     Raises:
         InputError: a parameter is outside its range, an epsilon is given twice, or users x dimension exceeds
@@ -126,7 +130,8 @@ def compare(
     """Every feature mechanism of the catalogue at every epsilon, the least worst-case error first at each.
 
     Args:
-        question: what to compare on. progress: hears of every measurement.
+        question: what to compare on.
+        progress: hears of every measurement.
     """
     values, mechanisms = question.values(), [info for info in catalogue() if info.kind == "features"]
     results: list[Measurement | Refusal] = []
@@ -205,8 +210,11 @@ class CategoryRow:
     """One mechanism at one epsilon and number of answers.
 
     Args:
-        mechanism: its name in the catalogue. epsilon: of one report. answers: how many there are.
-        total_variance: of all coordinates of the one-hot estimate together. report_bytes: size of one report.
+        mechanism: its name in the catalogue.
+        epsilon: of one report.
+        answers: how many there are.
+        total_variance: of all coordinates of the one-hot estimate together.
+        report_bytes: size of one report.
         best: whether questions with so many answers are asked through it.
     """
 
@@ -223,8 +231,10 @@ class TogetherRow:
     """All questions under one epsilon, see `mixed`.
 
     Args:
-        epsilon: of one person. questions: how many there are.
-        drawn: how many of them each person is asked, for the least variance. epsilon_each: of one answer.
+        epsilon: of one person.
+        questions: how many there are.
+        drawn: how many of them each person is asked, for the least variance.
+        epsilon_each: of one answer.
         total_variance: of all estimates of one person together.
     """
 
@@ -239,7 +249,8 @@ def compare_categories(epsilons: Sequence[float], answers: Sequence[int]) -> lis
     """Every mechanism of a category, the least variance first at each epsilon and number of answers.
 
     Args:
-        epsilons: of one report. answers: how many answers a question has, each 2 to 4096.
+        epsilons: of one report.
+        answers: how many answers a question has, each 2 to 4096.
 
     Raises:
         InputError: a parameter is outside its range.
@@ -254,7 +265,8 @@ def compare_together(epsilons: Sequence[float], answers: Sequence[int]) -> list[
     """What the questions cost under one budget; nothing where there is one.
 
     Args:
-        epsilons: of one person. answers: how many answers each question has.
+        epsilons: of one person.
+        answers: how many answers each question has.
     """
     return [_together(epsilon, tuple(answers)) for epsilon in epsilons] if len(answers) > 1 else []
 

@@ -31,7 +31,8 @@ class MixedReports:
     """What users answer: which questions each was asked, and the answers to each question in the users' order.
 
     Args:
-        assigned: bool [n, J]. answers: for each question the reports of those who were asked it; None: nobody was.
+        assigned: bool [n, J].
+        answers: for each question the reports of those who were asked it; None: nobody was.
     """
 
     assigned: Tensor
@@ -166,7 +167,8 @@ class Mixed:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them. values: encoded vectors [n, d], what each was made from.
+            reports: n of them.
+            values: encoded vectors [n, d], what each was made from.
         """
         truths = [part.truth(values) for part in self.parts]
         require_pairs(len(reports), len(truths[0]))
@@ -189,7 +191,8 @@ def best_sample(epsilon: float, answers: tuple[int, ...]) -> int:
     """How many questions to ask each person for the least variance of all estimates together.
 
     Args:
-        epsilon: of one person. answers: how many answers each question has.
+        epsilon: of one person.
+        answers: how many answers each question has.
     """
     # Every number is tried: questions are few, and totals may have several minima.
     return min(range(1, len(answers) + 1), key=lambda drawn: sampled_variance(epsilon, answers, drawn))
@@ -199,7 +202,8 @@ def sampled_variance(epsilon: float, answers: tuple[int, ...], drawn: int) -> fl
     """The largest variance of all estimates of one person together.
 
     Args:
-        epsilon: of one person. answers: how many answers each question has.
+        epsilon: of one person.
+        answers: how many answers each question has.
         drawn: how many of the questions each person is asked, at equal parts of epsilon.
     """
     scale = len(answers) / drawn

@@ -73,9 +73,12 @@ def permanent_report(
     """Return what one device sends of its present value, and the ledger after paying for what is new in it.
 
     Args:
-        mechanism: of features or labels. value: a vector [d], or a class. device: its secret noise.
+        mechanism: of features or labels.
+        value: a vector [d], or a class.
+        device: its secret noise.
         field: the attribute that is reported, by its name or number in the task.
-        ledger: what the device has paid so far. unit: the budget that pays.
+        ledger: what the device has paid so far.
+        unit: the budget that pays.
         user: the user's number, where everybody has a public codebook of their own (privunit).
 
     Raises:
@@ -105,7 +108,8 @@ def permanent_list(
     New users do not redraw the bits of those who were there.
 
     Args:
-        user: whose list it is. named: integers [m], whom the true list names, in any order.
+        user: whose list it is.
+        named: integers [m], whom the true list names, in any order.
         field: which of the user's lists it is (friends, colleagues), by its name or number in the task.
 
     Raises:
@@ -134,7 +138,9 @@ def permanent_reports(
     User i has codebook i, as in `randomize`.
 
     Args:
-        mechanism: of features or labels. values: vectors [n, d] or classes [n]. devices: the secret noise of each user.
+        mechanism: of features or labels.
+        values: vectors [n, d] or classes [n].
+        devices: the secret noise of each user.
         field: the attribute that is reported, by its name or number in the task.
     """
     law, rows = (*_field(field), *_law(mechanism)), zip(values, devices, strict=True)
@@ -151,7 +157,8 @@ def permanent_guarantee(mechanism: _Guaranteed, values: int = 1) -> Guarantee:
     after it changed, `values` is 2.
 
     Args:
-        mechanism: of features, labels or lists. values: how many different values the device has had.
+        mechanism: of features, labels or lists.
+        values: how many different values the device has had.
 
     Raises:
         InputError: fewer than one value.
@@ -274,7 +281,8 @@ def _paid(
     """The ledger after paying for the parts whose value it has never seen; `most` of them if that is all there can be.
 
     Args:
-        task: the secret name of what is reported, by which law; field: its public one.
+        task: the secret name of what is reported, by which law.
+        field: its public one.
         parts: the names of its parts with their values, each of which costs the same share.
     """
     mine = [spend.parameters for spend in ledger.spends if spend.unit == unit and spend.parameters.get("of") == task]

@@ -57,7 +57,8 @@ class Public:
         """The values [n, d] themselves; nothing is drawn.
 
         Args:
-            values: [n, d]. randomness: not used: a mechanism takes one.
+            values: [n, d].
+            randomness: not used: a mechanism takes one.
         """
         return values
 
@@ -114,7 +115,8 @@ class PublicLabels:
         """The labels themselves; nothing is drawn.
 
         Args:
-            labels: classes [n], or 0/1 [n, c]. randomness: not used: a mechanism takes one.
+            labels: classes [n], or 0/1 [n, c].
+            randomness: not used: a mechanism takes one.
         """
         return PublicLabelReports(labels)
 

@@ -37,9 +37,12 @@ class Question:
     the answer: nothing else of the vector is sent.
 
     Args:
-        epsilon: finite and positive. domain: the encoded vectors, of which one block is read.
-        column: what is asked for, and what it may hold. place: where its block begins.
-        values: whether it is one of these; none: which it is. least: of a number: whether it is at least so large.
+        epsilon: finite and positive.
+        domain: the encoded vectors, of which one block is read.
+        column: what is asked for, and what it may hold.
+        place: where its block begins.
+        values: whether it is one of these; none: which it is.
+        least: of a number: whether it is at least so large.
 
     Raises:
         InputError: a parameter is outside its range, or the column cannot be asked so.
@@ -115,7 +118,8 @@ class Question:
         """What the devices send; raises as `truth`, and nothing is encoded then.
 
         Args:
-            values: encoded vectors [n, d]. randomness: the source of the noise.
+            values: encoded vectors [n, d].
+            randomness: the source of the noise.
         """
         return self.mechanism.randomize(self.truth(values), randomness=randomness)
 
@@ -127,7 +131,8 @@ class Question:
         """log Pr[report | value] for each row, float64 [n].
 
         Args:
-            reports: n of them. values: encoded vectors [n, d], what each was made from.
+            reports: n of them.
+            values: encoded vectors [n, d], what each was made from.
         """
         return self.mechanism.log_likelihood(reports, self.truth(values))
 
@@ -180,7 +185,8 @@ def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
     """Return a question of two answers that may be asked: an example, made from what is declared alone.
 
     Args:
-        columns: the declared ones; none: every coordinate is a number of its own. domain: of the encoded vectors.
+        columns: the declared ones; none: every coordinate is a number of its own.
+        domain: of the encoded vectors.
     """
     column = columns[0] if columns else Column("0", Number(domain.low, domain.high))
     kind, name = column.kind, column.name
@@ -198,7 +204,8 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
     """The question that a text asks.
 
     Args:
-        text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER. epsilon: the budget of one answer.
+        text: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER.
+        epsilon: the budget of one answer.
         domain: of the encoded vectors.
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
 

@@ -35,7 +35,8 @@ class Budget:
 
     Args:
         unit: the unit of protection ("features", "labels", "edges").
-        epsilon: at least 0; infinity declares the unit unprotected. delta: in [0, 1).
+        epsilon: at least 0; infinity declares the unit unprotected.
+        delta: in [0, 1).
     """
 
     unit: str
@@ -52,8 +53,10 @@ class Spend:
     """One use of one mechanism on one unit.
 
     Args:
-        name: what it was spent on ("feature reports"). unit: the unit of the budget it is paid from.
-        mechanism: the mechanism's name. parameters: its public parameters.
+        name: what it was spent on ("feature reports").
+        unit: the unit of the budget it is paid from.
+        mechanism: the mechanism's name.
+        parameters: its public parameters.
     """
 
     name: str
@@ -82,7 +85,8 @@ class Account(Protocol):
         """Keep for good what `paid` has beyond `previous`, and return everything that the account then holds.
 
         Args:
-            previous: what the caller knew before spending. paid: the same with its new spends at the end.
+            previous: what the caller knew before spending.
+            paid: the same with its new spends at the end.
 
         Raises:
             BudgetError: other processes have spent what was left; nothing is stored then.
@@ -141,7 +145,8 @@ class Ledger:
 
         Args:
             unit: whose budget it is, by a name that the ledger does not have yet.
-            epsilon: the most that may be spent on it. delta: the most of delta, in [0, 1).
+            epsilon: the most that may be spent on it.
+            delta: the most of delta, in [0, 1).
 
         Raises:
             InputError: the unit has a budget already; budgets are declared once.

@@ -47,7 +47,8 @@ class LedgerFile:
         Nothing was spent in each case.
 
         Args:
-            previous: what the caller knew before spending. paid: the same with its new spends at the end.
+            previous: what the caller knew before spending.
+            paid: the same with its new spends at the end.
 
         Raises:
             BudgetError: other processes have spent what was left.
@@ -118,7 +119,8 @@ def begins(stored: Ledger, earlier: Ledger) -> bool:
     """Whether `stored` begins with the spends of `earlier`.
 
     Args:
-        stored: the longer one, such as a file's. earlier: the one it should go on from.
+        stored: the longer one, such as a file's.
+        earlier: the one it should go on from.
     """
     mine = earlier.to_dict()["spends"]
     # Compared as they are written: a spend that was read back is equal however its parameters were typed.
@@ -130,7 +132,8 @@ def continues(stored: Ledger, earlier: Ledger) -> bool:
     Returns False where a budget shrank, or changed without a spend that needed it.
 
     Args:
-        stored: the later one, such as a file's. earlier: the one it should go on from.
+        stored: the later one, such as a file's.
+        earlier: the one it should go on from.
     """
     since = {spend.unit for spend in stored.spends[len(earlier.spends) :]}
     new = {entry.unit: entry for entry in stored.budget}

@@ -74,8 +74,11 @@ def run(
     """Train on all holders' data in the clear.
 
     Args:
-        plan: the run; parts: features and edges of each holder.
-        labels: int64 [n]; split: who trains, validates and tests; seed: of weights, dropout and noise.
+        plan: the run.
+        parts: features and edges of each holder.
+        labels: int64 [n].
+        split: who trains, validates and tests.
+        seed: of weights, dropout and noise.
         words: what the holders of a secure run drew for the shared first layer, in order; made from the seed otherwise.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -250,7 +253,9 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     """Train a federation's parties, and their plaintext twin on what they drew.
 
     Args:
-        plan: without noise; graph, split: of all holders together; shares: of columns and edges, a number a holder.
+        plan: without noise.
+        graph, split: of all holders together.
+        shares: of columns and edges, a number a holder.
         seed: of the partition, weights, dropout, and of what should be secret: a comparison protects nobody.
     """
     members, holdings = partition_graph(graph, split, shares, seed=seed)

@@ -24,7 +24,8 @@ def _lpgnn_settings(data: str, features: float, labels: float, **changed: Any) -
     """Return the settings of `lpgnn` that the authors used at these budgets.
 
     Args:
-        data: the named set; features, labels: epsilon_x and epsilon_y.
+        data: the named set.
+        features, labels: epsilon_x and epsilon_y.
         changed: settings of the exhibit, in place of those or beside them.
     """
     kinds = "-".join("infinite" if epsilon == inf else "finite" for epsilon in (features, labels))

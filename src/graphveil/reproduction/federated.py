@@ -195,7 +195,9 @@ class Lefts:
         """Return the features and the means of every holder.
 
         Args:
-            names: of the holders; nodes: n; columns: of each holder's features.
+            names: of the holders.
+            nodes: n.
+            columns: of each holder's features.
         """
         matrices = {}
         for place, (owner, wide) in enumerate(zip(names, columns, strict=True)):
@@ -315,7 +317,9 @@ class Federated:
         """Train in the clear, or by the parties' own programs and return their cost too.
 
         Args:
-            graph: of all holders together; split: of its nodes; seed: of the partition and the weights.
+            graph: of all holders together.
+            split: of its nodes.
+            seed: of the partition and the weights.
         """
         parts = self.parts(graph, seed)
         if self.kind == "shares":
@@ -331,7 +335,9 @@ def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
     """Return what an entry finds on the partition, split and seed of a number.
 
     Args:
-        entry: the figure; graph: of all holders together; number: of the split.
+        entry: the figure.
+        graph: of all holders together.
+        number: of the split.
     """
     federated, began = Federated.of(entry), time.perf_counter()
     split = split_of(graph, entry.split, number)

@@ -81,7 +81,8 @@ def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
     """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
 
     Args:
-        exhibit: has the entries; only: words; InputError for one that fits no entry.
+        exhibit: has the entries.
+        only: words; InputError for one that fits no entry.
     """
     idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
     if idle:
@@ -121,7 +122,8 @@ def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) ->
     """Make the folder of an exhibit, or continue in the one that exists.
 
     Args:
-        exhibit, options: as of `check_folder`; folder: where it lies, checked.
+        exhibit, options: as of `check_folder`.
+        folder: where it lies, checked.
     """
     folder.begin(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
 
@@ -136,7 +138,8 @@ def run_missing(
     """Run the splits that are not finished yet; each is written, whole, as soon as it is.
 
     Args:
-        entries, splits: what to run; folder: as `open_folder` left it.
+        entries, splits: what to run.
+        folder: as `open_folder` left it.
         load: returns the graph of a name; asked only for data of which something is missing, and once.
         train: trains one split of one entry.
 
@@ -180,7 +183,8 @@ def trainer(
     """Return what trains an entry: a federation by a runner of its own, all else by the experiment of `compare`.
 
     Args:
-        noise: the source of the privacy noise for a split's number; device, progress: as of the experiment.
+        noise: the source of the privacy noise for a split's number.
+        device, progress: as of the experiment.
     """
     from graphveil.methods.runs import experiment
     from graphveil.reproduction import federated

@@ -227,7 +227,8 @@ class Start:
         """Draw the weights; InputError for a plan that shares have no arithmetic for.
 
         Args:
-            plan, classes, seed: of the run; columns: of each holder's features.
+            plan, classes, seed: of the run.
+            columns: of each holder's features.
         """
         if (plan.combine, plan.layers) != ("mean", 1):
             raise InputError(f"{plan.combine}, {plan.layers} hidden layers", allowed="mean, one hidden layer")
@@ -287,7 +288,8 @@ def train(party: Arithmetic, start: Start, plan: Plan) -> Program[None]:
     """Train the shared layers: what every party runs.
 
     Args:
-        party: its arithmetic; start, plan: the same at all parties.
+        party: its arithmetic.
+        start, plan: the same at all parties.
     """
     network = _Network(party, start, rate_bits(plan))
     for _ in range(plan.epochs):
@@ -335,7 +337,9 @@ def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split
 
     Args:
         plan: `shared_rate` is the rate of all shared layers, a power of two.
-        parts: features and edges of each holder; labels: int64 [n]; split: who trains, validates and tests.
+        parts: features and edges of each holder.
+        labels: int64 [n].
+        split: who trains, validates and tests.
         seed: of weights and dropout.
     """
     start = Start.of(plan, [features.shape[1] for features, _ in parts], int(labels.max()) + 1, seed)
@@ -350,7 +354,8 @@ def matrices_of(place: int, part: Part) -> dict[str, RingMatrix]:
     """Return what a holder multiplies with, by name: its features, and the means over its neighbours.
 
     Args:
-        place: the holder's number, from 0; part: features and edges.
+        place: the holder's number, from 0.
+        part: features and edges.
     """
     features, edges = part
     rows = structure_for("sage", edges, features.shape[0]).forward

@@ -44,7 +44,8 @@ def tests_of(rows: Sequence[Row], method: str) -> Iterator[Tested]:
     """Yield a test for each data set and setting in which a method and a rival were run.
 
     Args:
-        rows: named "<method> <setting>"; method: what is tested against the best of all others.
+        rows: named "<method> <setting>".
+        method: what is tested against the best of all others.
     """
     settings: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:

@@ -56,7 +56,8 @@ def contains(ascending: npt.NDArray[Whole], numbers: npt.NDArray[Whole]) -> npt.
     """Return whether each of `numbers` is among the `ascending` numbers, bool [m].
 
     Args:
-        ascending: whole numbers, ascending; numbers: whole numbers [m], in any order.
+        ascending: whole numbers, ascending.
+        numbers: whole numbers [m], in any order.
 
     >>> contains(np.array([1, 3]), np.array([3, 2, 1]))
     array([ True, False,  True])

@@ -49,8 +49,10 @@ class TargetDescent:
     """The private training of parameters on targets, step by step; the mean of the later ones is kept in the end.
 
     Args:
-        targets: int64 numbers of the nodes that train; public; labels: int64 [len(targets)], none below 0.
-        samples: how many targets one protected unit changes; protect: False adds no noise and protects nothing.
+        targets: int64 numbers of the nodes that train; public.
+        labels: int64 [len(targets)], none below 0.
+        samples: how many targets one protected unit changes.
+        protect: False adds no noise and protects nothing.
     """
 
     def __init__(
@@ -102,7 +104,9 @@ class AttentionDescent(TargetDescent):
     """The private training of one attention network.
 
     Args:
-        network: trained in place; x: public rows [n, c] of length at most 1; rows: read in steps, behind noise.
+        network: trained in place.
+        x: public rows [n, c] of length at most 1.
+        rows: read in steps, behind noise.
         soft: the length of the noise that the final sums will get.
 
     Raises:
@@ -191,7 +195,9 @@ class TopologyDescent(TargetDescent):
     """The private training of rows W.
 
     Args:
-        start: the first rows [n, k], public; head: H [c, k], public and fixed; rows: no weights; read behind noise.
+        start: the first rows [n, k], public.
+        head: H [c, k], public and fixed.
+        rows: no weights; read behind noise.
 
     Raises:
         InputError: rows, targets and labels do not match.
@@ -250,7 +256,8 @@ def clipped_deltas(deltas: Tensor, degrees: Tensor, grid: GradientGrid) -> Tenso
     """Return deltas in whole steps, float64 [b, k], so short that delta in each neighbour's row is at most `cap` long.
 
     Args:
-        deltas: float [b, k]; degrees: int64 [b], in how many rows each of them stands.
+        deltas: float [b, k].
+        degrees: int64 [b], in how many rows each of them stands.
     """
     exact, copies = deltas.double(), degrees.double()[:, None]
     lengths = (exact.square().sum(dim=1, keepdim=True) * copies).sqrt()

@@ -69,7 +69,8 @@ def train_calibrated(
     """Train `model` in place together with the weights of the support's entries; load the kept epoch's network.
 
     Args:
-        model: the backbone `name` ("sage", "gcn" or "gat"); support: the collected entries; every weight starts at 1.
+        model: the backbone `name` ("sage", "gcn" or "gat").
+        support: the collected entries; every weight starts at 1.
         seed: fixes dropout and the complement; never touches privacy noise.
 
     Raises:

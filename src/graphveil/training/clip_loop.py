@@ -52,7 +52,8 @@ def measure(
     """Find the grid of every row and how long its whole numbers are; a bias reads 1 beside them.
 
     Args:
-        rows: [b, d]; scale, unit, squares, sound: of `Lengths`, each [b]; set.
+        rows: [b, d].
+        scale, unit, squares, sound: of `Lengths`, each [b]; set.
     """
     width = rows.shape[1]
     whole = np.empty(width, np.float32)
@@ -94,7 +95,8 @@ def fits(
     """Whether one sample's product over all layers is at most `cap` steps long, exactly; false for NaN.
 
     Args:
-        row: its whole numbers of all layers side by side [k]; starts, cap: as for `clip`.
+        row: its whole numbers of all layers side by side [k].
+        starts, cap: as for `clip`.
         squares: squared lengths of what its layers saw [layers].
     """
     total = 0.0
@@ -117,9 +119,12 @@ def clip(
     """Turn loss gradients into whole numbers, such that no sample's products with its inputs are longer than `cap`.
 
     Args:
-        deltas: of all layers side by side [b, k]; overwritten; starts: the first column of each layer, and k.
-        scale, squares, sound: of the layers' inputs [layers, b]; dither: uniform numbers [b, k], of which 2^16 are 1.
-        step: the length of a step of the grid; cap: the longest gradient, in steps.
+        deltas: of all layers side by side [b, k]; overwritten.
+        starts: the first column of each layer, and k.
+        scale, squares, sound: of the layers' inputs [layers, b].
+        dither: uniform numbers [b, k], of which 2^16 are 1.
+        step: the length of a step of the grid.
+        cap: the longest gradient, in steps.
     """
     exact = np.empty(deltas.shape[1], np.float32)
     for i in range(len(deltas)):

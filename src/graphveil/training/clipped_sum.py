@@ -57,7 +57,8 @@ class WholeRows:
         """Put every row on a grid of its own, as `clipped_sum.input_lengths` does.
 
         Args:
-            rows: float32 [b, in]; bias: whether the layer has one, whose input is 1.
+            rows: float32 [b, in].
+            bias: whether the layer has one, whose input is 1.
         """
         from graphveil.training.clip_loop import INPUT_BITS
 
@@ -78,7 +79,8 @@ def clipped(
     inputs are longer than the cap. A sample with a NaN or an infinity anywhere is zero.
 
     Args:
-        deltas: of each layer, float32 [b, out]; dither: uniform numbers of their shapes, of which 2^16 are 1.
+        deltas: of each layer, float32 [b, out].
+        dither: uniform numbers of their shapes, of which 2^16 are 1.
     """
     from graphveil.training.clip_loop import SPREAD
 
@@ -104,7 +106,8 @@ def fits(parts: Sequence[Tensor], inputs: Sequence[WholeRows], cap: int) -> Tens
     """Return whether samples' products over all layers are at most `cap` steps long, exactly, bool [b]; false for NaN.
 
     Args:
-        parts: whole numbers of each layer, [b, out]; inputs: of the same layers.
+        parts: whole numbers of each layer, [b, out].
+        inputs: of the same layers.
     """
     length = _total(squared_lengths(part.double()) * rows.squares for part, rows in zip(parts, inputs, strict=True))
     return length <= float(cap) ** 2
@@ -216,7 +219,8 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
     """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long.
 
     Args:
-        rows: float32 [n, d]; bias: whether the layer has one, whose input is 1.
+        rows: float32 [n, d].
+        bias: whether the layer has one, whose input is 1.
     """
     from graphveil.training.clip_loop import measure
 

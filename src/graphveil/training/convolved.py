@@ -94,7 +94,8 @@ class ConvolvedRegression:
         """Return Z, float64 [n, k]; it reads all edges and must not leave.
 
         Args:
-            rows: the edges, each in both directions; x: [n, k], rows of length at most 1.
+            rows: the edges, each in both directions.
+            x: [n, k], rows of length at most 1.
         """
         exact = x.double()
         # Held here, whatever the caller normalised: the bound leans on no row being longer than 1.
@@ -139,7 +140,8 @@ class ConvolvedRegression:
         """Return the weights with noise, float32 [k, c].
 
         Args:
-            weights: the minimum; multiplier: deviation of the noise over half of `sensitivity`; 0 adds none.
+            weights: the minimum.
+            multiplier: deviation of the noise over half of `sensitivity`; 0 adds none.
         """
         if multiplier == 0.0:
             return weights.float()

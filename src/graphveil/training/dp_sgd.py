@@ -47,7 +47,8 @@ class PrivateDescent:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
             another device than the CPU, all but the choice of batches and the dither is done there.
         inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
-        targets: [n] or [n, c], one row a sample; schedule: steps, sampling, noise.
+        targets: [n] or [n, c], one row a sample.
+        schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
 
     Raises:
@@ -142,7 +143,8 @@ class PrivateDescent:
         layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
 
         Args:
-            chosen: the samples of a batch, int64 [b]; randomness: decides the dither of the grid.
+            chosen: the samples of a batch, int64 [b].
+            randomness: decides the dither of the grid.
         """
         if not len(chosen):
             # Noise is added to it as to any other: that a batch was empty must not show.
@@ -191,7 +193,8 @@ def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
     batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
 
     Args:
-        chosen: int64 [b], at least one; places: the length of every batch.
+        chosen: int64 [b], at least one.
+        places: the length of every batch.
     """
     slots, batches = chosen % places, []
     order = torch.argsort(slots, stable=True)
@@ -211,7 +214,8 @@ def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
     rising; b may be 0.
 
     Args:
-        count: n, the number of samples; rate: the probability, in (0, 1].
+        count: n, the number of samples.
+        rate: the probability, in (0, 1].
         randomness: 16 bits of it a sample, unless the rate is 1, and 64 for a sample that they do not decide.
     """
     if rate >= 1.0:
@@ -265,7 +269,8 @@ def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
     """Return some rows [m, d].
 
     Args:
-        inputs: all of them [n, d]; places: int64 [m].
+        inputs: all of them [n, d].
+        places: int64 [m].
     """
     return (
         inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places.to(inputs.device))
@@ -331,7 +336,8 @@ def treats_rows_alike(model: nn.Module, dimension: int, rows: int) -> bool:
     Matrix products of some processors round otherwise in batches of another length, or at their end.
 
     Args:
-        model: a perceptron; dimension: d, columns of its rows.
+        model: a perceptron.
+        dimension: d, columns of its rows.
     """
     generator, training = torch.Generator().manual_seed(0), model.training
     layers = linear_layers(model.eval())

@@ -57,9 +57,11 @@ def train_full_batch(
     validation rows the last epoch is kept, and no epoch is left out.
 
     Args:
-        model: a perceptron; train: the rows whose loss is minimised.
+        model: a perceptron.
+        train: the rows whose loss is minimised.
         validate: the rows that choose the epoch; may be none.
-        schedule: how long and how fast; progress: hears of every epoch.
+        schedule: how long and how fast.
+        progress: hears of every epoch.
 
     Raises:
         InputError: no training rows, or a loss that is not a number.

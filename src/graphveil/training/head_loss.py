@@ -13,7 +13,9 @@ def head_loss(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple
     slopes in `h`, `weight` and `bias`, and the accuracy in [0, 1].
 
     Args:
-        h: what the last layer is given [n, d]; weight: of the layer [c, d]; bias: of the layer [c].
+        h: what the last layer is given [n, d].
+        weight: of the layer [c, d].
+        bias: of the layer [c].
         targets: the class of each row as a column of zeros and a one [c, n].
     """
     loss, right = _HeadLoss.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]

@@ -79,7 +79,9 @@ def train(
     """Train `model` in place, load the kept epoch's weights into it and return the record.
 
     Args:
-        model: a `Backbone`; inputs: the features as an operator [n, d]; structure: what the model reads of links.
+        model: a `Backbone`.
+        inputs: the features as an operator [n, d].
+        structure: what the model reads of links.
         seed: fixes dropout; never touches privacy noise.
 
     Raises:
@@ -137,7 +139,8 @@ def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Ob
     """Return the epoch's figures.
 
     Args:
-        number: of the epoch, from 1; noisy, clean: logits [n, c] with dropout and without, constants.
+        number: of the epoch, from 1.
+        noisy, clean: logits [n, c] with dropout and without, constants.
 
     Raises:
         InputError: when the loss is not a number.

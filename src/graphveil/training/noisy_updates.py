@@ -121,7 +121,8 @@ class StepNoise:
 
         Args:
             totals: [P] whole numbers, float32 where they fit its 24 bits, else float64; contiguous.
-            randomness: where the secret comes from; another gives another; steps: sums of this shape still to come.
+            randomness: where the secret comes from; another gives another.
+            steps: sums of this shape still to come.
         """
         if randomness is not self._source:
             secret = BlockNoise(randomness)
@@ -201,7 +202,8 @@ class NoisyUpdates:
         """Add noise to a batch's sum, an empty one's too, and give the optimiser its part of the expected batch.
 
         Args:
-            total: float64 [P] in whole steps of the grid; changed in place; protect: False leaves the noise out.
+            total: float64 [P] in whole steps of the grid; changed in place.
+            protect: False leaves the noise out.
         """
         # An empty batch gets noise too: a step without any would tell that nobody was in it.
         if protect:

@@ -43,7 +43,8 @@ def selection_rule(name: str, *, ideal: float) -> Rule:
     """Return a function that is fed every epoch in order and says whether it is the best so far.
 
     Args:
-        name: "robust", "published" or "last"; ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
+        name: "robust", "published" or "last".
+        ideal: accuracy of a perfect model against the noisy labels, in (0, 1].
     """
     if name == "published":
         return _published(ideal)

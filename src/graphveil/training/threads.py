@@ -15,7 +15,8 @@ def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:
     threads must win by a tenth to be chosen, because they cost CPU time that others may need.
 
     Args:
-        work: what is timed, after one run that is not; repeats: runs a count, of which the fastest counts.
+        work: what is timed, after one run that is not.
+        repeats: runs a count, of which the fastest counts.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     best, best_seconds, count = 1, float("inf"), 1

@@ -84,7 +84,9 @@ def simulated(
     InputError for an attack that does not fit the setting.
 
     Args:
-        holdings: what each holder has, rows in one order. randomness: of shares and noise. seed: of weights.
+        holdings: what each holder has, rows in one order.
+        randomness: of shares and noise.
+        seed: of weights.
         name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
     """
     if name is not None and FEDERATION_ATTACKS[name].bare:
@@ -103,7 +105,8 @@ def attack_federation(
 
     Args:
         recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
-        nodes: among how many people's pairs pairs are judged. seed: of the adversary's draws.
+        nodes: among how many people's pairs pairs are judged.
+        seed: of the adversary's draws.
     """
     chosen, setting = require_federation_attack(name), recorded.setting
     other = next(member.name for member in setting.members if not member.labels)
@@ -124,7 +127,8 @@ def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
 
     Args:
-        recorded: of mode "shared-linear". randomness: of the noise.
+        recorded: of mode "shared-linear".
+        randomness: of the noise.
     """
     dealt = recorded.view(recorded.setting.server).dealt()
     first, *dealt_holders = dealt.setting.names

@@ -46,7 +46,9 @@ def feature_recovery(
     InputError for a share outside (0, 1), fewer than ten people, or features in which people do not differ.
 
     Args:
-        view: what the party has. recorded: the truth, which scores the attack. victim: another holder.
+        view: what the party has.
+        recorded: the truth, which scores the attack.
+        victim: another holder.
         known_share: share of the people whose rows the party knows from elsewhere; all others are judged. Where weights
             are handed out, nothing need be known.
     """
@@ -101,7 +103,8 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     InputError for fewer than ten people, or rows that are all alike.
 
     Args:
-        view, recorded, victim: as of `feature_recovery`. nodes: among how many people.
+        view, recorded, victim: as of `feature_recovery`.
+        nodes: among how many people.
     """
     rng = np.random.default_rng([seed, 0x64A])
     places = np.sort(rng.permutation(view.nodes)[:nodes])
@@ -142,7 +145,8 @@ def solve_features(view: View, victim: str) -> Tensor | None:
     X_A W_A, by least squares.
 
     Args:
-        view: of a naive design. victim: a holder's name.
+        view: of a naive design.
+        victim: a holder's name.
     """
     if view.holding is None or not view.weights:
         return None
@@ -164,7 +168,8 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     else None. Only in paper mode, whose keys stand in the order of the holders' matrices.
 
     Args:
-        view: of a naive design. victim: a holder's name.
+        view: of a naive design.
+        victim: a holder's name.
     """
     masked, dealt = view.bodies("masked-left", victim), [m for m in view.messages if m.kind == "mask-keys"]
     if not view.is_server or not masked or view.setting.protocol.mode != "paper":

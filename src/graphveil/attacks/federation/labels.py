@@ -40,7 +40,8 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     than four training nodes, or all of one label.
 
     Args:
-        view: what the party has; it is taken to know who trains. recorded: the truth, which scores the attack.
+        view: what the party has; it is taken to know who trains.
+        recorded: the truth, which scores the attack.
         nodes: how many training nodes' pairs are judged.
     """
     train = torch.nonzero(recorded.train).squeeze(1)
@@ -86,7 +87,8 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
     which pairs of one label are full, would tell them apart whatever is sent.
 
     Args:
-        labels: of the nodes, int64 [m]. rng: draws the pairs.
+        labels: of the nodes, int64 [m].
+        rng: draws the pairs.
     """
     first, second = (ends.astype(np.int64) for ends in np.triu_indices(len(labels), 1))
     # Which end comes first is drawn: in the order of places, first ends would be early nodes and their classes.
@@ -135,7 +137,8 @@ def unit_rows(parts: Sequence[Tensor], rows: int) -> Tensor:
     """Return rows of all parts side by side, each of length 1 in every part; inner products are mean cosines.
 
     Args:
-        parts: float64 [n, .] each. rows: which ones.
+        parts: float64 [n, .] each.
+        rows: which ones.
     """
     if not parts:
         return torch.zeros(rows, 1, dtype=torch.float64)
@@ -147,7 +150,9 @@ def groups(rows: Tensor, classes: int, seed: int = 0) -> np.ndarray:
     """Return the group of every row by k-means, the best of 8 starts, int64 [m].
 
     Args:
-        rows: float [m, .]. classes: how many groups. seed: of the starts.
+        rows: float [m, .].
+        classes: how many groups.
+        seed: of the starts.
     """
     different = len(torch.unique(rows, dim=0))
     # Never more groups than different rows: k-means would fill the rest with empty ones and warn.
@@ -158,7 +163,8 @@ def matched(groups: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of rows whose group names their label, each group named after one label as well as can be.
 
     Args:
-        groups: the group of every row, int64 [m]. labels: the truth, int64 [m].
+        groups: the group of every row, int64 [m].
+        labels: the truth, int64 [m].
     """
     table = np.zeros((groups.max() + 1, labels.max() + 1))
     np.add.at(table, (groups, labels), 1)

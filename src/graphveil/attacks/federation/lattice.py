@@ -84,7 +84,8 @@ def reduced(left: int, right: np.ndarray) -> np.ndarray:
     Raises MissingExtraError without the package python-flint.
 
     Args:
-        left: weight of the first numbers against the others. right: [r, c] words.
+        left: weight of the first numbers against the others.
+        right: [r, c] words.
     """
     try:
         from flint import fmpz_mat
@@ -109,7 +110,8 @@ def from_nearest(targets: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Return each target minus a near point of the lattice, words [t, size]: what is small, where it is small enough.
 
     Args:
-        targets: [t, size] words. basis: of `reduced`.
+        targets: [t, size] words.
+        basis: of `reduced`.
     """
     q, triangle = np.linalg.qr(basis.T.astype(np.float64))
     rest = targets.copy()
@@ -143,8 +145,10 @@ def lattice(view: View, recorded: Recorded, *, people: int = 500, seed: int = 0)
     MissingExtraError without the package python-flint.
 
     Args:
-        view: the server's. recorded: the truth, which scores the attack; with noise the attack is given the rows of P
-            of some people, who are not judged. people: how many are judged.
+        view: the server's.
+        recorded: the truth, which scores the attack; with noise the attack is given the rows of P of some people, who
+            are not judged.
+        people: how many are judged.
     """
     require_shares(view.setting, "lattice")
     p, w = (part.numpy() for part in recorded.secrets())
@@ -192,7 +196,8 @@ def require_shares(setting: Setting, name: str) -> None:
     """Refuse a setting without shares of z, or with too many columns.
 
     Args:
-        setting: the agreed run. name: of the attack, for the message.
+        setting: the agreed run.
+        name: of the attack, for the message.
     """
     if setting.protocol.mode != "shared-linear":
         mode = setting.protocol.mode

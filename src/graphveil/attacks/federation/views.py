@@ -70,7 +70,8 @@ class View:
         """What one party sent of one kind, as it was sent, in order.
 
         Args:
-            kind: of the messages. sender: a party's name.
+            kind: of the messages.
+            sender: a party's name.
         """
         return [m.body for m in self.messages if (m.kind, m.sender) == (kind, sender)]
 
@@ -78,7 +79,8 @@ class View:
         """Numbers, float64 [., .] each, that reached this party in messages of a kind, in order.
 
         Args:
-            kind: of the messages. sender: a party's name; None: of anybody.
+            kind: of the messages.
+            sender: a party's name; None: of anybody.
         """
         own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
         return [self.numbers(m) for m in own_messages if sender in (None, m.sender)]
@@ -147,7 +149,8 @@ class Recorded:
         """Return what a party sees; with `naive` also what that design shows it, see the module.
 
         Args:
-            party: its name. naive: whether it is the naive design.
+            party: its name.
+            naive: whether it is the naive design.
         """
         relays = naive and party == self.setting.server
         # An adversary gets what reached it or left it; in the naive design the server passes all messages on.

@@ -43,7 +43,9 @@ def published(columns: int = _COLUMNS, rounds: int = _ROUNDS, epsilon: float = _
     """Return the setting whose publication is audited.
 
     Args:
-        columns: h. rounds: publications. epsilon: of all of them together.
+        columns: h.
+        rounds: publications.
+        epsilon: of all of them together.
     """
     members = (Member("holder1", 8, True), Member("holder2", 8))
     return Setting.of(
@@ -70,7 +72,8 @@ def audit_published(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
     """Publish rows far beyond the clip in all rounds, and bound mu.
 
     Args:
-        seed: of rows and noise. samples: how many rows.
+        seed: of rows and noise.
+        samples: how many rows.
     """
     return _by_mu("federation, published rows", _published, seed=seed, samples=samples)
 
@@ -79,7 +82,8 @@ def audit_noise_in_shares(*, seed: int = 0, samples: int = _SAMPLES) -> Audit:
     """Bound mu of rows of length C with the noise that one holder adds within its share.
 
     Args:
-        seed: of rows and noise. samples: how many rows.
+        seed: of rows and noise.
+        samples: how many rows.
     """
     return _by_mu("federation, noise within shares", _within_shares, seed=seed, samples=samples)
 

@@ -52,7 +52,8 @@ def audit_person(role: str, *, seed: int = 0, degree_bound: int = 0) -> Audit:
     """Replay a holder's program on two data sets that differ in one person.
 
     Args:
-        role: of the person, one of ROLES. seed: of both runs' randomness.
+        role: of the person, one of ROLES.
+        seed: of both runs' randomness.
         degree_bound: D; 0: connections are not read.
     """
     setting = Setting.of(
@@ -101,7 +102,8 @@ class _Measured:
         """Weigh as `SUMS` does, and take note of the noise and of its price.
 
         Args:
-            answer: the first run's noisy votes. first, second: edges, rows and hop of the two runs.
+            answer: the first run's noisy votes.
+            first, second: edges, rows and hop of the two runs.
         """
         self.vote_noise.append((answer.double() - torch.from_numpy(exact_sums(mechanism, first))) / mechanism.sigmas[0])
         evidence = SUMS.weigh(mechanism, answer, first, second)
@@ -115,7 +117,8 @@ class _Measured:
         """Measure how far a sum moved; the first that moved declares the whole training.
 
         Args:
-            answer: the first run's noisy sum. first, second: the sums of the two runs.
+            answer: the first run's noisy sum.
+            first, second: the sums of the two runs.
         """
         schedule = mechanism.schedule
         self.gradient_noise.append((answer.double() - first) / (schedule.noise_multiplier * schedule.grid.cap))

@@ -51,7 +51,8 @@ def audit_features(mode: str, *, seed: int = 0) -> Audit:
     """Replay a mode on two data sets that differ in one person's features at one holder.
 
     Args:
-        mode: one of MODES. seed: of both runs' randomness.
+        mode: one of MODES.
+        seed: of both runs' randomness.
     """
     setting, shares = made_setting(mode), _Shares()
     # Masked bodies differ by their masks (see `audit_shares`), and would hide what else moved.
@@ -67,7 +68,8 @@ def audit_label(mode: str, *, seed: int = 0) -> Audit:
     """Replay a mode on two data sets that differ in one training label: not a byte of a message may differ.
 
     Args:
-        mode: one of MODES. seed: of both runs' randomness.
+        mode: one of MODES.
+        seed: of both runs' randomness.
     """
     setting = made_setting(mode)
     return _replayed(setting, None, "label", (setting.privacy.epsilon_y, 0.0), set(), seed)
@@ -96,7 +98,8 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
     share of what the server opens.
 
     Args:
-        mode: one of MODES. seed: of the run's randomness.
+        mode: one of MODES.
+        seed: of the run's randomness.
     """
     setting = made_setting(mode)
     run = _run_parties(setting, made_holdings(), SeededRandomness(seed), _Shares())
@@ -276,7 +279,8 @@ def apart_setting(mode: str, holders: int) -> Setting:
     """Return a small federation of so many holders.
 
     Args:
-        mode: one of MODES. holders: how many.
+        mode: one of MODES.
+        holders: how many.
     """
     members = tuple(Member(f"holder{number + 1}", COLUMNS, number == 0) for number in range(holders))
     return replace(made_setting(mode), members=members)
@@ -355,7 +359,8 @@ def sources_of(setting: Setting, server: int, holders: int) -> dict[str, Randomn
     """Return everybody's randomness by name, of one seed for the server and one for the holders.
 
     Args:
-        setting: the agreed run. server, holders: seeds.
+        setting: the agreed run.
+        server, holders: seeds.
     """
     # Seeds a thousand apart, so that no two parties of any run draw the same words.
     sources: dict[str, Randomness] = {setting.server: SeededRandomness(1_000 * server)}

@@ -222,7 +222,9 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     """Give all holders but one everything that they were dealt and received, and say what they could unmask.
 
     Args:
-        mode: one with shares. holders: how many, 2 to 5. victim: the place of the one, from 0.
+        mode: one with shares.
+        holders: how many, 2 to 5.
+        victim: the place of the one, from 0.
     """
     setting = apart_setting(mode, holders)
     victim_name = setting.names[victim]

@@ -97,7 +97,8 @@ def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
     """``x-hops=4`` -> ``("x_hops", "4")``.
 
     Args:
-        pair: as it was typed; where: the option, for the error.
+        pair: as it was typed.
+        where: the option, for the error.
 
     Raises:
         InputError: there is no ``=``, or nothing before it.
@@ -114,7 +115,8 @@ def read_value(method: str, info: Method, key: str, text: str, *, where: str = "
     """The value of setting ``key``, of its own type.
 
     Args:
-        method, where: its name and the option, for the error; info: its entry.
+        method, where: its name and the option, for the error.
+        info: its entry.
         key, text: as written before and after the "=" of ``--set``.
 
     Raises:
@@ -153,7 +155,8 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
     """``"1,2,inf"`` -> ``(1.0, 2.0, inf)``.
 
     Args:
-        key: the setting, for the error; kind: float or int.
+        key: the setting, for the error.
+        kind: float or int.
 
     Raises:
         InputError: a part is not a number, or is repeated.
@@ -168,7 +171,8 @@ def load(data: str, source: Source, seed: int, progress: ProgressCallback, engin
     """The graph of ``data``, with a share of its edges drawn as private if ``source`` has one.
 
     Args:
-        data: a named data set, or a folder; seed: fixes the draw.
+        data: a named data set, or a folder.
+        seed: fixes the draw.
         engine: processes blocks of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
@@ -191,7 +195,8 @@ def with_private_share(graph: Graph, share: float | None, seed: int) -> Graph:
     """The graph, with a share of its edges drawn as private.
 
     Args:
-        share: of undirected edges, in (0, 1]; None: the declaration stays as it is; seed: fixes the draw.
+        share: of undirected edges, in (0, 1]; None: the declaration stays as it is.
+        seed: fixes the draw.
     """
     from graphveil.graphs import draw_private
 
@@ -202,7 +207,8 @@ def noise_of_cell(base: int | None, seed: int) -> Randomness:
     """The source of the noise for one cell of a comparison: each seed has a stream of its own.
 
     Args:
-        base: seed of reproducible noise; None: secure noise; seed: of the cell.
+        base: seed of reproducible noise; None: secure noise.
+        seed: of the cell.
     """
     return noise(None if base is None else base + seed)
 

@@ -31,7 +31,8 @@ def run(record: RunRecord, predictions: Path | None = None, whose: str | None = 
     """A finished run: accuracy, controls, lift, guarantee, cost, folder.
 
     Args:
-        predictions: the file of predictions for its own people, if one was written; whose: who may read it.
+        predictions: the file of predictions for its own people, if one was written.
+        whose: who may read it.
     """
     score = record.scores.accuracy
     head = Text.assemble(
@@ -64,7 +65,8 @@ def promised_by(model: Any, run: Path) -> RenderableType:
     """The guarantee of a model: three lines where its folder has a card, else the whole guarantee.
 
     Args:
-        model: from `open_model`; run: its folder.
+        model: from `open_model`.
+        run: its folder.
     """
     guarantee: Guarantee = model.guarantee
     declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
@@ -82,7 +84,8 @@ def three_lines(
     """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes.
 
     Args:
-        exposed: what is not protected, as its card lists it; card: the file with the whole guarantee.
+        exposed: what is not protected, as its card lists it.
+        card: the file with the whole guarantee.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     summary = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
@@ -94,7 +97,8 @@ def stated(head: str, line: str) -> Text:
     """A line with a bold heading.
 
     Args:
-        head: without its colon; line: the text after it.
+        head: without its colon.
+        line: the text after it.
     """
     return Text.assemble((f"{head}: ", "bold"), printable(line))
 
@@ -121,7 +125,8 @@ def voided(reason: str, subject: str) -> Text:
     """A loud line: the guarantee is void.
 
     Args:
-        reason: why it does not hold; subject: "run" or "release".
+        reason: why it does not hold.
+        subject: "run" or "release".
     """
     return _loud(f"VOID: this {subject} protects nobody ({printable(reason)})")
 

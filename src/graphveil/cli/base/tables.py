@@ -29,7 +29,8 @@ def listed(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
     """Facts for `pairs`: several lines, of which the first has a name.
 
     Args:
-        name: before the first line; lines: any number, also none.
+        name: before the first line.
+        lines: any number, also none.
     """
     return [(name if index == 0 else "", line) for index, line in enumerate(lines)]
 
@@ -58,7 +59,8 @@ def rows(heads: Sequence[str], content: Iterable[Sequence[object]]) -> Table:
     """A plain table of texts.
 
     Args:
-        heads: of the columns; content: rows of as many cells, shown by ``str``.
+        heads: of the columns.
+        content: rows of as many cells, shown by ``str``.
     """
     table = columns(*heads)
     for row in content:
@@ -70,7 +72,8 @@ def plain_named(key: str, value: object) -> str:
     """A value as `plain` shows it, but an epsilon or delta is rounded up.
 
     Args:
-        key: its name says whether the value is an epsilon or delta; value: as in an answer.
+        key: its name says whether the value is an epsilon or delta.
+        value: as in an answer.
     """
     if not (is_price(key) and isinstance(value, float)):
         return plain(value)

@@ -86,7 +86,8 @@ def comparison_of(methods: str, data: str, params: Mapping[str, Any]) -> Compari
     """The comparison that the options describe: each option goes to the methods that it applies to.
 
     Args:
-        methods: names, separated by commas; params: the command's parameters.
+        methods: names, separated by commas.
+        params: the command's parameters.
 
     Raises:
         InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot be read.

@@ -28,7 +28,8 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     """The tables of a sheet, at 80 columns, and the folder of the whole tables.
 
     Args:
-        page: groups of equal guarantees; folder: of tables and figure; None: none were written.
+        page: groups of equal guarantees.
+        folder: of tables and figure; None: none were written.
     """
     parts: list[RenderableType] = [Text(printable(page.title), style="bold"), Text()]
     if page.void:

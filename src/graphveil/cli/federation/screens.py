@@ -171,7 +171,8 @@ def spent(epsilon: float, total: float, reader: str) -> str:
     """The epsilon spent so far, in words.
 
     Args:
-        total: epsilon that may be spent; inf: no privacy was agreed; reader: against whom it protects.
+        total: epsilon that may be spent; inf: no privacy was agreed.
+        reader: against whom it protects.
     """
     if math.isinf(float(total)):
         return f"no privacy against {reader}"

@@ -34,7 +34,8 @@ class Bodies:
         """Return bodies of the right length as bits.
 
         Args:
-            bodies: of ceil(task.bits / 8) bytes each. numbers: int64 [n], of the senders.
+            bodies: of ceil(task.bits / 8) bytes each.
+            numbers: int64 [n], of the senders.
         """
         rows = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), -(-task.bits // 8))
         return cls(task, np.unpackbits(rows, axis=1), numbers)

@@ -60,9 +60,12 @@ class Collected:
     """An exported collection.
 
     Args:
-        ids: of everybody. last: everybody's last report. nonces: of each epoch, by which coordinates were assigned.
+        ids: of everybody.
+        last: everybody's last report.
+        nonces: of each epoch, by which coordinates were assigned.
         bodies: the same as bits; a field that fewer people answered than the task's least number counts as unanswered.
-        times: int32 [n, fields], in how many epochs they answered each field. facts: of `collection.json`.
+        times: int32 [n, fields], in how many epochs they answered each field.
+        facts: of `collection.json`.
     """
 
     task: Task
@@ -83,7 +86,8 @@ class Collected:
         """Return the coordinates that were assigned to the senders of some bodies, [rows, m].
 
         Args:
-            field: the features. rows: places of bodies.
+            field: the features.
+            rows: places of bodies.
         """
         columns = np.empty((len(rows), field.sampled), np.int32)
         for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):

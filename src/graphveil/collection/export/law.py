@@ -51,7 +51,9 @@ def above(counts: Counts, trials: Counts | int, chance: float) -> Chances:
     """Return Pr[Bin(trials, chance) >= counts].
 
     Args:
-        counts: of ones. trials: of as many answers. chance: the largest that one of them is 1.
+        counts: of ones.
+        trials: of as many answers.
+        chance: the largest that one of them is 1.
     """
     chances: Chances = stats.binom.sf(np.asarray(counts) - 1, trials, chance)
     return chances
@@ -61,7 +63,9 @@ def below(counts: Counts, trials: Counts | int, chance: float) -> Chances:
     """Return Pr[Bin(trials, chance) <= counts].
 
     Args:
-        counts: of ones. trials: of as many answers. chance: the least that one of them is 1.
+        counts: of ones.
+        trials: of as many answers.
+        chance: the least that one of them is 1.
     """
     chances: Chances = stats.binom.cdf(counts, trials, chance)
     return chances
@@ -83,7 +87,10 @@ def longer(lengths: Counts, trials: Counts, flip: float, most: int) -> Chances:
     """Return a bound of Pr[a list names so many people or more], for people with at most `most` links.
 
     Args:
-        lengths: of the lists. trials: for how many people each answers. flip: p. most: links, a public fact.
+        lengths: of the lists.
+        trials: for how many people each answers.
+        flip: p.
+        most: links, a public fact.
     """
     links = np.minimum(most, trials)
     excess = np.maximum(lengths - links * (1 - flip) - (trials - links) * flip, 0.0)
@@ -95,7 +102,9 @@ def list_spread(trials: Counts, flip: float, rare: float) -> Chances:
     """Return how far from its mean a list's length is at most with probability 1 - 2 rare, for any links.
 
     Args:
-        trials: for how many people each answers. flip: p. rare: the probability of more on one side.
+        trials: for how many people each answers.
+        flip: p.
+        rare: the probability of more on one side.
     """
     log = -np.log(rare)
     spread: Chances = log / 3 + np.sqrt(log**2 / 9 + 2 * log * trials * flip * (1 - flip))
@@ -117,7 +126,9 @@ def copies(people: int, sizes: Counts, equal: Chances) -> Chances:
     """Return bounds of the logarithm of Pr[any so many of n reports are equal].
 
     Args:
-        people: n. sizes: of groups, from 2. equal: the logarithm of the largest probability that given ones are equal.
+        people: n.
+        sizes: of groups, from 2.
+        equal: the logarithm of the largest probability that given ones are equal.
     """
     ways = special.gammaln(people + 1) - special.gammaln(sizes + 1) - special.gammaln(people - sizes + 1)
     # A share 1 / size^2 for groups of each size: from 2 on these sum to less than 1.
@@ -129,7 +140,8 @@ def log_equal(chances: Sequence[float], sizes: Counts) -> Chances:
     """Return the logarithm of the largest probability that so many answers are all the same.
 
     Args:
-        chances: of one answer's outcomes. sizes: how many answers.
+        chances: of one answer's outcomes.
+        sizes: how many answers.
     """
     # By Hoelder's inequality, people with different true values agree less often than people with the same value.
     log_chances: Chances = special.logsumexp(np.log(chances) * sizes[:, None], axis=1)

@@ -92,7 +92,8 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
     """Return public edges in both directions, int64 [2, E]. Raises DataError for a missing column or an unknown id.
 
     Args:
-        path: csv or parquet with the columns source and target. ids: of everybody, in order.
+        path: csv or parquet with the columns source and target.
+        ids: of everybody, in order.
     """
     import polars
 
@@ -146,8 +147,10 @@ def learn(
     was collected, or budgets beside those of the task.
 
     Args:
-        graph: see `collected_graph`. settings: of the method, without its budgets, which are the task's.
-        notes: further notes for the result. progress: called after every epoch of training.
+        graph: see `collected_graph`.
+        settings: of the method, without its budgets, which are the task's.
+        notes: further notes for the result.
+        progress: called after every epoch of training.
         engine: processes blocks of people before the training.
     """
     chosen = _settings(name, received, settings)
@@ -254,7 +257,8 @@ def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -
     """Return a sentence on estimates outside 0 to 1, which are shown as the nearer end, if there are any.
 
     Args:
-        runs: agreement with each held-out report, of the method and of each control. keep, flip: p and q of a report.
+        runs: agreement with each held-out report, of the method and of each control.
+        keep, flip: p and q of a report.
     """
     agreed = {label: float(np.mean([run[label].mean() for run in runs])) for label in runs[0]}
     ends = {"below 0 %": [label for label, share in agreed.items() if share < flip]}
@@ -294,7 +298,8 @@ def estimated(agreement: Interval, keep: float, flip: float, *, difference: bool
     """Return the accuracy on true labels behind an agreement with reports, cut to the range of accuracies.
 
     Args:
-        agreement: with reports, or a difference of two. keep, flip: p and q of a report.
+        agreement: with reports, or a difference of two.
+        keep, flip: p and q of a report.
     """
     start, least = (0.0, -1.0) if difference else (flip, 0.0)
 

@@ -62,7 +62,8 @@ def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...
     """Return how far a share of forged reports can move the results of a collection. Raises InputError for no share.
 
     Args:
-        reports: n, how many came. share: of them, in 0 to 1.
+        reports: n, how many came.
+        share: of them, in 0 to 1.
     """
     if not 0 <= share <= 1 or reports < 1:
         raise InputError(f"{share} of {reports} reports", where="forged reports", allowed="a share of 0 to 1, of some")
@@ -83,7 +84,9 @@ def of_class(field: Label, reports: int, forged: int) -> float:
     """Return the bound of a class's estimated share.
 
     Args:
-        field: the label. reports: n. forged: k.
+        field: the label.
+        reports: n.
+        forged: k.
     """
     other, true = law.class_chances(field)
     return forged / reports / (true - other)
@@ -99,7 +102,9 @@ def on_average(field: Features, reports: int, forged: int) -> float:
     """Return the bound of an averaged feature, on average over assigned coordinates and forgers.
 
     Args:
-        field: the features. reports: n. forged: k.
+        field: the features.
+        reports: n.
+        forged: k.
     """
     return 2 * worth(field) * field.sampled / len(field.names) * forged / reports
 
@@ -108,7 +113,10 @@ def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False)
     """Return the bound of the largest movement of any coordinate's mean over everybody.
 
     Args:
-        field: the features. reports: n. forged: k. chosen: whether forgers chose their coordinates, which they cannot.
+        field: the features.
+        reports: n.
+        forged: k.
+        chosen: whether forgers chose their coordinates, which they cannot.
     """
     width = len(field.names)
     forgers = forged if chosen else float(stats.binom.isf(ALARM / width, forged, field.sampled / width))
@@ -121,7 +129,10 @@ def may_change(
     """Return whose target argmax (P^K Y')_v forged labels could change, for each placing [n, r].
 
     Args:
-        spread: P [n, n], no entry below 0. labels: [n] as reported, -1 for none. classes: c. hops: K.
+        spread: P [n, n], no entry below 0.
+        labels: [n] as reported, -1 for none.
+        classes: c.
+        hops: K.
         forgers: masks [n, r], a column for each placing, or the part of a report that each forges.
     """
     votes = np.zeros((len(labels), classes))
@@ -140,7 +151,8 @@ def of_targets(
     """Return the bound of the share of training targets that forgers at random places can change.
 
     Args:
-        spread, labels, classes, hops: as `may_change`. share: of the reports of labels.
+        spread, labels, classes, hops: as `may_change`.
+        share: of the reports of labels.
     """
     sent = np.flatnonzero(labels >= 0)
     # Seeded by public numbers only: the placings do not depend on the reports.

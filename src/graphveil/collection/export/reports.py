@@ -210,8 +210,10 @@ class Received:
         """Return the reports for methods on private lists.
 
         Args:
-            split: as `reports`. people: see `methods.links.collection.people_key`.
-            mechanism: as `links_privacy`. seed: of the thinning of "degree-preserving", which is no privacy noise.
+            split: as `reports`.
+            people: see `methods.links.collection.people_key`.
+            mechanism: as `links_privacy`.
+            seed: of the thinning of "degree-preserving", which is no privacy noise.
         """
         lists, heard = self.lists()
         privacy = self.links_privacy(mechanism)

@@ -43,7 +43,8 @@ class Check:
     """The result of one comparison with the law.
 
     Args:
-        what: the comparison in words. people: int64, the numbers of those whose own report fails.
+        what: the comparison in words.
+        people: int64, the numbers of those whose own report fails.
         amiss: whether the field fails as a whole, which names nobody.
     """
 
@@ -199,7 +200,9 @@ def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np
     """Return the places of people whose bits differ from those of the other ends too often or too rarely.
 
     Args:
-        pairs: 0 or 1 [k, k], who names whom. differs: the probability that two ends differ. limit: of chances.
+        pairs: 0 or 1 [k, k], who names whom.
+        differs: the probability that two ends differ.
+        limit: of chances.
     """
     # The two ends of a pair differ equally often with and without a link, so this law does not depend on the truth.
     left = np.arange(pairs.shape[0])
@@ -263,7 +266,9 @@ def _equal(
     """Return the logarithm of the largest probability that the reports of each group are equal, [groups].
 
     Args:
-        first: a report of each group. sizes: of the groups. last: the largest number in each.
+        first: a report of each group.
+        sizes: of the groups.
+        last: the largest number in each.
     """
     log = np.zeros(len(first))
     for place, field in enumerate(bodies.task.fields):

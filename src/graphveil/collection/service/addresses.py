@@ -45,7 +45,8 @@ def is_host(host: str, names: Collection[str]) -> bool:
     """Return whether a collector answers under a name.
 
     Args:
-        host: see `host_of`. names: the declared ones; "*.example.org" stands for every name one level below.
+        host: see `host_of`.
+        names: the declared ones; "*.example.org" stands for every name one level below.
     """
     # An address cannot be made to point elsewhere, as a foreign name can.
     if host == "localhost" or name_of(host):

@@ -65,7 +65,8 @@ class Administration:
     """The organiser's part of a collector.
 
     Args:
-        desk: the organiser's folder, where the collector may use it. room: whether the disk has room.
+        desk: the organiser's folder, where the collector may use it.
+        room: whether the disk has room.
         wrong: how often an address may send a wrong token.
     """
 

@@ -84,7 +84,8 @@ class Memory:
         """Count bytes in or out, and cut clients off until the others fit.
 
         Args:
-            by: bytes, negative where they are freed. clients: all of the server.
+            by: bytes, negative where they are freed.
+            clients: all of the server.
         """
         self.used += by
         while by > 0 and self.used > self.most and clients:
@@ -238,7 +239,9 @@ class Handshake:
         """Wait for the end of the handshake, and hand the client to a connection.
 
         Args:
-            connect: makes the connection. secured: certificate and key. patience: seconds.
+            connect: makes the connection.
+            secured: certificate and key.
+            patience: seconds.
         """
         loop = asyncio.get_running_loop()
         try:

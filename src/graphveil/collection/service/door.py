@@ -43,10 +43,14 @@ class Door:
     """Takes reports.
 
     Args:
-        group: stores them. addresses: how many requests an address may make. room: whether the disk has room.
+        group: stores them.
+        addresses: how many requests an address may make.
+        room: whether the disk has room.
         refused: called with the code of each request that holds nothing to check, and of what ends a body too early.
         proves: whether bytes are a report with a valid tag: where memory is short, a body that begins with one stays.
-        size: bytes of a report. most: reports of a request. patience: seconds in which a request must arrive.
+        size: bytes of a report.
+        most: reports of a request.
+        patience: seconds in which a request must arrive.
     """
 
     group: Group

@@ -43,7 +43,8 @@ def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
     """Return the reports in a request's body, and why the rest of it cannot be read, or None.
 
     Args:
-        data: the body. most: how many are read.
+        data: the body.
+        most: how many are read.
     """
     reports: list[Report] = []
     at = 0
@@ -161,7 +162,8 @@ class Group:
     are on disk.
 
     Args:
-        take: checks and stores reports, and answers each. most: bytes that may wait; above it requests are refused.
+        take: checks and stores reports, and answers each.
+        most: bytes that may wait; above it requests are refused.
     """
 
     def __init__(self, take: Take, most: int = MOST_BYTES) -> None:
@@ -177,7 +179,8 @@ class Group:
         """Store reports; return an answer for each when they are on disk, or None where too many already wait.
 
         Args:
-            reports: of one request. size: its bytes.
+            reports: of one request.
+            size: its bytes.
         """
         loop = asyncio.get_running_loop()
         request = _Waiting(reports, size + _OBJECTS * len(reports), loop.create_future(), loop)

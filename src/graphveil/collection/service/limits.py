@@ -24,7 +24,9 @@ class Buckets:
     """Buckets that fill at a rate.
 
     Args:
-        rate: tokens a second. size: tokens of a full one. most: names that are kept; the oldest are forgotten.
+        rate: tokens a second.
+        size: tokens of a full one.
+        most: names that are kept; the oldest are forgotten.
         clock: seconds, of a clock that never goes back.
     """
 
@@ -38,7 +40,8 @@ class Buckets:
         """Take tokens from a name's bucket; return whether there were enough.
 
         Args:
-            name: an address, or an enrolment. tokens: how many.
+            name: an address, or an enrolment.
+            tokens: how many.
         """
         now = self.clock()
         left, since = self._buckets.pop(name, (self.size, now))

@@ -76,7 +76,8 @@ def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
     """Add routes with their descriptions.
 
     Args:
-        routes: of the application, or of a part of it. answers: the functions that answer some of `ROUTES`.
+        routes: of the application, or of a part of it.
+        answers: the functions that answer some of `ROUTES`.
     """
     for route, answer in answers.items():
         method, path = route.split()

@@ -100,11 +100,15 @@ class Collector:
     """The application.
 
     Args:
-        store: of a collection with a task. room: whether the disk has room. requests: a second, from one address;
-            burst: at once. enrolments: how often one address may enrol. visits: how many public requests it may make.
+        store: of a collection with a task.
+        room: whether the disk has room.
+        requests: a second, from one address.
+        burst: at once.
+        enrolments: how often one address may enrol.
+        visits: how many public requests it may make.
         wrong_tokens: how often it may send a wrong administration's token; None: as `administration.WRONG_TOKENS`.
-        desk: the organiser's folder, where the administration may use it. hosts: host names under which it answers,
-            beside localhost, addresses and the name in people's links.
+        desk: the organiser's folder, where the administration may use it.
+        hosts: host names under which it answers, beside localhost, addresses and the name in people's links.
     """
 
     def __init__(

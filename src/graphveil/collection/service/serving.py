@@ -33,7 +33,9 @@ class Place:
     """Where a collector listens.
 
     Args:
-        host: name or address. port: 0 for any free one. certificate, key: of TLS, PEM files, both or neither.
+        host: name or address.
+        port: 0 for any free one.
+        certificate, key: of TLS, PEM files, both or neither.
         names: further host names, beside `host` and those of the certificate.
     """
 
@@ -80,7 +82,8 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
     """Serve a collection until told to end.
 
     Args:
-        desk: with a signed task. enrolments: how often one address may enrol.
+        desk: with a signed task.
+        enrolments: how often one address may enrol.
         started: called with the address, the administration's token the first time, and the file that keeps it.
 
     Raises:
@@ -109,7 +112,8 @@ def run(server: uvicorn.Server, own: socket.socket) -> None:
     """Serve in a process that does nothing else, until it is told to end.
 
     Args:
-        server: see `server_of`. own: the listening socket.
+        server: see `server_of`.
+        own: the listening socket.
     """
     # All that exists now stays until the end. Python's garbage collector would search it now and then, for a tenth of a
     # second in which nobody is answered.

@@ -34,7 +34,8 @@ def write_tokens(
     """Make a token for each id, write both to a file, and yield them.
 
     Args:
-        path: of a new csv file, which only its owner may read. ids: of everybody, in order.
+        path: of a new csv file, which only its owner may read.
+        ids: of everybody, in order.
         link: makes the link to a person's page from their token, a third column.
 
     Raises:
@@ -62,7 +63,8 @@ def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
     """Return a function from a token to the link of a person's page.
 
     Args:
-        url: of the collector, as people reach it. task: its hash.
+        url: of the collector, as people reach it.
+        task: its hash.
 
     Raises:
         InputError: devices refuse the address.
@@ -126,7 +128,8 @@ def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Return ids and tokens of a table that somebody else made, in the order of people's numbers.
 
     Args:
-        path: see `read_tokens`. ids: of the task.
+        path: see `read_tokens`.
+        ids: of the task.
 
     Raises:
         InputError: the file cannot be read, has other ids, or a token does not end with the person's number.

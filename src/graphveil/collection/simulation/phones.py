@@ -42,8 +42,12 @@ def ring(
     answered and sent again.
 
     Args:
-        folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
-        cast: clients, dropouts, retries, seed. tell: called with progress. tokens: their file; None: in the folder.
+        folder: of the organiser.
+        data: whose nodes are the people, in the order of the tokens.
+        url: of the collector.
+        cast: clients, dropouts, retries, seed.
+        tell: called with progress.
+        tokens: their file; None: in the folder.
 
     Raises:
         InputError: the collector is on another machine, the data has other people, or no token is unused.
@@ -64,7 +68,9 @@ class Phones:
     """Made-up phones.
 
     Args:
-        graph: whose nodes the people are. clients: which they use in turn. wait: sleeps for seconds.
+        graph: whose nodes the people are.
+        clients: which they use in turn.
+        wait: sleeps for seconds.
     """
 
     remote: Remote
@@ -155,7 +161,8 @@ def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
     """Return the command that starts each client. Raises InputError for another name, one twice, or a missing program.
 
     Args:
-        names: python, js or both, with a comma. js: a program to use in place of our JavaScript client.
+        names: python, js or both, with a comma.
+        js: a program to use in place of our JavaScript client.
     """
     clients = [name.strip() for name in names.split(",")]
     for name in clients:

@@ -50,10 +50,14 @@ class Cast:
     """Who plays.
 
     Args:
-        people: how many enrol; None: all. clients: commands that answer lines of the standard, by name, used in turn.
-        dropouts: share of people who enrol and never answer. retries: share of those who answer whose acknowledgement
-            is lost, and who send again. seed: of who does what; it never changes noise. epochs: how many.
-        changed: share whose values change in each epoch after the first. late: share who enrol after the first epoch.
+        people: how many enrol; None: all.
+        clients: commands that answer lines of the standard, by name, used in turn.
+        dropouts: share of people who enrol and never answer.
+        retries: share of those who answer whose acknowledgement is lost, and who send again.
+        seed: of who does what; it never changes noise.
+        epochs: how many.
+        changed: share whose values change in each epoch after the first.
+        late: share who enrol after the first epoch.
     """
 
     people: int | None
@@ -140,8 +144,10 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Ou
     client; the refusals; the hash of the epoch.
 
     Args:
-        folder: with the draft of the task, signed or not; it is not changed. data: whose nodes are the people.
-        tell: called with progress. out: where to write the export; None: nowhere.
+        folder: with the draft of the task, signed or not; it is not changed.
+        data: whose nodes are the people.
+        tell: called with progress.
+        out: where to write the export; None: nowhere.
 
     Raises:
         InputError: the draft has no price, or other people than the data.
@@ -183,7 +189,9 @@ def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, o
     """Return a person's own values, by kind of field; an unknown label is left out.
 
     Args:
-        graph: of the people. node: the person's. kinds: of the task's fields.
+        graph: of the people.
+        node: the person's.
+        kinds: of the task's fields.
     """
     # The one place that reads them: its result goes to one device, and to nobody else.
     values: dict[str, object] = {}
@@ -346,7 +354,9 @@ def report_of(task: Task, opening: str, device: Device, values: Mapping[str, obj
     """Return the report that a device's program makes of a person's values.
 
     Args:
-        opening: the signed one. device: the person's. values: see `values_of`.
+        opening: the signed one.
+        device: the person's.
+        values: see `values_of`.
     """
     task_line = {"task": task.hash.hex()}
     secret = device.secret.hex()

@@ -37,7 +37,8 @@ def salt_of(secret: bytes, number: int) -> bytes:
     """Return the salt of a person's report, 16 bytes.
 
     Args:
-        secret: of the epoch, 32 bytes. number: the person's.
+        secret: of the epoch, 32 bytes.
+        number: the person's.
     """
     return hashlib.sha256(b"graphveil/salt/1" + secret + number.to_bytes(8, "big")).digest()[:SHORT]
 
@@ -46,7 +47,9 @@ def seal_of(salt: bytes, joined: int, body: bytes) -> bytes:
     """Return the seal of a report, 16 bytes.
 
     Args:
-        salt: 16 bytes. joined: the first epoch of who sent it, by which it is read. body: of the report.
+        salt: 16 bytes.
+        joined: the first epoch of who sent it, by which it is read.
+        body: of the report.
     """
     return hashlib.sha256(b"graphveil/seal/1" + salt + joined.to_bytes(8, "big") + body).digest()[:SHORT]
 
@@ -55,7 +58,9 @@ def leaf_of(number: int, flags: bytes, seal: bytes) -> bytes:
     """Return the leaf of a report in the hash of its epoch.
 
     Args:
-        number: who sent it. flags: see `flags_of`. seal: see `seal_of`.
+        number: who sent it.
+        flags: see `flags_of`.
+        seal: see `seal_of`.
     """
     return number.to_bytes(8, "big") + flags + seal
 
@@ -74,7 +79,8 @@ def flags_of(body: bytes, places: tuple[int, ...]) -> bytes:
     """Return for each field whether a body answers it, a byte each.
 
     Args:
-        body: of a report. places: see `flag_places`.
+        body: of a report.
+        places: see `flag_places`.
     """
     return bytes(body[at >> 3] >> (7 - at % 8) & 1 for at in places)
 
@@ -83,7 +89,8 @@ def epoch_hash(task: Task, epoch: int, nonce: bytes, leaves: Iterable[bytes]) ->
     """Return the hash of a closed epoch.
 
     Args:
-        nonce: 16 bytes. leaves: one or many after the other, by number.
+        nonce: 16 bytes.
+        leaves: one or many after the other, by number.
     """
     digest = hashlib.sha256(b"graphveil/epoch/1" + task.hash + epoch.to_bytes(8, "big") + nonce)
     for part in leaves:
@@ -104,7 +111,8 @@ class Last:
 
     Args:
         numbers, epochs, joined: int64 [n], who sent it, of which epoch it is, and in which they joined.
-        salts: uint8 [n, 16]. bodies: uint8 [n, bytes].
+        salts: uint8 [n, 16].
+        bodies: uint8 [n, bytes].
     """
 
     numbers: Numbers

@@ -72,7 +72,9 @@ class Sent:
     """A report that was checked, but for what only the database knows.
 
     Args:
-        number: who sent it. epoch: for which it was made. digest: of all its bytes, id included, 16 bytes.
+        number: who sent it.
+        epoch: for which it was made.
+        digest: of all its bytes, id included, 16 bytes.
     """
 
     number: int
@@ -106,7 +108,8 @@ class Store:
         """Store a task and who may take part in it.
 
         Args:
-            task: signed. people: id and token of everybody, in order of their numbers.
+            task: signed.
+            people: id and token of everybody, in order of their numbers.
 
         Raises:
             InputError: the database has a task already.
@@ -164,7 +167,8 @@ class Store:
         such token was given out, or it is bound to another key.
 
         Args:
-            token: as it was handed out. key: 32 bytes that the device made.
+            token: as it was handed out.
+            key: 32 bytes that the device made.
         """
         with self.engine.begin() as connection:
             # The row is locked: a token that is being replaced enrols before that, or not at all.

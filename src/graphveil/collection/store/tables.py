@@ -128,7 +128,8 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
     another kind of database, an unknown shape, or a file that others may read and whose mode this user cannot change.
 
     Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://...". steps: see `STEPS`.
+        url: "sqlite:///FILE" or "postgresql+psycopg://...".
+        steps: see `STEPS`.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")

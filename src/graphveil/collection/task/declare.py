@@ -51,7 +51,8 @@ class Prices:
     """The fields of a task with epsilons of one report each, as decimals; None leaves a field out.
 
     Args:
-        mode: for whom a list answers, see `AdjacencyRR`. sampled: coordinates of the features; None: the best number.
+        mode: for whom a list answers, see `AdjacencyRR`.
+        sampled: coordinates of the features; None: the best number.
     """
 
     features: str | None = None
@@ -88,8 +89,11 @@ def task_facts(
     have.
 
     Args:
-        schema: of the graph to be collected. names: of its columns. ids: of everybody who may take part, in order.
-        opens, closes: seconds since 1970. least: reports, below which nothing is exported.
+        schema: of the graph to be collected.
+        names: of its columns.
+        ids: of everybody who may take part, in order.
+        opens, closes: seconds since 1970.
+        least: reports, below which nothing is exported.
     """
     fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
     if not fields_and_mechanisms:
@@ -180,7 +184,8 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
     """Return the guarantee of each unit, then of all units together where there are several.
 
     Args:
-        mechanisms: one for each field. epsilons: of the fields, as the decimals that the task states.
+        mechanisms: one for each field.
+        epsilons: of the fields, as the decimals that the task states.
     """
     # At the stated epsilon: devices pay it, even where no threshold of 64 bits can lose as much.
     stated = [_of_both_ends(mechanism, float(epsilon)) for mechanism, epsilon in zip(mechanisms, epsilons, strict=True)]
@@ -247,7 +252,8 @@ def signed_task(facts: Mapping[str, object], key: Ed25519PrivateKey) -> Task:
     """Return a signed task, checked as a device checks it.
 
     Args:
-        facts: see `declare.task_facts`. key: the organiser's.
+        facts: see `declare.task_facts`.
+        key: the organiser's.
     """
     return Task.of(_signed("task", TASK, facts, key))
 
@@ -256,7 +262,8 @@ def signed_opening(task: Task, nonces: Sequence[bytes], key: Ed25519PrivateKey) 
     """Return the signed opening of the last epoch.
 
     Args:
-        nonces: one for each epoch so far. key: the organiser's.
+        nonces: one for each epoch so far.
+        key: the organiser's.
     """
     return _signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [nonce.hex() for nonce in nonces]}, key)
 

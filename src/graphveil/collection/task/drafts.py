@@ -120,7 +120,8 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
     """Write a draft.
 
     Args:
-        typed: those of texts, window and least number that are known. prices: those that are known.
+        typed: those of texts, window and least number that are known.
+        prices: those that are known.
     """
     # The least number has no default: how few reports are safe to publish is the organiser's decision.
     facts = {"name": subject.schema.name, "least": 0, **typed}
@@ -206,7 +207,8 @@ def moment_of(name: str, text: str) -> int:
     """Return a day or moment of a draft in seconds since 1970.
 
     Args:
-        name: of the fact. text: as it was written.
+        name: of the fact.
+        text: as it was written.
 
     Raises:
         InputError: the text is neither.
@@ -223,7 +225,8 @@ def require_possible(facts: Mapping[str, object], people: int) -> None:
     """Raise InputError for an invalid day, an end before the beginning, or a least number above that of people.
 
     Args:
-        facts: those that are known. people: how many may take part.
+        facts: those that are known.
+        people: how many may take part.
     """
     opens, closes = (str(facts.get(name) or "") for name in ("opens", "closes"))
     seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}

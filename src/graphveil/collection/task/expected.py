@@ -48,7 +48,8 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
     participation.
 
     Args:
-        answered: how many people answered. around: the assumptions about the graph.
+        answered: how many people answered.
+        around: the assumptions about the graph.
     """
     means = [row for field in task.fields for row in _means(field, answered, task.people)]
     label = next((field for field in task.fields if isinstance(field, Label)), None)
@@ -63,7 +64,9 @@ def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
     """Return how often the class that most of a person's neighbours report is the person's own.
 
     Args:
-        label: the field. share: of people who answered. around: the assumptions about neighbours.
+        label: the field.
+        share: of people who answered.
+        around: the assumptions about neighbours.
     """
     classes, other = len(label.classes), label.share / WORD
     truth = 1 - (classes - 1) * other

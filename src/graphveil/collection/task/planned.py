@@ -25,7 +25,8 @@ def drafted(
     there is a graph to plan with. Raises InputError for a price that no task can have, or a folder that is used.
 
     Args:
-        typed: those of texts, window and least number that are known. prices: those that are known.
+        typed: those of texts, window and least number that are known.
+        prices: those that are known.
     """
     with new_folder(out) as partial:
         # Closed to others before the key and everybody's tokens are written here.

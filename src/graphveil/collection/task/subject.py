@@ -23,7 +23,9 @@ class Subject:
     """What may be asked, and of whom.
 
     Args:
-        names: of the columns, as people read them. ids: of everybody, in order. parts: the graph, if any, for plans.
+        names: of the columns, as people read them.
+        ids: of everybody, in order.
+        parts: the graph, if any, for plans.
     """
 
     schema: GraphSchema
@@ -42,7 +44,8 @@ def require_people(ids: Sequence[str], where: str) -> None:
     """Raise InputError where a person stands twice, even in two spellings of one id, or no device reads an id.
 
     Args:
-        ids: of everybody. where: of the error.
+        ids: of everybody.
+        where: of the error.
     """
     try:
         require_distinct(ids)

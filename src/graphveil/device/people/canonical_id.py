@@ -89,7 +89,8 @@ def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) ->
     """Return the places of the first two ids that are one person's, None where all differ.
 
     Args:
-        ids: of everybody. form: of an id, `canonical_id` or `known_as`.
+        ids: of everybody.
+        form: of an id, `canonical_id` or `known_as`.
 
     Raises:
         DeviceError: as `form`.

@@ -41,7 +41,8 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     """Return the ids of a task's people, in the order of their numbers.
 
     Args:
-        task: holds their hash. data: from the collector, a line of JSON each.
+        task: holds their hash.
+        data: from the collector, a line of JSON each.
 
     Raises:
         DeviceError: `bad-ids`, where they are not those of the task, not as many as its people, or two of them are one
@@ -64,8 +65,10 @@ def numbered(values: Mapping[str, object], task: Task, fetch_ids: Callable[[], b
     """Return a person's values with numbers as links; a text is an id in any spelling, a number stays.
 
     Args:
-        values: by kind. task: holds the hash of all ids. fetch_ids: fetches all of them, so that nobody hears which
-            ones a person means; called only where a link is a text.
+        values: by kind.
+        task: holds the hash of all ids.
+        fetch_ids: fetches all of them, so that nobody hears which ones a person means; called only where a link is a
+            text.
 
     Raises:
         DeviceError: `bad-value`, an id that nobody has; `bad-ids`, ids that are not the task's.

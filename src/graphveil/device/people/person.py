@@ -19,7 +19,9 @@ class Person:
     """A person of a task.
 
     Args:
-        task: its hash, 32 bytes. people: how many there are. number: the person's, 0 .. people - 1.
+        task: its hash, 32 bytes.
+        people: how many there are.
+        number: the person's, 0 .. people - 1.
         nonce: 16 bytes, of the first opening after the person enrolled.
     """
 
@@ -36,8 +38,10 @@ def assigned(task: bytes, nonce: bytes, person: int, dimension: int, size: int) 
     """Return `size` of the numbers 0 .. dimension - 1, ascending.
 
     Args:
-        task: its hash. nonce: 16 bytes of the first opening after the person enrolled.
-        person: their number. dimension, size: d and m, 1 <= m <= d.
+        task: its hash.
+        nonce: 16 bytes of the first opening after the person enrolled.
+        person: their number.
+        dimension, size: d and m, 1 <= m <= d.
     """
     if size == dimension:
         return list(range(dimension))

@@ -26,7 +26,8 @@ class Answer:
     """A body and the names of its parts.
 
     Args:
-        body: what is sent. names: of every part with its value, by field; without the secret they reveal nothing.
+        body: what is sent.
+        names: of every part with its value, by field; without the secret they reveal nothing.
     """
 
     body: bytes
@@ -37,7 +38,8 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
     """Return what a device sends of a person's values; the one place that reads them.
 
     Args:
-        task: of the collection. person: who answers.
+        task: of the collection.
+        person: who answers.
         values: by kind of field ("features", "label", "links"; "degree" reads the links too); fields without a value
             are not answered.
         secret: the device's, 32 bytes.
@@ -67,7 +69,9 @@ def cost(task: Task, response: Answer, seen: Mapping[int, set[str]]) -> int:
     """Return what an answer costs, in billionths of epsilon, rounded up for each field.
 
     Args:
-        task: of the collection. response: the answer. seen: names that were paid for, by field.
+        task: of the collection.
+        response: the answer.
+        seen: names that were paid for, by field.
     """
     total = 0
     for place, names in response.names.items():
@@ -82,7 +86,9 @@ def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
     """Return the answer of each field as bits, None where it was not answered.
 
     Args:
-        task: of the collection. person: who answered. body: what was sent.
+        task: of the collection.
+        person: who answered.
+        body: what was sent.
 
     Raises:
         DeviceError: `wrong-length`, `filling` or `impossible`: no conforming device sends such a body.

@@ -30,7 +30,10 @@ class Degree:
     """How many people a person is linked to.
 
     Args:
-        mode: for whom a list answers. epsilon: for one link more or less. digits: t_i of 2^256. overflow: of 2^256.
+        mode: for whom a list answers.
+        epsilon: for one link more or less.
+        digits: t_i of 2^256.
+        overflow: of 2^256.
         lowest, highest: the ends of the answers, which are the same for everybody.
     """
 
@@ -70,7 +73,8 @@ class Degree:
         """Return the degree.
 
         Args:
-            value: the list, as `links` takes it. person: whose it is.
+            value: the list, as `links` takes it.
+            person: whose it is.
         """
         return int(opened_list(value, self.mode, person).sum())
 
@@ -81,7 +85,9 @@ class Degree:
         """Return the answer.
 
         Args:
-            opened: the degree. key: of the field's noise. person: whose it is.
+            opened: the degree.
+            key: of the field's noise.
+            person: whose it is.
         """
         draws = _draws(key, opened)
         level = opened + self._number(draws) - self._number(draws)

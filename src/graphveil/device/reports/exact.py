@@ -21,7 +21,8 @@ def least_exp(numerator: int, denominator: int) -> tuple[int, int]:
     """Return a fraction (a, b) with a / b <= e^(numerator / denominator), short of it by less than 1 part in 2^200.
 
     Args:
-        numerator: of the exponent, which is at most 44. denominator: of it, above 0.
+        numerator: of the exponent, which is at most 44.
+        denominator: of it, above 0.
     """
     # Horner from the last term, over one denominator: whole numbers alone.
     above, below = 1, 1
@@ -34,7 +35,8 @@ def keeps(likely: int, rare: int, epsilon: Fraction) -> bool:
     """Return whether likely / rare <= e^epsilon, for certain.
 
     Args:
-        likely: how many outcomes give an answer under one value. rare: how many give it under another.
+        likely: how many outcomes give an answer under one value.
+        rare: how many give it under another.
         epsilon: the bound; above 44 it counts as 44.
     """
     if rare <= 0:
@@ -51,8 +53,10 @@ def digits_keep(digits: Sequence[int], overflow: int, epsilon: Fraction) -> bool
     within e^-epsilon and 1.
 
     Args:
-        digits: 2^256 times the probabilities that a digit is 1. overflow: that 2^digits more is added, again and
-        again. epsilon: for a change of 1.
+        digits: 2^256 times the probabilities that a digit is 1.
+        overflow: that 2^digits more is added, again and
+        again.
+        epsilon: for a change of 1.
     """
     if not all(0 < digit < DIGIT // 2 for digit in digits) or not 0 < overflow < DIGIT // 2:
         return False

@@ -30,8 +30,11 @@ class Features:
     """d numbers of [low, high], of which m are reported.
 
     Args:
-        names: of the d columns. low, high: the declared range. epsilon: of the whole vector, for one value of it.
-        sampled: m. threshold: T, of 2^64, with which the low end answers 1.
+        names: of the d columns.
+        low, high: the declared range.
+        epsilon: of the whole vector, for one value of it.
+        sampled: m.
+        threshold: T, of 2^64, with which the low end answers 1.
     """
 
     names: tuple[str, ...]
@@ -67,7 +70,8 @@ class Features:
         """Return (step, coordinate) of each assigned coordinate.
 
         Args:
-            value: d numbers in order, or a mapping of all d names to them. person: whose they are.
+            value: d numbers in order, or a mapping of all d names to them.
+            person: whose they are.
 
         Raises:
             DeviceError: `bad-value`; all d numbers are checked, whichever are assigned.
@@ -87,7 +91,9 @@ class Features:
         """Return the answers, uint8 [m].
 
         Args:
-            opened: from `opened`. key: of the field's noise. person: whose they are.
+            opened: from `opened`.
+            key: of the field's noise.
+            person: whose they are.
         """
         steps, columns = (np.array(part, np.uint64) for part in zip(*opened, strict=True))
         answers: Bits = (words(key, steps, columns) < self.thresholds(steps)).astype(np.uint8)

@@ -24,7 +24,9 @@ class Label:
     """One of some classes.
 
     Args:
-        classes: their names. epsilon: for one value. share: w, of 2^64.
+        classes: their names.
+        epsilon: for one value.
+        share: w, of 2^64.
     """
 
     classes: tuple[str, ...]
@@ -54,7 +56,8 @@ class Label:
         """Return the number of a class.
 
         Args:
-            value: its name. person: whose it is.
+            value: its name.
+            person: whose it is.
         """
         if value not in self.classes:
             raise DeviceError("bad-value", f"label is none of {', '.join(self.classes[:20])}")
@@ -67,7 +70,9 @@ class Label:
         """Return the answer.
 
         Args:
-            opened: the true class. key: of the field's noise. person: whose it is.
+            opened: the true class.
+            key: of the field's noise.
+            person: whose it is.
         """
         last = len(self.classes) - 1
         other = min(int(words(key, [opened], [0])[0]) // self.share, last)

@@ -32,7 +32,10 @@ class Links:
     """Who a person is linked to.
 
     Args:
-        people: how many there are. mode: one of `MODES`. epsilon: of one bit. threshold: T, of 2^64.
+        people: how many there are.
+        mode: one of `MODES`.
+        epsilon: of one bit.
+        threshold: T, of 2^64.
     """
 
     people: int
@@ -63,7 +66,8 @@ class Links:
         """Return the true list, uint8 [people], 0 for everybody for whom this person does not answer.
 
         Args:
-            value: numbers of people, in any order. person: whose list it is.
+            value: numbers of people, in any order.
+            person: whose list it is.
         """
         return opened_list(value, self.mode, person)
 
@@ -76,7 +80,9 @@ class Links:
         """Return the answers, uint8 [people].
 
         Args:
-            opened: the true list. key: of the field's noise. person: whose it is.
+            opened: the true list.
+            key: of the field's noise.
+            person: whose it is.
         """
         # A bit's own value chooses its word: a new friend redraws one bit and no other.
         flips = words(key, opened, np.arange(self.people)) < np.uint64(self.threshold)
@@ -92,7 +98,8 @@ def mode_of(facts: Mapping[str, object], people: int) -> str:
     """Return the mode that a task tells of.
 
     Args:
-        facts: of the field. people: how many there are.
+        facts: of the field.
+        people: how many there are.
 
     Raises:
         DeviceError: `bad-task`, no mode, or more people than a list has room for.
@@ -107,7 +114,9 @@ def answers_for(people: int, mode: str, person: Person) -> Bits:
     """Return 1 for everybody for whom a person answers, uint8 [people].
 
     Args:
-        people: how many there are. mode: one of `MODES`. person: who answers.
+        people: how many there are.
+        mode: one of `MODES`.
+        person: who answers.
     """
     mine = np.ones(people, np.uint8)
     mine[: person.number + 1 if mode == "lower" else 0] = 0
@@ -119,7 +128,9 @@ def opened_list(value: object, mode: str, person: Person) -> Bits:
     """Return a list as bits, uint8 [people], 0 for everybody for whom the person does not answer.
 
     Args:
-        value: numbers of people, in any order. mode: one of `MODES`. person: whose list it is.
+        value: numbers of people, in any order.
+        mode: one of `MODES`.
+        person: whose list it is.
 
     Raises:
         DeviceError: `bad-value`, for a number that is no other person, or is named twice.

@@ -27,7 +27,8 @@ def number_bits(number: int, width: int) -> Bits:
     """Return a number as bits, uint8 [width].
 
     Args:
-        number: 0 .. 2^width - 1. width: how many bits.
+        number: 0 .. 2^width - 1.
+        width: how many bits.
     """
     return np.array([number >> place & 1 for place in range(width - 1, -1, -1)], np.uint8)
 
@@ -41,7 +42,8 @@ def unpacked(body: bytes, count: int) -> Bits:
     """Return the first `count` bits of a body, uint8.
 
     Args:
-        body: ceil(count / 8) bytes. count: how many bits.
+        body: ceil(count / 8) bytes.
+        count: how many bits.
 
     Raises:
         DeviceError: `wrong-length`, or `filling` where what fills the last byte is not zero.
@@ -75,7 +77,9 @@ def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
     """Return a 32-byte key that reveals nothing of the secret or of other keys.
 
     Args:
-        secret: 32 bytes of the operating system's randomness. purpose: `NOISE`, `NAME` or `REPORT`. task: its hash.
+        secret: 32 bytes of the operating system's randomness.
+        purpose: `NOISE`, `NAME` or `REPORT`.
+        task: its hash.
         number: of the field, or of the epoch.
     """
     info = purpose + task + number.to_bytes(4, "big")
@@ -86,7 +90,8 @@ def blocks(key: bytes, values: Numbers, parts: Numbers) -> npt.NDArray[np.uint8]
     """Return a block for each pair of a value and a part, uint8 [n, 16].
 
     Args:
-        key: of the field. values, parts: whole numbers [n] below 2^64.
+        key: of the field.
+        values, parts: whole numbers [n] below 2^64.
     """
     # Written in place: numpy's own joins would change the bytes to the processor's order.
     counters = np.empty((len(values), 2), ">u8")
@@ -100,6 +105,7 @@ def words(key: bytes, values: Numbers, parts: Numbers) -> Words:
     """Return a uniform word for each pair of a value and a part, uint64 [n].
 
     Args:
-        key: of the field. values, parts: whole numbers [n] below 2^64.
+        key: of the field.
+        values, parts: whole numbers [n] below 2^64.
     """
     return np.ascontiguousarray(blocks(key, values, parts)[:, :8]).view(">u8")[:, 0].astype(np.uint64)

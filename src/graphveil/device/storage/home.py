@@ -42,7 +42,8 @@ class KeystoreEntry:
     """Where the key store keeps a secret; a device's folder holds this in the secret's place.
 
     Args:
-        name: of the entry. store: what keyring calls the key store.
+        name: of the entry.
+        store: what keyring calls the key store.
     """
 
     name: str
@@ -142,8 +143,10 @@ class Enrolment:
     """A task that a device is enrolled in, or about to be.
 
     Args:
-        url: of the collector. key: of the tags, hexadecimal. number, joined: the person's, None until the collector
-            has confirmed them. id: which the person has confirmed; None where links are not asked.
+        url: of the collector.
+        key: of the tags, hexadecimal.
+        number, joined: the person's, None until the collector has confirmed them.
+        id: which the person has confirmed; None where links are not asked.
     """
 
     url: str

@@ -32,7 +32,8 @@ def write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, for its owner alone.
 
     Args:
-        path: of the file, which is replaced if it exists. data: its bytes.
+        path: of the file, which is replaced if it exists.
+        data: its bytes.
     """
     new = path.with_suffix(".new")
     new.touch(mode=0o600)
@@ -63,8 +64,12 @@ class Booked:
     """One booked report.
 
     Args:
-        task: its hash, hexadecimal. organiser: the key that signed it, hexadecimal. epoch: of the opening.
-        nonce, body: hexadecimal. names: of the paid parts, by field. nano: the price, in billionths of epsilon.
+        task: its hash, hexadecimal.
+        organiser: the key that signed it, hexadecimal.
+        epoch: of the opening.
+        nonce, body: hexadecimal.
+        names: of the paid parts, by field.
+        nano: the price, in billionths of epsilon.
     """
 
     task: str
@@ -80,7 +85,8 @@ class DeviceLedger:
     """All reports of one device, in one file.
 
     Args:
-        path: the file; it need not exist. cap: see `Limit`.
+        path: the file; it need not exist.
+        cap: see `Limit`.
     """
 
     def __init__(self, path: Path, cap: Limit = "default") -> None:
@@ -126,7 +132,8 @@ class DeviceLedger:
         """Refuse a report that the limit does not pay for.
 
         Args:
-            task: which the report would answer. nano: its price, in billionths of epsilon.
+            task: which the report would answer.
+            nano: its price, in billionths of epsilon.
 
         Raises:
             DeviceError: `cap`.
@@ -150,7 +157,10 @@ class DeviceLedger:
         """Write a report and its price to disk.
 
         Args:
-            task: which it answers. epoch, nonce: of the opening. response: what will be sent. nano: its price.
+            task: which it answers.
+            epoch, nonce: of the opening.
+            response: what will be sent.
+            nano: its price.
 
         Raises:
             DeviceError: `cap`, where the limit does not pay for it; nothing is written.

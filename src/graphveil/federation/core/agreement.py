@@ -95,7 +95,8 @@ def agreement_text(
     """Return the file's text, TOML: the same arguments give the same bytes, which all parties sign.
 
     Args:
-        parties: the server first, with their certificates. low, high: declared range of all features.
+        parties: the server first, with their certificates.
+        low, high: declared range of all features.
         settings: option -> value, in the file's order.
     """
     lines = [
@@ -120,7 +121,8 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     """Return the agreement in a file's bytes, checked whole; raises DataError for a field missing, unknown or invalid.
 
     Args:
-        data: the file. where: its name, for messages.
+        data: the file.
+        where: its name, for messages.
     """
     try:
         content = parse_toml(data.decode(), where=where)
@@ -176,7 +178,8 @@ def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
     """Return the text of `signatures.json`: party -> signature, hexadecimal.
 
     Args:
-        data: the agreement's bytes. identities: those whose keys are at hand.
+        data: the agreement's bytes.
+        identities: those whose keys are at hand.
     """
     return json.dumps({identity.name: identity.sign(data).hex() for identity in identities}, indent=1) + "\n"
 

@@ -89,7 +89,8 @@ class Checkpoints:
         """Save the state after a round; keep the two rounds before it.
 
         Args:
-            round: its number, 0 before the first. state: name -> tensor, of the party's program.
+            round: its number, 0 before the first.
+            state: name -> tensor, of the party's program.
         """
         small, files = {}, {}
         for name, value in state.items():
@@ -124,7 +125,8 @@ class Checkpoints:
         """Note, before anything leaves, that this party publishes for a round, and what.
 
         Args:
-            round: its number. name: of the publication, hexadecimal; "" where it has none.
+            round: its number.
+            name: of the publication, hexadecimal; "" where it has none.
         """
         # Durable before a byte leaves, in one line that is replaced whole: round and name are of one publication.
         self._replace(self._published, f"{round} {name}".encode())

@@ -97,7 +97,8 @@ class Dither:
         """Return m G + U, int64 ring elements of this shape; two draws with one source of words must not share words.
 
         Args:
-            shape: of the numbers that are opened. words: a uniform source.
+            shape: of the numbers that are opened.
+            words: a uniform source.
         """
         count = math.prod(shape)
         normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))

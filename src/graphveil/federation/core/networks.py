@@ -37,7 +37,9 @@ def apart(rows: Tensor, length: float, noise: float = 0.0) -> Tensor:
     of a class. One number for all, so that a row of little signal stays short. Free, of rows that were published.
 
     Args:
-        rows: [n, d]. length: root-mean-square length of a row afterwards, its noise apart. noise: of a row.
+        rows: [n, d].
+        length: root-mean-square length of a row afterwards, its noise apart.
+        noise: of a row.
     """
     centred = rows - rows.mean(dim=0)
     # A constant to the gradient: rows are trained for what they say, and not for how long they are.
@@ -64,7 +66,8 @@ class Propagation(nn.Module):
         """Return h^K, rows of length 1, float32 [n, d].
 
         Args:
-            h: h^0, float32 [n, d]. structure: of `models.structure_for`.
+            h: h^0, float32 [n, d].
+            structure: of `models.structure_for`.
         """
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if self.kind == "sage":

@@ -142,7 +142,8 @@ class PersonPrice(PaidOnce):
         """Return the schedule of a training on so many people, who are counted in public.
 
         Args:
-            people: who train. multiplier: of the noise; default: the one that is paid for.
+            people: who train.
+            multiplier: of the noise; default: the one that is paid for.
         """
         # The divisor is who trains by public count, never who came into a batch: that would tell who did.
         noise = self.multiplier if multiplier is None else multiplier

@@ -50,7 +50,9 @@ class NumberedSets:
     With little epsilon and many classes a set of several classes tells more than one class does.
 
     Args:
-        epsilon: finite and positive. classes: c. size: k, from 2 to c - 1.
+        epsilon: finite and positive.
+        classes: c.
+        size: k, from 2 to c - 1.
     """
 
     epsilon: float
@@ -83,7 +85,8 @@ def size_of_sets(epsilon: float, classes: int) -> int:
     """Return how many classes a report names: k by least variance of the estimate, small enough to be numbered.
 
     Args:
-        epsilon: of a guess, above 0; inf names the guess alone. classes: c.
+        epsilon: of a guess, above 0; inf names the guess alone.
+        classes: c.
     """
     size = 1 if math.isinf(epsilon) else best_size(epsilon, classes)
     # Fewer classes than would be best tell a little less, and are as private.

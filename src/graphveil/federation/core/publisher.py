@@ -27,7 +27,8 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
     """Return rows [n, d] shortened to length `clip` where they are longer.
 
     Args:
-        x: float [n, d]. clip: C, above 0.
+        x: float [n, d].
+        clip: C, above 0.
     """
     lengths = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     # Right to within float32, for rows without noise: where noise is added, `quantise` holds the bound exactly.
@@ -54,7 +55,8 @@ class Publisher:
         Raises BudgetError for more publications than were paid for, before anything is sent.
 
         Args:
-            x: embeddings, float32 [n, d]. round: its number, from 1.
+            x: embeddings, float32 [n, d].
+            round: its number, from 1.
         """
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
@@ -72,7 +74,8 @@ class Publisher:
         """Return noise alone, ring elements [n, d], for rows that nobody holds: the same for the same label and state.
 
         Args:
-            label: of the round. state: a name of all that the rows depend on, at all holders (see `commitments`).
+            label: of the round.
+            state: a name of all that the rows depend on, at all holders (see `commitments`).
         """
         return dither.draw(shape, _Keyed(self.key, f"{label} {state}"))
 
@@ -125,7 +128,8 @@ def james_stein(x: Tensor, publication: Publication) -> Tensor:
     """Return noisy rows [n, d] shrunk to 0 by the positive-part James-Stein factor; with d below 3 as they were.
 
     Args:
-        x: noisy rows, float32 [n, d]. publication: whose noise it is.
+        x: noisy rows, float32 [n, d].
+        publication: whose noise it is.
     """
     # Negative below three columns, where James and Stein's factor would lengthen rows instead.
     scale = (publication.columns - 2) * (publication.sigma * publication.clip) ** 2

@@ -166,7 +166,9 @@ class Setting:
         """Build a setting from options by the names of OPTIONS; raises InputError as the class, and for unknown names.
 
         Args:
-            members: the holders in order. classes: number of classes. server: the server's name.
+            members: the holders in order.
+            classes: number of classes.
+            server: the server's name.
             options: those that are not at their defaults.
         """
         require_options(options)
@@ -317,7 +319,8 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
     """Refuse names that are no option of a setting; raises InputError.
 
     Args:
-        names: of a caller or a file. where: whose they are, for the message.
+        names: of a caller or a file.
+        where: whose they are, for the message.
     """
     for name in names:
         if name not in OPTIONS:

@@ -36,7 +36,9 @@ class Commitment:
         """Return a commitment to shares that never change, with a new salt or that of a checkpoint.
 
         Args:
-            fixed: this holder's share of P, int64 [n, d]. randomness: of a new salt. salt: of a checkpoint, uint8 [32].
+            fixed: this holder's share of P, int64 [n, d].
+            randomness: of a new salt.
+            salt: of a checkpoint, uint8 [32].
         """
         secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
         # P is hashed once. The salt comes first at a fixed length, so no other pair of salt and P gives the same bytes.
@@ -54,7 +56,8 @@ def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
     """Exchange commitments with all other holders; return the publication's name, hexadecimal, the same at all holders.
 
     Args:
-        round: number of the publication. own: this holder's commitment, 32 bytes.
+        round: number of the publication.
+        own: this holder's commitment, 32 bytes.
     """
     commitments = {roster.me: own}
     for name in roster.other_holders:

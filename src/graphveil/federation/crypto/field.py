@@ -25,7 +25,8 @@ def powers(numbers: Sequence[int], exponent: int) -> list[int]:
     """Return every number to a power, modulo 2^255 - 19.
 
     Args:
-        numbers: of [0, 2^255 - 19). exponent: public, at least 1.
+        numbers: of [0, 2^255 - 19).
+        exponent: public, at least 1.
     """
     # Python's `pow` is not constant in time: the numbers are a holder's own, and nobody else waits for one of them.
     if len(numbers) < _FEW:

@@ -16,7 +16,8 @@ def power(base: Limbs, bits: NDArray[np.uint8]) -> Limbs:
     """Return base to a power, uint32 [9, lanes].
 
     Args:
-        base: numbers in limbs, uint32 [9, lanes]. bits: the exponent's binary digits, the first 1, uint8.
+        base: numbers in limbs, uint32 [9, lanes].
+        bits: the exponent's binary digits, the first 1, uint8.
     """
     result, columns = base.copy(), np.empty((18, base.shape[1]), dtype=np.uint64)
     for bit in bits[1:]:

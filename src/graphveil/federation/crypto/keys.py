@@ -84,7 +84,8 @@ def write_identity(identity: Identity, folder: Path) -> None:
     """Write key and certificate into a folder that its owner alone can read.
 
     Args:
-        identity: key and certificate. folder: a new one, or InputError is raised; WriteError if the disk refuses.
+        identity: key and certificate.
+        folder: a new one, or InputError is raised; WriteError if the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
@@ -132,7 +133,9 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
     """Refuse a signature that is not the certificate holder's; raises DataError.
 
     Args:
-        certificate: PEM, of the signer. data: the signed bytes. signature: DER.
+        certificate: PEM, of the signer.
+        data: the signed bytes.
+        signature: DER.
     """
     signer = _load(certificate)
     key = signer.public_key()

@@ -53,7 +53,8 @@ class MaskKey:
         """Return uniform ring elements, int64 of this shape, the same for the same key and label everywhere.
 
         Args:
-            label: names one use; under one key it stands for one message alone. shape: of the mask.
+            label: names one use; under one key it stands for one message alone.
+            shape: of the mask.
         """
         # A cipher key of its own for every label: the counter begins at 0 each time, and no two labels share a stream.
         key = hashlib.sha256(b"graphveil/mask/1" + self.secret + label.encode()).digest()
@@ -101,7 +102,8 @@ class ZeroSum:
         """Return this holder's mask, int64 ring elements; those of all holders add up to 0 modulo 2^64.
 
         Args:
-            label: names the one message that is masked. shape: of the message.
+            label: names the one message that is masked.
+            shape: of the message.
 
         Raises:
             RuntimeError: the label was used before.
@@ -125,7 +127,8 @@ def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum
     DataError for a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
 
     Args:
-        roster: all holders. randomness: of this holder's secret X25519 key.
+        roster: all holders.
+        randomness: of this holder's secret X25519 key.
     """
     # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))

@@ -73,7 +73,9 @@ def products_with(lefts: Sequence[LeftMatrix], width: int, *, transposed: bool =
     """List every private matrix times the matrix of each of its partners, in the order in which all parties take them.
 
     Args:
-        lefts: the private matrices. width: columns of the right factors. transposed: X^T w in place of X w.
+        lefts: the private matrices.
+        width: columns of the right factors.
+        transposed: X^T w in place of X w.
     """
     return tuple(Product(left, other, width, transposed) for left in lefts for other in left.partners)
 
@@ -201,7 +203,8 @@ def multiply(
     the products that it takes part in.
 
     Args:
-        masked: of the set-up. products: those of one round, the same list at all parties.
+        masked: of the set-up.
+        products: those of one round, the same list at all parties.
         rights: product -> this holder's matrix w [inner, width], for the products in which it is the other party.
         step: names this call; never used again in a run.
     """

@@ -70,7 +70,8 @@ def multiplied(secret: bytes, points: bytes) -> bytes:
     """Return every point times the secret, clamped as X25519 does; raises ValueError for one of small order.
 
     Args:
-        secret: 32 bytes. points: u-coordinates, 32 bytes each.
+        secret: 32 bytes.
+        points: u-coordinates, 32 bytes each.
     """
     key = X25519PrivateKey.from_private_bytes(secret)
     return b"".join(key.exchange(X25519PublicKey.from_public_bytes(row)) for row in _split(points))
@@ -156,7 +157,8 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
     no honest holder sends.
 
     Args:
-        roster: all holders; blinded ids go round in their order. ids: of this holder's rows, as text.
+        roster: all holders; blinded ids go round in their order.
+        ids: of this holder's rows, as text.
         randomness: of the secret and of the order in which points are sent.
     """
     texts = _texts(roster.me, ids)

@@ -31,7 +31,8 @@ def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
     """Return round(x 2^f), int64, half to even; raises InputError for what is not finite, or too large for the ring.
 
     Args:
-        values: floats of any shape. bits: f, the fraction bits.
+        values: floats of any shape.
+        bits: f, the fraction bits.
 
     Example:
         >>> encode(torch.tensor([0.5, -1.25]), bits=4)
@@ -52,7 +53,8 @@ def decode(ring: Tensor, bits: int = FRACTION_BITS) -> Tensor:
     """Read ring elements as float32 numbers of the same shape.
 
     Args:
-        ring: int64 of any shape, read as signed. bits: their scale is 2^bits: 2 f for a product of two encodings.
+        ring: int64 of any shape, read as signed.
+        bits: their scale is 2^bits: 2 f for a product of two encodings.
 
     Example:
         >>> x, w = encode(torch.tensor([[1.5, -2.0]]), bits=8), encode(torch.tensor([[0.25], [0.5]]), bits=8)
@@ -66,7 +68,8 @@ def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BIT
     """Refuse a product whose true value could leave the ring's half; raises InputError with the bits that would do.
 
     Args:
-        left, right: public bounds of the factors' absolute values. terms: how many products are summed.
+        left, right: public bounds of the factors' absolute values.
+        terms: how many products are summed.
         bits: f of both factors.
     """
     # The floor is for a bound of 0, whose logarithm would be an error in place of "anything fits".
@@ -85,7 +88,8 @@ def matmul(a: RingMatrix, b: Tensor) -> Tensor:
     """Return a b, int64 [n, h], exact modulo 2^64.
 
     Args:
-        a: int64 [n, d], dense or scipy CSR. b: int64 [d, h].
+        a: int64 [n, d], dense or scipy CSR.
+        b: int64 [d, h].
     """
     if scipy.sparse.issparse(a):
         # scipy's int64 product wraps modulo 2^64 as torch's does; numpy would warn of the wrapping.

@@ -38,7 +38,9 @@ def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tens
     uniform words, so any `parties` - 1 of them are uniform for any secret. Raises InputError for parties outside 2..5.
 
     Args:
-        secret: int64 of any shape. parties: how many shares. randomness: of all shares but the last.
+        secret: int64 of any shape.
+        parties: how many shares.
+        randomness: of all shares but the last.
 
     Example:
         >>> from graphveil.privacy import SecureRandomness
@@ -88,7 +90,8 @@ def masked_left(x: Tensor, left: MaskKey) -> Tensor:
     """Return E = X - U, int64 [n, d], which the owner sends to the other party once; uniform to whoever lacks U's key.
 
     Args:
-        x: X, int64 [n, d]. left: the key of U.
+        x: X, int64 [n, d].
+        left: the key of U.
     """
     return x - left_mask(left, *x.shape)
 
@@ -102,7 +105,9 @@ def masked_right(w: Tensor, right: MaskKey, step: str) -> Tensor:
     """Return F = w - V, int64 [d, h], which the other party sends to the owner.
 
     Args:
-        w: int64 [d, h]. right: the key of V. step: names this one product; never used again, so that V is new in each.
+        w: int64 [d, h].
+        right: the key of V.
+        step: names this one product; never used again, so that V is new in each.
     """
     return w - right.expand(f"V {step}", tuple(w.shape))
 
@@ -111,7 +116,9 @@ def correction(keys: DealerKeys, step: str, u: Tensor, width: int) -> Tensor:
     """Return the dealer's Z = U V - r, int64 [n, h], for the other party, to whom r makes it uniform.
 
     Args:
-        keys: the dealer's of this ordered pair. step: names the product. width: h.
+        keys: the dealer's of this ordered pair.
+        step: names the product.
+        width: h.
         u: U [n, d], see `left_mask`; its transpose (contiguous) for the transposed product.
     """
     v = keys.right.expand(f"V {step}", (u.shape[1], width))
@@ -124,7 +131,9 @@ def owner_share(x: RingMatrix, f: Tensor, blind: MaskKey, step: str) -> Tensor:
 
     Args:
         x: X, int64 [n, d], dense or scipy CSR; X^T for the transposed product.
-        f: F, int64 [d, h]. blind: the key of r. step: names the product.
+        f: F, int64 [d, h].
+        blind: the key of r.
+        step: names the product.
     """
     product = matmul(x, f)
     return product + blind.expand(f"r {step}", tuple(product.shape))
@@ -134,7 +143,9 @@ def other_share(e: Tensor, right: MaskKey, z: Tensor, step: str) -> Tensor:
     """Return the other party's share of a product, E V + Z, int64 [n, h].
 
     Args:
-        e: E, int64 [n, d]; E^T (contiguous) for the transposed product. right: the key of V. z: Z, int64 [n, h].
+        e: E, int64 [n, d]; E^T (contiguous) for the transposed product.
+        right: the key of V.
+        z: Z, int64 [n, h].
         step: names the product.
     """
     return matmul(e, right.expand(f"V {step}", (e.shape[1], z.shape[1]))) + z
@@ -146,6 +157,8 @@ def truncate(share: Tensor, bits: int, *, first: bool) -> Tensor:
     Wrong by 2^(64 - bits) with probability |x| 2^-63 an element: keep |x| small, never truncate what is opened.
 
     Args:
-        share: one of exactly two, int64 of any shape. bits: how many are cut off. first: whether it is the first.
+        share: one of exactly two, int64 of any shape.
+        bits: how many are cut off.
+        first: whether it is the first.
     """
     return share >> bits if first else -((-share) >> bits)

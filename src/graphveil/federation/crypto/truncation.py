@@ -51,7 +51,9 @@ def deal_truncation(keys: Mapping[str, TruncationKeys], shape: tuple[int, ...], 
     """The dealer's part: send the first holder its part of r'.
 
     Args:
-        keys: of every holder, in the agreement's order. shape: of what is truncated. bits: s, how many are cut off.
+        keys: of every holder, in the agreement's order.
+        shape: of what is truncated.
+        bits: s, how many are cut off.
         step: names this truncation; never used again in a run.
     """
     first, *other_holders = keys
@@ -65,8 +67,10 @@ def truncate_shared(zero: ZeroSum, share: Tensor, keys: TruncationKeys, scale: S
     """Return this holder's share of x >> s, to within 1, or of 0 where x + r left the ring's half.
 
     Args:
-        zero: this holder's masks that add up to zero. share: of x, int64 of any shape; |x| < `scale.reach`.
-        keys: this holder's, of its parts of r and r'. scale: how many bits are cut off.
+        zero: this holder's masks that add up to zero.
+        share: of x, int64 of any shape; |x| < `scale.reach`.
+        keys: this holder's, of its parts of r and r'.
+        scale: how many bits are cut off.
         step: names this truncation; never used again in a run.
     """
     first, *other_holders = zero.roster.holders

@@ -40,7 +40,9 @@ class DealerView:
         """Read the keys off messages.
 
         Args:
-            setting: the agreed run. nodes: n. messages: (receiver, kind, body) in the order in which they were sent.
+            setting: the agreed run.
+            nodes: n.
+            messages: (receiver, kind, body) in the order in which they were sent.
         """
         keys: dict[str, list[Tensor]] = {}
         for to, kind, body in messages:
@@ -71,7 +73,8 @@ class DealerView:
         """Return r of a truncation, which hides from the first holder what is truncated.
 
         Args:
-            step: as of `truncation.truncate_shared`. shape: of what is truncated.
+            step: as of `truncation.truncate_shared`.
+            shape: of what is truncated.
         """
         masks = [keys.truncation.mask.expand(f"r {step}", shape) for keys in self.propagation.values()]
         return torch.stack(masks).sum(dim=0)
@@ -80,7 +83,8 @@ class DealerView:
         """Return V [d, h] of a round.
 
         Args:
-            owner, other: holders; the mask hides the other's share of W from the owner. round: from 1.
+            owner, other: holders; the mask hides the other's share of W from the owner.
+            round: from 1.
         """
         setting = self.setting
         shape = (setting.columns, setting.model.width)
@@ -90,7 +94,8 @@ class DealerView:
         """Return r [n, h] of a round.
 
         Args:
-            owner, other: holders; r hides the owner's share of the product. round: from 1.
+            owner, other: holders; r hides the owner's share of the product.
+            round: from 1.
         """
         shape = (self.nodes, self.setting.model.width)
         return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
@@ -99,7 +104,9 @@ class DealerView:
         """Recompute a holder's share of z, int64 [n, h], without noise or anything else added.
 
         Args:
-            p: shares of P by holder, int64 [n, d]. w: shares of W by holder, int64 [d, h]. round: from 1.
+            p: shares of P by holder, int64 [n, d].
+            w: shares of W by holder, int64 [d, h].
+            round: from 1.
         """
         share = matmul(p[name], w[name])
         for other in self.setting.names:
@@ -114,7 +121,9 @@ class DealerView:
         W and P V where shares of P are dealt; uniform where masks of keys that the server does not know lie over both.
 
         Args:
-            name: of the holder. sent: its share of z, int64 [n, h]. round: from 1.
+            name: of the holder.
+            sent: its share of z, int64 [n, h].
+            round: from 1.
         """
         first, *rest = self.setting.names
         mine, v = self.share(name), self.right(first, name, round)

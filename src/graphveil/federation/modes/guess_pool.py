@@ -40,7 +40,9 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
     """Return the evidence of all holders' reports on every node's class, centred log-likelihoods, float32 [n, c].
 
     Args:
-        reports: of each holder, int64 [m]. chances: L_j [c, reports] of each. rows: whose they are, int64 [m].
+        reports: of each holder, int64 [m].
+        chances: L_j [c, reports] of each.
+        rows: whose they are, int64 [m].
         nodes: n; others get 0.
     """
     log_chances = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
@@ -76,7 +78,9 @@ def pooled_alone(
     """Return log-scores [n, c] from the label holder's own data: its network and its training labels.
 
     Args:
-        logits: of its network, [n, c]. labels, transition: see `neighbour_labels`. val, log_likelihood: see `pooled`.
+        logits: of its network, [n, c].
+        labels, transition: see `neighbour_labels`.
+        val, log_likelihood: see `pooled`.
     """
     opinions = [_sharpened(logits, val, log_likelihood), *neighbour_labels(labels, logits.shape[1], transition)]
     return _pool(torch.stack(opinions), FIRST_ALONE, val, log_likelihood, otherwise=logits)
@@ -88,8 +92,10 @@ def pooled(
     """Return log-scores [n, c] of everything together; with few validation nodes the taught network's.
 
     Args:
-        alone, taught: log-probabilities or logits, [n, c]. evidence: E [n, c].
-        transition: S of the label holder's connections. val: who validates, bool [n].
+        alone, taught: log-probabilities or logits, [n, c].
+        evidence: E [n, c].
+        transition: S of the label holder's connections.
+        val: who validates, bool [n].
         log_likelihood: log Pr[reported label | class] of the m who validate, [m, c].
     """
     if len(log_likelihood) < FEWEST_JUDGES:

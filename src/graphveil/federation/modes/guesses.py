@@ -68,9 +68,12 @@ def private_votes(
     The one place that reads a holder's connections.
 
     Args:
-        edge_index: of this holder, int64 [2, E]; row 0 owns the edge. nodes: n.
-        rows: who train, int64 [m]. labels: theirs, as reported, int64 [m].
-        setting: the agreed run. randomness: of the noise.
+        edge_index: of this holder, int64 [2, E]; row 0 owns the edge.
+        nodes: n.
+        rows: who train, int64 [m].
+        labels: theirs, as reported, int64 [m].
+        setting: the agreed run.
+        randomness: of the noise.
     """
     sums = setting.of_person.votes
     if sums is None:
@@ -89,8 +92,11 @@ def private_guesses(
     """Train on some rows, and return the guesses of all, int64 [n]: those of `rows` must not leave.
 
     Args:
-        features: of all nodes, dense or scipy CSR [n, d]. votes: of all nodes, float32 [n, c] or [n, 0].
-        rows: who train, int64 [m]. labels: as reported, int64 [m]. setting: the agreed run.
+        features: of all nodes, dense or scipy CSR [n, d].
+        votes: of all nodes, float32 [n, c] or [n, 0].
+        rows: who train, int64 [m].
+        labels: as reported, int64 [m].
+        setting: the agreed run.
         randomness: of batches, dither and noise.
     """
     columns = int(features.shape[1])
@@ -161,7 +167,8 @@ class GuessPublisher:
         """Draw the reports, int64 [n]; raises BudgetError if they were drawn before.
 
         Args:
-            guesses: of all nodes that are guessed about, int64 [n]. randomness: of the response.
+            guesses: of all nodes that are guessed about, int64 [n].
+            randomness: of the response.
         """
         # A second draw of the same guesses would be a second report of them: two reports cost twice.
         if self.reports is not None:

@@ -79,7 +79,8 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
     """List all products of one round, in the order in which all parties take them; none but in mode "paper".
 
     Args:
-        nodes: n, rows that all holders share. transposed: those of the backward pass.
+        nodes: n, rows that all holders share.
+        transposed: those of the backward pass.
     """
     return products_with(lefts_of(setting, nodes), setting.model.width, transposed=transposed)
 
@@ -261,7 +262,8 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
     """Return features as ring elements, int64 [n, d], scipy CSR where the features are; errors as of `ring.encode`.
 
     Args:
-        features: floats [n, d]. bits: f, the fraction bits.
+        features: floats [n, d].
+        bits: f, the fraction bits.
     """
     if not isinstance(features, Tensor | np.ndarray):
         matrix = features.tocsr()
@@ -276,7 +278,8 @@ def server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination
 
     Args:
         run: its run; the generator draws initial weights, the randomness keys of masks.
-        nodes: n, rows that all holders share. rows: how many train; -1 where only the label holder knows.
+        nodes: n, rows that all holders share.
+        rows: how many train; -1 where only the label holder knows.
     """
     setting = run.setting
     model = setting.model
@@ -324,9 +327,11 @@ def take_steps(
     """Take the steps of one publication with the label holder, then send it the last hidden layer of all nodes.
 
     Args:
-        network: from `leaves` to the last hidden layer [n, h]. optimiser: of the network.
+        network: from `leaves` to the last hidden layer [n, h].
+        optimiser: of the network.
         leaves: what was published, float32 [n, h] each; their gradients of the last step stay on them.
-        train: the nodes that train, int64 [m]. steps: how many to take.
+        train: the nodes that train, int64 [m].
+        steps: how many to take.
     """
     for _ in range(steps):
         for leaf in leaves:

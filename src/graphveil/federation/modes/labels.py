@@ -31,7 +31,8 @@ class LabelHead:
     """The last layer and the labels.
 
     Args:
-        labels: int64 [n], -1 unknown. train, val, test: who trains, validates and tests, bool [n].
+        labels: int64 [n], -1 unknown.
+        train, val, test: who trains, validates and tests, bool [n].
 
     After a run: `history` (one row a round), `best` (its round), `predictions` [n, classes] of that round, and `alone`,
     those of the label holder's own network before anybody else's guesses, where there is one.
@@ -51,7 +52,8 @@ class LabelHead:
         """Draw the last layer and, where agreed, randomize the training labels: the one place that reads them.
 
         Args:
-            randomness: of randomized response. generator: of initial weights.
+            randomness: of randomized response.
+            generator: of initial weights.
         """
         self._output = OutputLayer(setting.model.width, setting.classes, generator=generator)
         self._optimiser = setting.training.optimiser(self._output.parameters())
@@ -106,7 +108,8 @@ class LabelHead:
         """Answer the server's steps of one round, then look at all nodes once.
 
         Args:
-            nodes: n. round: its number, from 1.
+            nodes: n.
+            round: its number, from 1.
         """
         loss = math.nan
         for _ in range(setting.steps(round)):
@@ -141,7 +144,8 @@ class LabelHead:
         """Estimate how often a holder reports what, given the true class, on validation nodes, [classes, reports].
 
         Args:
-            guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, reports].
+            guesses: the holder's, int64 [n].
+            response: Pr[report | guess], float [classes, reports].
         """
         return guess_chances(guesses[self.val], self.reported[self.val], response, self._channel)
 
@@ -157,7 +161,8 @@ class LabelHead:
         """Note how a round did; keep its predictions if they validate best.
 
         Args:
-            logits: of all nodes, float32 [n, classes]. round: its number, from 1.
+            logits: of all nodes, float32 [n, classes].
+            round: its number, from 1.
         """
         self._note(logits, round, float(self.loss(logits)))
 

@@ -57,7 +57,8 @@ def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -
     """Return the products of every share of P with every other holder's share, in the order that all take.
 
     Args:
-        nodes: n, rows that all holders share. transposed: those of dW = P^T dz in place of those of z = P W.
+        nodes: n, rows that all holders share.
+        transposed: those of dW = P^T dz in place of those of z = P W.
     """
     return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
 
@@ -222,7 +223,8 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
 
     Args:
         run: its run; the generator draws initial weights, the randomness keys of masks and shares of gradients.
-        nodes: n, rows that all holders share. rows: how many train; -1 where only the label holder knows.
+        nodes: n, rows that all holders share.
+        rows: how many train; -1 where only the label holder knows.
     """
     setting = run.setting
     # Every holder adds all of its own noise.

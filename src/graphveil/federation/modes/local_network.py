@@ -100,8 +100,11 @@ def train_local(
     """Train from zero, by Adam.
 
     Args:
-        rows: who trains, int64 [m]. loss: of the logits of all nodes, float32 [n, c].
-        epochs: steps. rate: learning rate. decay: weight decay.
+        rows: who trains, int64 [m].
+        loss: of the logits of all nodes, float32 [n, c].
+        epochs: steps.
+        rate: learning rate.
+        decay: weight decay.
     """
     with torch.no_grad():
         network.weight.zero_()
@@ -118,7 +121,8 @@ def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
     """Corrected cross-entropy of labels that went through a known channel, - mean log( softmax(logits) T )_y, a scalar.
 
     Args:
-        logits: float32 [m, c]. labels: as reported, int64 [m].
+        logits: float32 [m, c].
+        labels: as reported, int64 [m].
         channel: T, Pr[reported = column | true = row], float32 [c, c].
     """
     return label_losses(logits, labels, channel).mean()
@@ -134,7 +138,8 @@ def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tens
     """Negative log-likelihood of all holders' guesses, the mean over nodes.
 
     Args:
-        logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.
+        logits: float32 [n, c].
+        guesses: as reported, int64 [n] of each holder.
         chances: L_j [c, reports] of each holder, see `guess_chances`.
     """
     each = [chance.clamp_min(_MIN_CHANCE).log().T[guess] for guess, chance in zip(guesses, chances, strict=True)]
@@ -147,8 +152,10 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
     section 3).
 
     Args:
-        guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].
-        response: Pr[report | guess] [c, reports]. channel: Pr[randomized label | true label] [c, c].
+        guesses: as reported, int64 [m]; m may be 0.
+        labels: as randomized, int64 [m].
+        response: Pr[report | guess] [c, reports].
+        channel: Pr[randomized label | true label] [c, c].
     """
     classes, reports = response.shape
     response, channel = response.double(), channel.double()

@@ -46,7 +46,8 @@ def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
     """Return S_i = D^-1 (A + I), float64 CSR [n, n]: row v averages v and those who send to v.
 
     Args:
-        edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once. nodes: n.
+        edge_index: sender and receiver of each edge, int64 [2, E]; an edge that comes twice counts once.
+        nodes: n.
     """
     weights = np.ones(edge_index.shape[1])
     a = scipy.sparse.csr_array((weights, (edge_index[1].numpy(), edge_index[0].numpy())), shape=(nodes, nodes))
@@ -59,7 +60,9 @@ def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) 
     """Return rows of length `length` / sqrt(I), dense float64 [n, d_i]; rows of zeros stay.
 
     Args:
-        features: floats [n, d_i]. holders: I. length: of a person's rows at all holders together, in (0, 1).
+        features: floats [n, d_i].
+        holders: I.
+        length: of a person's rows at all holders together, in (0, 1).
     """
     rows = torch.as_tensor(features if isinstance(features, Tensor | np.ndarray) else features.toarray())
     # In float64, whose rounding is what `dither.Bounds` keeps 2^-20 back for.
@@ -112,7 +115,11 @@ def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int,
     """The dealer's part of K hops: corrections of all products, and of truncations.
 
     Args:
-        keys: of every holder. nodes: n. columns: d. hops: K. bits: s, how many are cut off after each hop.
+        keys: of every holder.
+        nodes: n.
+        columns: d.
+        hops: K.
+        bits: s, how many are cut off after each hop.
     """
     truncation = {name: key.truncation for name, key in keys.items()}
     for hop in range(hops):
@@ -135,9 +142,12 @@ def propagate_shares(
     """Return this holder's share of S^K X, int64 [n, d], propagated together with all other holders and the dealer.
 
     Args:
-        zero: this holder's masks that add up to zero. keys: those it was dealt. s: S_i, float64 CSR [n, n].
+        zero: this holder's masks that add up to zero.
+        keys: those it was dealt.
+        s: S_i, float64 CSR [n, n].
         share: X_i in its own columns and zeros elsewhere, ring elements int64 [n, d].
-        hops: K. scale: how many bits are cut off after each hop.
+        hops: K.
+        scale: how many bits are cut off after each hop.
     """
     nodes, columns = share.shape
     mine = _rounded_down(s, len(zero.roster.holders), scale.bits)

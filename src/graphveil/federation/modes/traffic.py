@@ -28,7 +28,8 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     """Count the bytes of a run after alignment.
 
     Args:
-        nodes: n, rows that all holders share. rows: how many of them train.
+        nodes: n, rows that all holders share.
+        rows: how many of them train.
     """
     holders, width = len(setting.names), setting.model.width
     if setting.protocol.mode == "guesses":  # a label and a guess of every node, for each holder but one

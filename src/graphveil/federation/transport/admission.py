@@ -97,7 +97,8 @@ class AdmissionProxy:
     """The door at an address; raises OSError where it cannot be listened on.
 
     Args:
-        address: "host:port" to listen on. refused: called with the host of a stranger whose TLS the server refused.
+        address: "host:port" to listen on.
+        refused: called with the host of a stranger whose TLS the server refused.
         note: called with a line about a shortage of files or memory.
     """
 
@@ -136,7 +137,8 @@ class AdmissionProxy:
         """Note the party of a connection; drop an older connection of the same party.
 
         Args:
-            peer: gRPC's name of the connection. party: the name in its greeting.
+            peer: gRPC's name of the connection.
+            party: the name in its greeting.
         """
         with self._lock:
             pair = self._inside.get(_tail(peer))

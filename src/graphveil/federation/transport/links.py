@@ -66,8 +66,12 @@ class Links:
     """All of one party's streams.
 
     Args:
-        identity: its own. place, address: its own, of the agreement. peers: the other parties.
-        agreement_hash: SHA-256 of the file. largest: bytes of the largest message. patience: seconds of silence.
+        identity: its own.
+        place, address: its own, of the agreement.
+        peers: the other parties.
+        agreement_hash: SHA-256 of the file.
+        largest: bytes of the largest message.
+        patience: seconds of silence.
         on_control: called with a peer's name and a word of the sessions' protocol.
         on_restart: called with the name of a peer whose process is a new one.
         note: called with a line about connections, for the log and the screen.
@@ -346,7 +350,8 @@ def first_message(call: Iterator[bytes], seconds: float) -> bytes:
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
 
     Args:
-        call: the stream. seconds: how long it is waited for.
+        call: the stream.
+        seconds: how long it is waited for.
     """
     answer: Future[bytes] = Future()
 

@@ -74,7 +74,9 @@ class SessionMonitor:
         """Wait until `ready`.
 
         Args:
-            ready: whether the wait is over. late: raises when it is too late. again: called about every half second.
+            ready: whether the wait is over.
+            late: raises when it is too late.
+            again: called about every half second.
         """
         with self.lock:
             self.check()
@@ -137,7 +139,8 @@ class Mailbox:
         """Queue a copy of a message; wait while too much is unacknowledged.
 
         Args:
-            kind: of the message. body: its array, which may change afterwards.
+            kind: of the message.
+            body: its array, which may change afterwards.
 
         Raises:
             SessionOver: a party started anew.
@@ -253,7 +256,8 @@ class Mailbox:
         is damaged, of another run or pair, or out of order.
 
         Args:
-            data: a frame. stream: its number, from `open_stream`.
+            data: a frame.
+            stream: its number, from `open_stream`.
         """
         frame, ends = wire.parse(data), self._ends
         if (frame.agreement_hash, frame.sender, frame.receiver) != (ends.agreement_hash, ends.peer, ends.me):

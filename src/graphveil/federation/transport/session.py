@@ -69,8 +69,11 @@ class Session:
     """One party's side of a run.
 
     Args:
-        me, server: names. peers: names of all other parties. build: makes the program from a finished round's state.
-        store: checkpoints. patience: seconds to wait for other parties.
+        me, server: names.
+        peers: names of all other parties.
+        build: makes the program from a finished round's state.
+        store: checkpoints.
+        patience: seconds to wait for other parties.
         progress: called after each finished round, with the epsilon spent; the total is not known here.
         record: called with each message that was sent or received.
     """
@@ -102,7 +105,8 @@ class Session:
         """Take a word of another party; raises WireError for one outside the protocol.
 
         Args:
-            name: of the party. word: its control message.
+            name: of the party.
+            word: its control message.
         """
         monitor = self._open().monitor
         with monitor.lock:

@@ -107,8 +107,11 @@ def frames_of(
     """Yield the frames of a message, in order.
 
     Args:
-        kind, body: the message. agreement_hash: 32 bytes. session: 16 bytes.
-        sender, receiver: places in the agreement. number: of the message in its session, from 1.
+        kind, body: the message.
+        agreement_hash: 32 bytes.
+        session: 16 bytes.
+        sender, receiver: places in the agreement.
+        number: of the message in its session, from 1.
     """
     dtype = _DTYPES.index(body.dtype)
     words = np.ascontiguousarray(body.detach().cpu().numpy()).astype(_WORDS[dtype], copy=False)

@@ -97,7 +97,8 @@ def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | st
     """Return the table `columns` of a declaration: name -> what `_declared_kind` says.
 
     Args:
-        columns: in order; missing: column -> what stands for a missing value.
+        columns: in order.
+        missing: column -> what stands for a missing value.
     """
     return {column.name: _declared_kind(column.kind, missing.get(column.name)) for column in columns}
 
@@ -198,7 +199,8 @@ def stand_for(name: str, missing: Missing) -> Stand | None:
     """Return what stands for a missing value of a column: of the first pattern that matches; else None.
 
     Args:
-        name: of the column; missing: from `parse_missing`.
+        name: of the column.
+        missing: from `parse_missing`.
     """
     return next((value for pattern, value in missing if pattern == name or fnmatchcase(name, pattern)), None)
 
@@ -213,7 +215,8 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     """Return what to do about a missing value of a declared column.
 
     Args:
-        column: with what it may hold; in_file: whether it is declared in a file, else in Python.
+        column: with what it may hold.
+        in_file: whether it is declared in a file, else in Python.
     """
     stand = _example(column.kind)
     if not in_file:
@@ -228,7 +231,9 @@ def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bo
     """Return what to do about a missing number.
 
     Args:
-        name: of the feature; low, high: its range; alone: whether it has a range of its own.
+        name: of the feature.
+        low, high: its range.
+        alone: whether it has a range of its own.
         in_file: whether it is declared in a file, else in Python.
     """
     middle = (low + high) / 2

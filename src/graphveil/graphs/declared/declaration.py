@@ -64,7 +64,8 @@ class Declaration:
         """Return the schema of a graph of this declaration.
 
         Args:
-            name: of the graph, unless it is declared; dimension, source, notes: as of `GraphSchema`.
+            name: of the graph, unless it is declared.
+            dimension, source, notes: as of `GraphSchema`.
         """
         return GraphSchema(
             self.name or name,

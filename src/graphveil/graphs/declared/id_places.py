@@ -61,7 +61,8 @@ def find_places(table: Table, column: str, people: KnownIds, engine: Engine = LO
     """Return the place [rows] of each id of a column among the people; DataError names the row of no or nobody's id.
 
     Args:
-        table, column: where the ids stand; people: whose they are.
+        table, column: where the ids stand.
+        people: whose they are.
         engine: works on blocks of rows.
     """
     blocks, numbers = Blocks(table.rows, _ROWS), people.numbers

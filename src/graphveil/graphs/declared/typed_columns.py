@@ -34,7 +34,8 @@ def encode_columns(
     else than was declared; names the table, the line and the column.
 
     Args:
-        nodes: the table, one row a node; columns: its feature columns and what they may hold.
+        nodes: the table, one row a node.
+        columns: its feature columns and what they may hold.
         missing: column -> what stands for a missing value.
         clip: whether numbers outside their range are moved to the nearer end; else they are refused.
         in_file: whether columns are declared in a file, else in Python.
@@ -81,7 +82,9 @@ def in_range(
     """Return a column's numbers within bounds, and how many were moved there.
 
     Args:
-        table, name: the column, for the refusal; numbers: its values; bounds: (low, high).
+        table, name: the column, for the refusal.
+        numbers: its values.
+        bounds: (low, high).
         clip: whether values outside are moved to the nearer end; else they are refused with DataError.
     """
     low, high = bounds
@@ -142,7 +145,8 @@ def multi_hot(nodes: Table, name: str, lists: polars.Series, words: tuple[str, .
 
     Args:
         nodes, name: the column, for the refusal of a list that is `what`.
-        lists: [n]; words: that may stand in them.
+        lists: [n].
+        words: that may stand in them.
     """
     listed = polars.DataFrame({"row": np.arange(len(lists)), "word": lists}).explode("word")
     listed = listed.filter(polars.col("word") != "")

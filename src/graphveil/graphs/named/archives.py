@@ -30,7 +30,8 @@ def read_npz(path: Path, names: Sequence[str], *, largest: int = LARGEST) -> lis
     """Return arrays of an npz file; DataError where it is damaged, lacks one, holds objects in it, or is too large.
 
     Args:
-        path: of the file; names: of the arrays, without `.npy`.
+        path: of the file.
+        names: of the arrays, without `.npy`.
         largest: the most bytes that they may take together.
     """
     require_file(path, packed=True)
@@ -50,7 +51,8 @@ def read_npy(path: Path, *, largest: int = LARGEST) -> np.ndarray:
     """Return the array of an npy file; DataError as `read_npz`.
 
     Args:
-        path: of the file; largest: the most bytes that it may take.
+        path: of the file.
+        largest: the most bytes that it may take.
     """
     require_file(path)
     size = path.stat().st_size
@@ -71,7 +73,8 @@ def read_gzip(path: Path, *, largest: int = LARGEST) -> bytes:
     """Return what a gzip file unpacks to; DataError where it is damaged, or unpacks to more than `largest` bytes.
 
     Args:
-        path: of the file; largest: as said.
+        path: of the file.
+        largest: as said.
     """
     require_file(path, packed=True)
     try:
@@ -96,7 +99,8 @@ def whole_numbers(values: np.ndarray, what: str) -> np.ndarray:
     """Return numbers as int64; ValueError where that would change one.
 
     Args:
-        values: numbers of any type and shape; what: their name in the message.
+        values: numbers of any type and shape.
+        what: their name in the message.
     """
     with np.errstate(invalid="ignore"):
         array: np.ndarray = values.astype(np.int64)

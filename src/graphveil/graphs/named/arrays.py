@@ -74,7 +74,8 @@ def load_arrays(name: str, root: DataRoot) -> GraphParts:
     """Read a graph under `root/pyg`; refusals: see `DataRoot.ensure`.
 
     Args:
-        name: one of `ARRAY_SETS`; root: where its files lie.
+        name: one of `ARRAY_SETS`.
+        root: where its files lie.
     """
     about = _SETS[name]
     file = f"{about.file}.npz"

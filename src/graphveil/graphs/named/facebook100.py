@@ -148,7 +148,8 @@ def load_facebook100(university: str, root: Path) -> GraphParts:
     on graphs without homophily do (code 1 or 2, else unknown; Lim et al., NeurIPS 2021).
 
     Args:
-        university: as above, in lower case; root: the data root.
+        university: as above, in lower case.
+        root: the data root.
 
     Raises:
         MissingDataError: there is no such file; names those that are there.

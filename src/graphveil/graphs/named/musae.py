@@ -74,7 +74,8 @@ def load_musae(name: str, root: DataRoot) -> GraphParts:
     """Read a graph under `root/musae`; refusals: see `DataRoot.ensure`.
 
     Args:
-        name: facebook or lastfm; root: where its files lie.
+        name: facebook or lastfm.
+        root: where its files lie.
     """
     about = _SETS[name]
     files = tuple(f"{about.prefix}_{part}" for part in ("edges.csv", "features.json", "target.csv"))

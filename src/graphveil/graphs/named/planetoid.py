@@ -86,7 +86,8 @@ def load_planetoid(name: str, root: DataRoot) -> GraphParts:
     """Read a graph under `root/pyg/Planetoid`; refusals: see `DataRoot.ensure`.
 
     Args:
-        name: cora, citeseer or pubmed; root: where its files lie.
+        name: cora, citeseer or pubmed.
+        root: where its files lie.
     """
     about = _SETS[name]
     files = tuple(f"ind.{name}.{part}" for part in _PARTS)

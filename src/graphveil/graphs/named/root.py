@@ -49,7 +49,8 @@ class DataRoot:
 
         Args:
             folder: where the files belong; only read when they are all there, so it may be read-only.
-            files: their paths inside the folder; name: the data set, for messages.
+            files: their paths inside the folder.
+            name: the data set, for messages.
             fetch: writes the files into the folder it is given; None where no program can download them.
         """
         place = self.path / folder
@@ -115,7 +116,8 @@ def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
     """Move the named files out of an archive; BadZipFile: it is damaged, or unpacks to over `LARGEST_DOWNLOAD` bytes.
 
     Args:
-        archive, folder: from where, to where; files: their names, without folders.
+        archive, folder: from where, to where.
+        files: their names, without folders.
     """
     with zipfile.ZipFile(archive) as members:
         # By bare name into the given folder: a path in the archive ("../") leads nowhere.

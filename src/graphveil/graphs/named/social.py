@@ -41,10 +41,13 @@ def social_graph(
     ranking everybody shares. InputError: a setting outside its range.
 
     Args:
-        nodes: n; average_degree: mean number of neighbours; dimension: d, apps there are.
+        nodes: n.
+        average_degree: mean number of neighbours.
+        dimension: d, apps there are.
         classes: communities, of equal expected size.
         homophily: share of edges inside a class.
-        apps: mean number of draws a person; signal: share of draws that depend on the class.
+        apps: mean number of draws a person.
+        signal: share of draws that depend on the class.
         seed: the same seed gives the same graph.
     """
     parts = social_parts(
@@ -110,7 +113,8 @@ def social_edges(
     """Return the lower and the higher end, int32 [count] both, of different edges by the law of `social_graph`.
 
     Args:
-        labels: int16 [n], the class of each node; classes, homophily: as there.
+        labels: int16 [n], the class of each node.
+        classes, homophily: as there.
         count: edges to draw; fewer come where the graph is too small for them.
         rng: draws them.
     """
@@ -171,7 +175,8 @@ def social_features(
     """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
 
     Args:
-        labels: [n], the class of each node; classes, dimension, apps, signal: as there.
+        labels: [n], the class of each node.
+        classes, dimension, apps, signal: as there.
         rng: draws them.
     """
     counts = 1 + rng.poisson(apps - 1.0, len(labels))

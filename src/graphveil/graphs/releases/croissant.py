@@ -166,9 +166,11 @@ def document(
 
     Args:
         name, description: of the data set, a few sentences.
-        tables: what it holds; files: where that is, all of them with a hash, or none.
+        tables: what it holds.
+        files: where that is, all of them with a hash, or none.
         classes: all declared classes in order; they become an enumeration.
-        credit: what the owner says; more: further properties.
+        credit: what the owner says.
+        more: further properties.
     """
     # Croissant's word for data whose files have no hash; without it, a loader asks for one.
     live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}
@@ -251,7 +253,8 @@ def of_release(
     """Return the metadata of a published graph.
 
     Args:
-        folder, schema, release: the graph; digests: file -> SHA-256.
+        folder, schema, release: the graph.
+        digests: file -> SHA-256.
         credit: what its owner says; the day and a plain citation stand in for what is not said.
     """
     generator = f"{release.method} of graphveil {release.version}".strip()

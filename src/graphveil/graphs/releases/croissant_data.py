@@ -39,7 +39,8 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     """Return the metadata of a release, of an own folder, or of a named set.
 
     Args:
-        data: a folder or the name of a set, as for `load_parts`, whose refusals these are; root: the data root.
+        data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
+        root: the data root.
         credit: what its owner says.
     """
     folder = Path(data)

@@ -48,9 +48,10 @@ def write_release(
 
     Args:
         released: the released graph; nothing private is in it any more.
-        path: of a new folder; release: what the graph says about itself.
-        card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
-            written anew.
+        path: of a new folder.
+        release: what the graph says about itself.
+        card: the text of card.md.
+        page: that of card.html, if there is to be one. Neither is hashed: cards are written anew.
     """
     from graphveil.graphs.releases import croissant
 

@@ -98,7 +98,8 @@ def read_labels(y: object, nodes: int, classes: Sequence[str]) -> tuple[np.ndarr
 
     Args:
         y: whole numbers [n] or [n, 1] (-1: unknown), class names [n] (None or "": unknown), or zeros and ones [n, c].
-        nodes: n; classes: the c declared names.
+        nodes: n.
+        classes: the c declared names.
     """
     if y is None:
         return np.full(nodes, -1), ("no labels: every label unknown",)
@@ -206,7 +207,8 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
     """Return columns of values as a table; DataError where they are not equally long, or not of people's values.
 
     Args:
-        columns: name and values of each; title: the name of the table in messages.
+        columns: name and values of each.
+        title: the name of the table in messages.
         row_names: what messages call its rows; default: by number.
     """
     series = {name: _column(title, name, values) for name, values in columns.items()}

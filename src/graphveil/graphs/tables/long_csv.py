@@ -57,7 +57,8 @@ class LongCsv:
         """Return a block of rows of a column, fewer where the file has become shorter; PolarsError for odd lines.
 
         Args:
-            name: one of `names`; block: which rows.
+            name: one of `names`.
+            block: which rows.
         """
         parts = [polars.Series(name, [], polars.String)]
         first = block.start - block.start % self.lines

@@ -165,7 +165,8 @@ class Table:
         all of them are declared so.
 
         Args:
-            cells: of the column `name`, as text; declared: the names.
+            cells: of the column `name`, as text.
+            declared: the names.
             what: what a cell is not, in messages.
         """
         names = polars.Enum(declared)
@@ -184,7 +185,8 @@ class Table:
         """Return a column as finite Float64, and how many were missing; DataError names the line of another value.
 
         Args:
-            name: of the column; stand: what stands for a missing value; None: it is refused, with `remedy`.
+            name: of the column.
+            stand: what stands for a missing value; None: it is refused, with `remedy`.
         """
         series = self.column(name)
         text = series.str.strip_chars() if series.dtype == polars.String else series
@@ -247,7 +249,8 @@ def open_table(path: Path, *, in_memory: int | None = IN_MEMORY) -> Table:
     Damage inside a column shows when that is read.
 
     Args:
-        path: of the file; in_memory: bytes of a csv that are read whole; None: any number.
+        path: of the file.
+        in_memory: bytes of a csv that are read whole; None: any number.
     """
     require_file(path)
     size = path.stat().st_size
@@ -359,7 +362,8 @@ def check_columns(columns: polars.Schema, where: str) -> None:
     """Refuse columns without a printable name of their own, or with lists or other nested values, by DataError.
 
     Args:
-        columns: of the table; where: its name in messages.
+        columns: of the table.
+        where: its name in messages.
     """
     _check_names(where, columns.names())
     for name, kind in columns.items():

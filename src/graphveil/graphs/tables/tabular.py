@@ -54,8 +54,10 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     """Read everything but the edges; DataError names the table and, where there is one, the row.
 
     Args:
-        nodes: one row a node; entries: one row for each sparse feature entry; None: features are columns of `nodes`.
-        declared: what is public of them; origin: where they came from.
+        nodes: one row a node.
+        entries: one row for each sparse feature entry; None: features are columns of `nodes`.
+        declared: what is public of them.
+        origin: where they came from.
     """
     ids = _ids(nodes, declared.id)
     y, label_notes = _labels(nodes, declared)
@@ -82,7 +84,9 @@ def list_edges(edges: Table, people: People, declared: Declaration, engine: Engi
     """Read the edges, block by block; the table is no longer needed afterwards. DataError names it and the row.
 
     Args:
-        edges: one row an edge; people: from `read_people`; declared: what is public of them.
+        edges: one row an edge.
+        people: from `read_people`.
+        declared: what is public of them.
         engine: works on blocks of rows.
     """
     source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
@@ -99,7 +103,8 @@ def join_people(
 
     Args:
         people, edges: from `read_people` and `list_edges`.
-        declared: what is public of them; origin: where they came from.
+        declared: what is public of them.
+        origin: where they came from.
         release: what a published graph says about itself.
     """
     edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)

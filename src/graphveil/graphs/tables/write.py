@@ -60,7 +60,9 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
     or features are none that declared columns are encoded as.
 
     Args:
-        graph: of any kind; path: of a new folder; format: "csv" or "parquet".
+        graph: of any kind.
+        path: of a new folder.
+        format: "csv" or "parquet".
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
@@ -85,7 +87,9 @@ def write_graph(graph: Graph, inside: Path, *, format: str, release: bool = Fals
     """Write the tables of a graph and its declaration into an empty folder, refusing as `write_folder`.
 
     Args:
-        graph: of any kind; inside: the folder; format: "csv" or "parquet".
+        graph: of any kind.
+        inside: the folder.
+        format: "csv" or "parquet".
         release: whether the folder becomes a published graph.
     """
     if graph.y.dim() == 2 and any(SEPARATOR in name or not name for name in graph.schema.classes):
@@ -184,7 +188,8 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
     The folder is there whole or not at all. Loading checks its arrays as it checks tables, a part at a time.
 
     Args:
-        parts: the graph, as `load_parts` gives it; path: of the folder.
+        parts: the graph, as `load_parts` gives it.
+        path: of the folder.
 
     Raises:
         InputError: the folder is already there, or the graph is a release: that is handed on with its hashes.

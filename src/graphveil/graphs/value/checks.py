@@ -46,7 +46,8 @@ def check_features(x: Features, schema: GraphSchema) -> None:
     """Refuse features that are not float32, of another dimension, of no nodes, or outside the declared range.
 
     Args:
-        x: [n, d]; schema: the declared dimension and range.
+        x: [n, d].
+        schema: the declared dimension and range.
     """
     if len(x.shape) != 2 or (isinstance(x, np.ndarray) and x.dtype != np.float32):
         raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
@@ -62,7 +63,8 @@ def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
 
     Args:
         y: int [n], -1 where unknown; or float [n, c] of zeros and ones.
-        nodes: n; classes: the c declared names.
+        nodes: n.
+        classes: the c declared names.
     """
     if y.shape[:1] != (nodes,):
         raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{nodes} rows")
@@ -88,7 +90,8 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
     """Refuse edges with an end that is no node, or edges that are not in the form of `normalise_edges`.
 
     Args:
-        edge_index: int64 [2, E]; nodes: n.
+        edge_index: int64 [2, E].
+        nodes: n.
         directed: whether an edge stands in one direction only.
     """
     if edge_index.size and (int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes):
@@ -104,7 +107,8 @@ def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
     """Refuse parts of a split that are not bool [n], or share a node.
 
     Args:
-        masks: of one split; nodes: n.
+        masks: of one split.
+        nodes: n.
     """
     present = list(masks)
     for mask in present:
@@ -121,7 +125,8 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
 
     Args:
         public: the columns of `edge_index` that everybody knows.
-        edge_index: int64 [2, E]; nodes: n.
+        edge_index: int64 [2, E].
+        nodes: n.
         directed: whether an edge stands in one direction only.
     """
     if public.dtype != np.bool_ or public.shape != edge_index.shape[1:]:
@@ -138,7 +143,8 @@ def check_private_nodes(members: np.ndarray, nodes: int) -> None:
     """Refuse private nodes that are not ascending node numbers.
 
     Args:
-        members: int64 [k]; nodes: n.
+        members: int64 [k].
+        nodes: n.
     """
     if members.dtype != np.int64 or members.ndim != 1:
         raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
@@ -152,7 +158,8 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     """Return ids as texts, the same for 1, "1" and 1.0, or None; DataError: not one for each node, or one twice.
 
     Args:
-        ids: texts or whole numbers, in row order; nodes: n.
+        ids: texts or whole numbers, in row order.
+        nodes: n.
     """
     if ids is None:
         return None

@@ -176,7 +176,8 @@ def count_components(edge_index: np.ndarray, nodes: int, degrees: np.ndarray, *,
 
     Args:
         edge_index: int64 [2, E], sorted by source; both directions unless directed.
-        nodes: n; degrees: [n], how many edges have each node as source.
+        nodes: n.
+        degrees: [n], how many edges have each node as source.
         directed: whether an edge stands in one direction only.
     """
     source, target = edge_index

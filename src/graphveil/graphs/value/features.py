@@ -69,7 +69,8 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
 
     Args:
         features: arrays, or a tensor of any kind that `features_of` takes.
-        low, high: the declared bounds; where: their name, for the message.
+        low, high: the declared bounds.
+        where: their name, for the message.
     """
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
@@ -104,7 +105,8 @@ def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[n
 
     Args:
         x: float32 [n, d].
-        low, high: the declared bounds; where: their name, for the message.
+        low, high: the declared bounds.
+        where: their name, for the message.
     """
     if np.isnan(x).any():
         check_range(x, -np.inf, np.inf, where)

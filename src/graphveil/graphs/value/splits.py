@@ -102,7 +102,8 @@ def apart(graph: Graph, split: Split) -> Graph:
     an edge of the graph.
 
     Args:
-        graph: left as it is; split: of its nodes.
+        graph: left as it is.
+        split: of its nodes.
     """
     source, target = graph.edge_index
     stays = split.test[source] == split.test[target]

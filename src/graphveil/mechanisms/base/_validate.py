@@ -35,7 +35,8 @@ def positive_epsilon(epsilon: float, *, per: int = 1) -> None:
     """Check a privacy budget.
 
     Args:
-        epsilon: the budget of one report. per: number of draws that share it.
+        epsilon: the budget of one report.
+        per: number of draws that share it.
 
     Raises:
         InputError: it is not finite and positive (NaN included), or below 1e-12 a draw.
@@ -53,7 +54,8 @@ def delta_from(smallest: float, *, delta: float) -> None:
     """Refuse a delta outside [smallest, 1) with InputError.
 
     Args:
-        smallest: the least delta that is allowed. delta: the delta of one report.
+        smallest: the least delta that is allowed.
+        delta: the delta of one report.
     """
     if not (_is_number(delta) and smallest <= delta < 1.0):
         raise InputError(f"delta is {delta!r}", allowed=f"a number in [{smallest:g}, 1)")
@@ -63,7 +65,8 @@ def between(low: float, high: float, allowed: str, **named: float) -> None:
     """Check numbers that must lie in an interval.
 
     Args:
-        low, high: its ends, which belong to it. allowed: the interval in words.
+        low, high: its ends, which belong to it.
+        allowed: the interval in words.
         named: the numbers by the names that users know.
 
     Raises:
@@ -117,7 +120,8 @@ def fits_in_memory(rows: int, columns: int, name: str, *, most: int = DENSE_LIMI
     """Refuse to make a dense matrix [rows, columns] of too many numbers with InputError.
 
     Args:
-        rows, columns: its shape: users and coordinates. name: the matrix in a word or two.
+        rows, columns: its shape: users and coordinates.
+        name: the matrix in a word or two.
         most: numbers that it may have.
     """
     # Refused before anything is drawn: to run out of memory half-way would spend budget for nothing.
@@ -148,9 +152,11 @@ def integers(
 
     Args:
         values: a tensor on any device, or what numpy takes.
-        name: the array as the refusal calls it, with its verb: "labels are". allowed: what is taken, in words.
+        name: the array as the refusal calls it, with its verb: "labels are".
+        allowed: what is taken, in words.
         rows: how many rows a matrix must have; None: a vector is wanted.
-        count: how many numbers a vector must have; None: any number. where: what the refusal names as the place.
+        count: how many numbers a vector must have; None: any number.
+        where: what the refusal names as the place.
 
     Raises:
         InputError: another number of dimensions or rows, or numbers that are no integers.

@@ -102,7 +102,8 @@ class CategoryMechanism(ABC, Generic[Reports]):
         """What the devices send.
 
         Args:
-            labels: integer classes [n], each in 0..classes-1. randomness: the source of the noise.
+            labels: integer classes [n], each in 0..classes-1.
+            randomness: the source of the noise.
 
         Raises:
             InputError: a label is not a declared class (the row is named), before any is encoded.
@@ -133,7 +134,8 @@ class CategoryMechanism(ABC, Generic[Reports]):
         """log Pr[report | label] for each row, float64 [n].
 
         Args:
-            reports: n of them. values: integer classes [n], what each was made from.
+            reports: n of them.
+            values: integer classes [n], what each was made from.
         """
         true = open_labels(values, self.classes)
         require_pairs(len(reports), len(true))
@@ -152,7 +154,8 @@ def open_labels(labels: Labels, classes: int) -> npt.NDArray[np.int64]:
     """The labels as a checked integer array.
 
     Args:
-        labels: integer classes [n]. classes: how many were declared.
+        labels: integer classes [n].
+        classes: how many were declared.
 
     Raises:
         InputError: a label is not a declared class (the row is named).

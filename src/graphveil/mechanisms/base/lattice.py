@@ -40,7 +40,8 @@ class NoiseLaw(Protocol):
         """`count` independent draws. Returns int64 [count], in steps.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
 
     def log_pmf(self, noise: Levels) -> FloatArray:
@@ -55,7 +56,8 @@ class Lattice:
     """The grid points low + step * i, i = 0..steps for values and -reach..steps + reach for reports.
 
     Args:
-        domain: the declared range of values. noise: what is added to every grid point, in steps.
+        domain: the declared range of values.
+        noise: what is added to every grid point, in steps.
         steps: grid steps in the range.
         reach: how many steps reports may lie beyond the range; noise further out is clamped.
     """
@@ -80,7 +82,8 @@ class Lattice:
         """Round, add noise and clamp checked values, block by block.
 
         Args:
-            rows: [n, d], every entry in the range. randomness: the source of the noise.
+            rows: [n, d], every entry in the range.
+            randomness: the source of the noise.
         """
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
@@ -104,7 +107,8 @@ class Lattice:
         """log Pr[report | value] of rounding, noise and clamping together, float64 [stop - start].
 
         Args:
-            reports, rows: n of each. start, stop: which of them.
+            reports, rows: n of each.
+            start, stop: which of them.
         """
         below, carry = self.domain.split(rows.block(start, stop), self.steps)
         up = carry.astype(np.float64) / WORDS

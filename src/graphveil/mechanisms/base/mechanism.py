@@ -66,7 +66,8 @@ class VectorDomain:
         """All values [n, d] as one dense array, whether or not they lie in the range.
 
         Args:
-            values: dense or sparse rows. name: what is made of them, for the refusal.
+            values: dense or sparse rows.
+            name: what is made of them, for the refusal.
 
         Raises:
             InputError: another kind or shape of values, or more than 50,000,000 numbers.
@@ -85,7 +86,8 @@ class VectorDomain:
         Returns the grid point below each value (0 to steps), and 2^64 times the probability of rounding up.
 
         Args:
-            values: any shape, in the range. steps: grid steps in the range, at least 1.
+            values: any shape, in the range.
+            steps: grid steps in the range, at least 1.
         """
         scaled = self.fractions(values) * steps
         # At the high end the part above the grid point is 0, so rounding up never leaves the grid.
@@ -165,7 +167,8 @@ class FeatureMechanism(ABC, Generic[R]):
         """What the devices send of values [n, d]: the only place that touches private values.
 
         Args:
-            values: dense or sparse rows, every entry in the declared range. randomness: the source of the noise.
+            values: dense or sparse rows, every entry in the declared range.
+            randomness: the source of the noise.
 
         Raises:
             InputError: an entry is NaN, infinite or out of range (it is named), or memory does not suffice; before any
@@ -185,7 +188,8 @@ class FeatureMechanism(ABC, Generic[R]):
         """log Pr[report | value] for each row, float64 [n]; exact: it uses the sampler's own integers.
 
         Args:
-            reports: n of them. values: [n, d], what each was made from.
+            reports: n of them.
+            values: [n, d], what each was made from.
         """
         self._check(reports)
         rows = self.open(values)

@@ -91,7 +91,8 @@ def require_inside(reports: Tensor, low: int, high: int, name: str) -> None:
     """Refuse reports that no device can have made: a number outside low..high.
 
     Args:
-        reports: integers of any shape. low, high: the ends, which belong to the allowed numbers.
+        reports: integers of any shape.
+        low, high: the ends, which belong to the allowed numbers.
         name: one of the numbers, for the message: "a bit".
     """
     # Forged numbers would index tables out of range, or count for more than one report does.
@@ -113,7 +114,8 @@ def require_tensor(name: str, tensor: Tensor, dtype: torch.dtype, dimensions: in
     """Refuse anything but a tensor of this type and number of dimensions.
 
     Args:
-        name: of the tensor, for the message. dtype, dimensions: what it must be.
+        name: of the tensor, for the message.
+        dtype, dimensions: what it must be.
     """
     allowed = f"a {dtype} tensor with {dimensions} dimensions"
     if not torch.is_tensor(tensor):

@@ -47,7 +47,8 @@ class Rows(Protocol):
         """The entries of rows start..stop at `columns` [stop - start, m].
 
         Args:
-            start, stop: the rows. columns: integers [stop - start, m], those wanted of each row, ascending.
+            start, stop: the rows.
+            columns: integers [stop - start, m], those wanted of each row, ascending.
         """
 
     def refuse_outside(self, low: float, high: float) -> None:
@@ -189,7 +190,8 @@ def open_values(values: Values, dimension: int, low: float, high: float) -> Rows
     """A reader for `values`, once all of them are known to be numbers in [low, high].
 
     Args:
-        values: dense or sparse rows [n, d]. dimension: the declared d.
+        values: dense or sparse rows [n, d].
+        dimension: the declared d.
         low, high: the declared range of every entry, those that are not stored included.
 
     Raises:
@@ -205,7 +207,8 @@ def blocks(rows: int, width: int, most: int = BLOCK) -> Iterator[tuple[int, int]
     """Consecutive (start, stop) covering `rows`, with about `most` numbers each when a row takes `width`.
 
     Args:
-        rows: how many there are in all. width: numbers that one row takes.
+        rows: how many there are in all.
+        width: numbers that one row takes.
         most: numbers of a block; a row that is longer makes a block of its own.
     """
     step = max(1, most // max(1, width))

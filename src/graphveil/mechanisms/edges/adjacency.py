@@ -74,7 +74,8 @@ class AdjacencyRR(BitFlips):
     epsilon for "lower" and "directed", 2 epsilon for "both".
 
     Args:
-        epsilon: finite and positive, for one reported bit. nodes: the public number of users.
+        epsilon: finite and positive, for one reported bit.
+        nodes: the public number of users.
         mode: "lower": of every two users the one with the lower id reports; "both": each end reports; "directed": every
             user reports the links that start at it.
 
@@ -180,7 +181,8 @@ class AdjacencyRR(BitFlips):
         """log Pr[report | list] of each user, float64 [n]; exact: it uses the sampler's own integer.
 
         Args:
-            reports: the lists of all users. edge_index: integers [2, E], the true lists, as `randomize` takes them.
+            reports: the lists of all users.
+            edge_index: integers [2, E], the true lists, as `randomize` takes them.
         """
         lists = self._lists
         reported, actual, common = lists.overlap(reports, lists.open(edge_index))

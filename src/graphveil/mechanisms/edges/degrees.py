@@ -59,7 +59,8 @@ class NoisyDegree:
     unbiased up to e^-40 of the noise. In mode "both" a relationship counts in two lists and costs 2 epsilon.
 
     Args:
-        epsilon: finite and positive, for one list. nodes: the public number of users.
+        epsilon: finite and positive, for one list.
+        nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
 
     Raises:
@@ -123,7 +124,8 @@ class NoisyDegree:
         """log Pr[report | degree] of each user, float64 [n]; the ends collect what was clamped.
 
         Args:
-            reports: of all users. degrees: integers [n], the true degrees.
+            reports: of all users.
+            degrees: integers [n], the true degrees.
         """
         self._check(reports)
         levels = reports.levels.numpy().astype(np.int64)
@@ -172,7 +174,8 @@ class DegreePreservingRR:
     flipped bits; thinning them looks at nothing private. In mode "both" one relationship costs 2 epsilon.
 
     Args:
-        epsilon: finite and positive, for one list. nodes: the public number of users.
+        epsilon: finite and positive, for one list.
+        nodes: the public number of users.
         mode: which pairs a list holds: "lower", "both" or "directed", as in `AdjacencyRR`.
         degree_share: the part of epsilon that the degree takes, from 0.01 to 0.99; the paper's is 0.1.
 
@@ -243,7 +246,9 @@ class DegreePreservingRR:
         Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
 
         Args:
-            degrees: of `degree`. lists: of the flips before thinning. randomness: of the thinning.
+            degrees: of `degree`.
+            lists: of the flips before thinning.
+            randomness: of the thinning.
         """
         users = lists.to_edge_index()[0].numpy()
         stays = randomness.uint64(len(users)) < self._thinning(degrees)[users]

@@ -39,7 +39,8 @@ class EdgeRand(BitFlips):
     for every graph.
 
     Args:
-        epsilon: finite and positive, for one private edge. domain: the protected pairs.
+        epsilon: finite and positive, for one private edge.
+        domain: the protected pairs.
 
     Raises:
         InputError: epsilon is outside its range, NaN included.
@@ -112,7 +113,8 @@ class EdgeRand(BitFlips):
         """log Pr[released | private edges], float64 []; exact: it uses the sampler's own integer.
 
         Args:
-            released: [2, S], u < v, protected pairs in any order. pairs: [2, m], u < v, the private edges.
+            released: [2, S], u < v, protected pairs in any order.
+            pairs: [2, m], u < v, the private edges.
         """
         reported, true = self._ranks(released), self._ranks(pairs)
         wrong = len(reported) + len(true) - 2 * int(contains(true, reported).sum())

@@ -66,7 +66,8 @@ def sample_lists(
     """The noisy lists of all users.
 
     Args:
-        lists: the public places. true: the places that hold a relationship, ascending.
+        lists: the public places.
+        true: the places that hold a relationship, ascending.
         low: a bit is flipped with probability low / 2^64.
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
         engine: where blocks of places are worked on; the result does not depend on it.
@@ -86,7 +87,8 @@ def place_blocks(places: int, expected: float, people: int) -> Blocks:
     """Places 0..places-1 in blocks: about 2^17 that come out each, or those of 2^13 people; by public facts alone.
 
     Args:
-        places: how many there are. expected: how many of them are to come out, as far as is public.
+        places: how many there are.
+        expected: how many of them are to come out, as far as is public.
         people: whose places they are.
     """
     number = max(1, math.ceil(expected / FALSE_PLACES), math.ceil(people / PEOPLE))
@@ -97,8 +99,10 @@ def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
     """The places of a block whose noisy bit says 1, ascending.
 
     Args:
-        block: of places. true: the places that hold a relationship, of all blocks, ascending.
-        low: a bit is flipped with probability low / 2^64. randomness: the source of this block's noise.
+        block: of places.
+        true: the places that hold a relationship, of all blocks, ascending.
+        low: a bit is flipped with probability low / 2^64.
+        randomness: the source of this block's noise.
     """
     own = true[slice(*np.searchsorted(true, (block.start, block.stop)))]
     # In the order of the places: any other order would tell surviving entries from made ones.
@@ -114,7 +118,8 @@ def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple
     """Independent places of 0..total-1, each with probability low / 2^64, in consecutive parts.
 
     Args:
-        total: how many places there are. low: 2^64 times the probability.
+        total: how many places there are.
+        low: 2^64 times the probability.
 
     Yields:
         first, stop and the places in first..stop-1, ascending; the parts cover 0..total-1.

@@ -84,7 +84,8 @@ def log_probability_of_top_k(largest: tuple[int, int], rest: tuple[int, int], no
     """log Pr[these cells are the largest]; equal cells are ranked uniformly at random.
 
     Args:
-        largest: how many cells of the set hold 0, and 1. rest: how many other cells hold 0, and 1.
+        largest: how many cells of the set hold 0, and 1.
+        rest: how many other cells hold 0, and 1.
         noise: what is added to each cell.
     """
     # With nothing on one side there is one set only, and it has probability 1.
@@ -174,7 +175,8 @@ class LapGraph:
     is exact, and every set of protected pairs is possible for every graph.
 
     Args:
-        epsilon: finite and positive, for one private edge. domain: the protected pairs.
+        epsilon: finite and positive, for one private edge.
+        domain: the protected pairs.
         count_share: the part of epsilon for the number of edges, in (0, 1).
 
     Raises:
@@ -236,7 +238,8 @@ class LapGraph:
         """log Pr[released | private edges], float64 []: the number's, and one integral over the cells' threshold.
 
         Args:
-            released: [2, S], u < v, protected pairs in any order. pairs: [2, m], u < v, the private edges.
+            released: [2, S], u < v, protected pairs in any order.
+            pairs: [2, m], u < v, the private edges.
         """
         reported, true, size = self._ranks(released), self._ranks(pairs), self.domain.size
         common = int(contains(true, reported).sum())

@@ -29,7 +29,8 @@ class EdgeReports(NamedTensors):
     """One list of ids a user: user v names columns[starts[v]:starts[v+1]], ascending.
 
     Args:
-        starts: int64 [n+1], from 0 to the number of ids. columns: int32 [R], the ids.
+        starts: int64 [n+1], from 0 to the number of ids.
+        columns: int32 [R], the ids.
 
     Raises:
         InputError: other tensors, or lists that are not ascending.
@@ -158,7 +159,8 @@ class NeighbourLists:
         """Whom each place stands for, given the user it belongs to.
 
         Args:
-            places: int64 [m]. users: int64 [m], whose places they are.
+            places: int64 [m].
+            users: int64 [m], whose places they are.
         """
         if self.mode == "lower":
             return places - users * (2 * self.nodes - 1 - users) // 2 + users + 1
@@ -209,7 +211,8 @@ class NeighbourLists:
         """For each user how many entries were sent, are true, and both: three int64 [n].
 
         Args:
-            reports: of all users. true: the places that hold a relationship, ascending.
+            reports: of all users.
+            true: the places that hold a relationship, ascending.
         """
         reported, starts = self.open_reports(reports), self.starts
 
@@ -237,7 +240,8 @@ def owners(places: Ids, starts: Ids) -> Ids:
     """The user that each place belongs to; `places` ascending, `starts` those of the lists. Returns int64 [m].
 
     Args:
-        places: int64 [m]. starts: int64 [n + 1], where each list begins, and the end.
+        places: int64 [m].
+        starts: int64 [n + 1], where each list begins, and the end.
     """
     if not places.size:
         return np.zeros(0, np.int64)
@@ -254,7 +258,8 @@ class PairEvidence:
     Args:
         nodes: n.
         source, target: int64 [S], the pairs that some report names, sorted, each once; source < target unless directed.
-        log_ratio: float64 [S], of those pairs. background: of every other pair.
+        log_ratio: float64 [S], of those pairs.
+        background: of every other pair.
         directed: whether (i, j) and (j, i) are two pairs.
     """
 
@@ -293,8 +298,10 @@ class PairEstimate:
     """An estimate of who is related among protected pairs: `named` for some, one number for all others.
 
     Args:
-        pairs: int64 [2, S], u < v, the pairs that a release names. named: the estimate of each of them.
-        unnamed: the estimate of every other protected pair. size: the number of protected pairs.
+        pairs: int64 [2, S], u < v, the pairs that a release names.
+        named: the estimate of each of them.
+        unnamed: the estimate of every other protected pair.
+        size: the number of protected pairs.
     """
 
     pairs: Tensor
@@ -312,7 +319,8 @@ def named_pairs(lists: NeighbourLists, reports: EdgeReports) -> tuple[Tensor, Te
     """The pairs that some report names, sorted, and how many reports name each: three int64 [S].
 
     Args:
-        lists: the public places. reports: of all users.
+        lists: the public places.
+        reports: of all users.
 
     Raises:
         InputError: reports that no device can send.
@@ -335,7 +343,8 @@ def either_end(lists: NeighbourLists, reports: EdgeReports) -> Tensor:
     """The pairs that some report names as int64 [2, E], sorted; both directions of each unless directed.
 
     Args:
-        lists: the public places. reports: of all users.
+        lists: the public places.
+        reports: of all users.
 
     Raises:
         InputError: reports that no device can send.

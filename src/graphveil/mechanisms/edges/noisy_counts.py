@@ -117,7 +117,8 @@ class NoisyCounts:
         """log Pr[noisy count | count] of each, float64 [k].
 
         Args:
-            noisy: integers [k], what was released. counts: integers [k], the true counts.
+            noisy: integers [k], what was released.
+            counts: integers [k], the true counts.
         """
         reported, true = _open(noisy, -_LARGEST), _open(counts, 0)
         require_pairs(len(reported), len(true))
@@ -161,7 +162,8 @@ class ClassCounts:
     Args:
         epsilon: finite and positive, for one private edge.
         domain: the protected pairs; nodes that are no private ones have rows of zeros.
-        groups: int64 [n], everybody's group in 0..classes-1; PUBLIC. classes: how many groups there are.
+        groups: int64 [n], everybody's group in 0..classes-1; PUBLIC.
+        classes: how many groups there are.
 
     Raises:
         InputError: epsilon is outside its range, NaN included, or groups are not one of 0..classes-1 a node.
@@ -232,7 +234,8 @@ class ClassCounts:
         """log Pr[noisy counts | private edges], float64 []; exact: it uses the sampler's own law.
 
         Args:
-            noisy: integers [n, classes], what was released. pairs: [2, m], u < v, the private edges.
+            noisy: integers [n, classes], what was released.
+            pairs: [2, m], u < v, the private edges.
         """
         rows = self.domain.ids
         reported, true = (table[rows].reshape(-1) for table in (self._open(noisy), self.count(pairs)))

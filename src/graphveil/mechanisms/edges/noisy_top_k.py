@@ -55,7 +55,8 @@ class Cells:
         Returns int64 [count].
 
         Args:
-            count: how many cells passed. threshold: which they passed.
+            count: how many cells passed.
+            threshold: which they passed.
         """
         result, missing = np.empty(count, np.int64), np.arange(count)
         while missing.size:
@@ -71,7 +72,8 @@ class Cells:
         """Which cells of known values pass `threshold`, not having passed the earlier one. Returns bool [m].
 
         Args:
-            values: int64 [m], the cells' noisy values. threshold: the public threshold.
+            values: int64 [m], the cells' noisy values.
+            threshold: the public threshold.
             randomness: decides about cells at the level of the threshold.
         """
         if threshold.everything:
@@ -107,8 +109,10 @@ def noisy_top_k(
     """The places of the `count` largest of all cells, ascending; equal cells are ranked uniformly at random.
 
     Args:
-        true: the places of the cells that hold 1, ascending. blocks: of all cells, those that hold 0 included; public.
-        count: 0 to the number of cells; public. noise: what is added to each cell.
+        true: the places of the cells that hold 1, ascending.
+        blocks: of all cells, those that hold 0 included; public.
+        count: 0 to the number of cells; public.
+        noise: what is added to each cell.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
@@ -166,8 +170,10 @@ def threshold_for(target: float, size: int, edges: int, noise: TwoSided) -> Thre
     """The threshold that about `target` cells pass; all, where that is half of those holding 0 or more.
 
     Args:
-        target: how many cells are to pass on average. size: how many cells hold 0, at most.
-        edges: how many hold 1, as far as is public. noise: what is added to each.
+        target: how many cells are to pass on average.
+        size: how many cells hold 0, at most.
+        edges: how many hold 1, as far as is public.
+        noise: what is added to each.
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
@@ -187,7 +193,9 @@ def top_k(levels: Levels, count: int, randomness: Randomness) -> Ids:
     Returns int64 [count], places in `levels`.
 
     Args:
-        levels: int64 [m]. count: 0 to m. randomness: decides among equal levels.
+        levels: int64 [m].
+        count: 0 to m.
+        randomness: decides among equal levels.
     """
     if count in (0, len(levels)):
         return np.arange(count)
@@ -202,7 +210,8 @@ def uniform_subset(count: int, size: int, randomness: Randomness) -> Ids:
     Returns int64 [size], in no particular order.
 
     Args:
-        count: of how many. size: 1 to `count`.
+        count: of how many.
+        size: 1 to `count`.
     """
     if size == count:
         return np.arange(count)

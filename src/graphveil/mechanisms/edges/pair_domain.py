@@ -177,7 +177,8 @@ def protected_pairs(
     edges as pairs u < v, int64 [2, S], ascending, each once.
 
     Args:
-        nodes: the public number of nodes. edge_index: integers [2, E], both directions of every edge.
+        nodes: the public number of nodes.
+        edge_index: integers [2, E], both directions of every edge.
         public_edges: bool [E], the columns that everybody knows; both directions agree. None: all edges are private.
         members: int64 [k], the declared private nodes. None: all.
 
@@ -213,7 +214,8 @@ def pairs_of(ranks: Ids, starts: Ids, before: Ids, ids: Ids | None) -> Ids:
     """The pairs of ascending ranks, as `PairDomain.unrank` gives them in any order. Returns int64 [2, S], u < v.
 
     Args:
-        ranks: int64 [S], ascending. starts, before, ids: `PairDomain.arrays`.
+        ranks: int64 [S], ascending.
+        starts, before, ids: `PairDomain.arrays`.
     """
     places = ranks + np.searchsorted(before, ranks, side="right")
     low = owners(places, starts)

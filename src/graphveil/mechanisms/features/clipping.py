@@ -16,7 +16,8 @@ def clip_to_range(values: Values, low: float, high: float) -> Values:
     sparse; its range must hold 0, which is what an entry that is not stored stands for.
 
     Args:
-        values: dense or sparse rows [n, d]. low, high: the declared, public range.
+        values: dense or sparse rows [n, d].
+        low, high: the declared, public range.
 
     Raises:
         InputError: an entry is NaN, the range is not in order, or values are sparse and the range lacks 0.

@@ -98,7 +98,8 @@ def signs_law(epsilon: float, signs: int) -> SignsLaw:
     """The law of `signs` signs under one epsilon.
 
     Args:
-        epsilon: of all of them together. signs: k.
+        epsilon: of all of them together.
+        signs: k.
     """
     # Agreeing with exactly half is far: counting ties on both sides would cost log(1 + e^epsilon).
     near = sum(math.comb(signs, agreeing) for agreeing in range(signs // 2 + 1, signs + 1))

@@ -71,7 +71,8 @@ class BinLaws:
         """A bin for each true bin [n, a] under the law of its column [a]; one word each.
 
         Args:
-            laws: int64 [a], the law of each column. true: int64 [n, a], 0 to k - 1.
+            laws: int64 [a], the law of each column.
+            true: int64 [n, a], 0 to k - 1.
         """
         # One word for each bin whatever it is: how much randomness is used says nothing of the value.
         words = randomness.uint64(true.size).reshape(true.shape)
@@ -95,7 +96,8 @@ def bin_laws(epsilons: tuple[float, ...], bins: int) -> BinLaws:
     """The laws of these epsilons, each at least `SMALLEST_SHARE`, on `bins` bins.
 
     Args:
-        epsilons: one for each law. bins: k, 2 to 256.
+        epsilons: one for each law.
+        bins: k, 2 to 256.
     """
     # A larger share is cut, which costs accuracy and no privacy: the law keeps less than it may.
     words = _words(np.minimum(np.array(epsilons), LARGEST_SHARE) * (1 - _SLACK), bins)
@@ -149,7 +151,8 @@ class FeatureRR(FeatureMechanism[BinReports]):
     estimates are unbiased up to the rounding of their 32-bit numbers.
 
     Args:
-        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
         bins: k, the levels of a coordinate, 2 to 256; bin 0 stands for `low` and bin k - 1 for `high`.
         shares: d numbers of at least 0, divided by their sum: the part of epsilon of each feature. They are public, the

@@ -46,7 +46,9 @@ class AnalyticGaussian(LatticeMechanism):
     rounding and cut tails can add; the possible reports are the same for all inputs.
 
     Args:
-        epsilon: finite and positive, for the whole vector. delta: in [1e-30, 1). dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector.
+        delta: in [1e-30, 1).
+        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
 
     Raises:

@@ -46,7 +46,8 @@ class HybridLaw(IndependentLaw):
     """Levels 0 and 1 are the private signs, those from 2 on the levels of the window.
 
     Args:
-        window: the piecewise law; None where signs alone are sent. sign: the weights of the right and the wrong sign.
+        window: the piecewise law; None where signs alone are sent.
+        sign: the weights of the right and the wrong sign.
         chance: words out of 2^64 that choose the window.
     """
 
@@ -113,7 +114,8 @@ def hybrid_law(epsilon: float, parts: int) -> HybridLaw:
     """The law of one of `parts` coordinates that share `epsilon`.
 
     Args:
-        epsilon: of all coordinates together. parts: k.
+        epsilon: of all coordinates together.
+        parts: k.
     """
     sign = two_weights(1, 1, epsilon, parts)
     if share_of(epsilon, parts) <= _SIGNS_ALONE:

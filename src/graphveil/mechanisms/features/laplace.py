@@ -34,7 +34,8 @@ class Laplace(LatticeMechanism):
     for all inputs; estimates are unbiased up to e^-40 of the noise.
 
     Args:
-        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
 
     Raises:

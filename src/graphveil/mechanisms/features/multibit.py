@@ -43,7 +43,8 @@ class MultiBit(FeatureMechanism[MultiBitReports]):
     integers rounded to the private side); estimates are unbiased up to 2^-32 of the range.
 
     Args:
-        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
         sampled: coordinates a user reports; default: max(1, min(d, floor(epsilon / 2.18))), the best.
 
@@ -163,7 +164,8 @@ class OneBit(FeatureMechanism[OneBitReports]):
     Formal guarantees: as `MultiBit`'s, of which it is the case m = d.
 
     Args:
-        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
         low, high: the declared, public range of every coordinate.
 
     Raises:

@@ -61,7 +61,8 @@ class Codebooks:
         """One vector of each of these codebooks [n, width], times `UNIT`.
 
         Args:
-            numbers: int64 [n], which codebooks. rows: int64 [n], which vector of each.
+            numbers: int64 [n], which codebooks.
+            rows: int64 [n], which vector of each.
         """
         return self._expand(numbers.astype(np.uint64) * np.uint64(self.rows) + rows.astype(np.uint64))
 
@@ -132,7 +133,8 @@ class PrivUnit(FeatureMechanism[CodewordReports]):
     depend on any value, estimates are unbiased up to 1e-4 of what they estimate.
 
     Args:
-        epsilon: finite and positive, for the whole vector. dimension: number of coordinates d, at most 2^20.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d, at most 2^20.
         low, high: the declared, public range of every coordinate.
         radius: a public bound on the Euclidean distance of every vector from the middle of the range, for vectors that
             are known to be short; default: what the range allows, (high - low) / 2 * sqrt(d).

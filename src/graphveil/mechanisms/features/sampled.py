@@ -36,7 +36,9 @@ def centred_rows(indices: Tensor, worth: Worth, dimension: int) -> scipy.sparse.
     """The estimates minus the middle of the range, [n, d] with k numbers a row.
 
     Args:
-        indices: int32 [n, k], the sampled coordinates, ascending. worth: float32 [n, k], what each adds. dimension: d.
+        indices: int32 [n, k], the sampled coordinates, ascending.
+        worth: float32 [n, k], what each adds.
+        dimension: d.
     """
     count, size = worth.shape
     parts = (worth.ravel(), indices.numpy().ravel(), np.arange(0, count * size + 1, size))
@@ -58,7 +60,9 @@ def require_subsets(indices: Tensor, size: int, dimension: int, name: str) -> No
     """Refuse what no device samples.
 
     Args:
-        indices: int32 [n, k], the coordinates that were named. size: how many there must be. dimension: d.
+        indices: int32 [n, k], the coordinates that were named.
+        size: how many there must be.
+        dimension: d.
         name: a report holds one of for each, for the message: "bits".
 
     Raises:
@@ -92,7 +96,8 @@ class SamplingKind:
 
     Args:
         law: of (epsilon, k) for k coordinates that share epsilon.
-        best: of (epsilon, d): the number k of coordinates with the least worst variance. most: the largest k.
+        best: of (epsilon, d): the number k of coordinates with the least worst variance.
+        most: the largest k.
     """
 
     name: str
@@ -120,8 +125,10 @@ class SampledVectors(FeatureMechanism[SampledReports]):
     rounding of their 32-bit numbers.
 
     Args:
-        kind: the law and its source. epsilon: finite and positive, for the whole vector.
-        dimension: number of coordinates d. low, high: the declared, public range of every coordinate.
+        kind: the law and its source.
+        epsilon: finite and positive, for the whole vector.
+        dimension: number of coordinates d.
+        low, high: the declared, public range of every coordinate.
         sampled: k, the coordinates a user reports; default: the number with the least worst variance.
 
     Raises:

@@ -33,7 +33,8 @@ class ThreeOutputsLaw(IndependentLaw):
     """Words out of 2^64 for each level, in the middle of the range and at its ends.
 
     Args:
-        nothing: for 0 in the middle; what is left goes to -C and C in equal parts. nothing_at_end: for 0 at either end.
+        nothing: for 0 in the middle; what is left goes to -C and C in equal parts.
+        nothing_at_end: for 0 at either end.
         wrong: for -C at the high end, and for C at the low one.
     """
 
@@ -89,7 +90,8 @@ def three_outputs_law(epsilon: float, parts: int) -> ThreeOutputsLaw:
     """The law of one of `parts` coordinates that share `epsilon`; what is rarer is rounded up, to the private side.
 
     Args:
-        epsilon: of all coordinates together. parts: k.
+        epsilon: of all coordinates together.
+        parts: k.
     """
     with localcontext(PRECISION):
         ratio = exp_share(epsilon, parts)

@@ -35,7 +35,8 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
     2^64 outcomes that is rounded up, after epsilon was lowered by more than the remainders of uniform draws can add.
 
     Args:
-        epsilon: finite and positive. classes: the number of classes c that were declared, 2 to 4096.
+        epsilon: finite and positive.
+        classes: the number of classes c that were declared, 2 to 4096.
         size: how many are sent, 1 to c - 1; None: the number with the least variance.
 
     Raises:
@@ -130,7 +131,8 @@ def best_size(epsilon: float, classes: int) -> int:
     """The number of classes to send with the least variance.
 
     Args:
-        epsilon: the budget of one report. classes: c, how many there are.
+        epsilon: the budget of one report.
+        classes: c, how many there are.
     """
     # The continuous optimum is c / (e^eps + 1) (Ye and Barg, section V); variance has one minimum, so it is next to it.
     middle = int(classes / (math.exp(min(epsilon, 50.0)) + 1))

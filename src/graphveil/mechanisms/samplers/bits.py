@@ -69,7 +69,8 @@ class BitLaw:
         """The logarithm of the probability of each bit given its fraction.
 
         Args:
-            fractions: any shape, in [0, 1]. bits: 0 or 1, in the same shape.
+            fractions: any shape, in [0, 1].
+            bits: 0 or 1, in the same shape.
         """
         thresholds = self.thresholds(fractions)
         # 0 - t is 2^64 - t in unsigned arithmetic: the outcomes that answer 0.
@@ -82,7 +83,8 @@ def bit_law(epsilon: float, bits: int) -> BitLaw:
     """The law of one of `bits` bits that share `epsilon` equally; rounding goes to the private side.
 
     Args:
-        epsilon: of all bits together, above 0. bits: how many share it.
+        epsilon: of all bits together, above 0.
+        bits: how many share it.
     """
     # Decimals, since 2^64 / (e^eps + 1) in floating point could round to the side that is not private.
     with localcontext(PRECISION):

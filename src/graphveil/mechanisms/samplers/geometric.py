@@ -56,7 +56,8 @@ class TwoSidedGeometric:
         """`count` independent draws, int64.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1, BLOCK):
@@ -137,7 +138,8 @@ class Geometric:
         """`count` independent draws, int64.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         total = np.zeros(count, np.int64)
         for digit, is_one in enumerate(self.digits):
@@ -156,7 +158,8 @@ def geometric_by_success(low: int, limit: int) -> Geometric:
     """Failures before the first success of an event of probability low / 2^64; limit from 1 to 2^62.
 
     Args:
-        low: 2^64 times the probability of a success. limit: what larger draws are drawn as.
+        low: 2^64 times the probability of a success.
+        limit: what larger draws are drawn as.
     """
     with localcontext(DEEP):  # the quotient has at most 64 digits: it is exact
         return geometric_by_ratio(Decimal(WORD - low) / WORD, limit)
@@ -166,7 +169,8 @@ def geometric_by_ratio(ratio: Decimal, limit: int) -> Geometric:
     """The geometric variable of ratio r in (0, 1).
 
     Args:
-        ratio: r. limit: what larger draws are drawn as, at least 1.
+        ratio: r.
+        limit: what larger draws are drawn as, at least 1.
     """
     with localcontext(DEEP):
         digits: list[Bernoulli] = []
@@ -194,7 +198,8 @@ class TwoSided:
         """`count` independent draws, int64: differences of two geometric variables.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         result = np.empty(count, np.int64)
         for start, stop in blocks(count, 1):
@@ -207,7 +212,8 @@ class TwoSided:
         Returns int64 [count], at least 0.
 
         Args:
-            count: how many draws. randomness: the source of the noise.
+            count: how many draws.
+            randomness: the source of the noise.
         """
         return _geometric(self.rate).draw(count, randomness)
 

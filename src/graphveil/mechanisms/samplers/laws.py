@@ -53,7 +53,8 @@ class TwoWeights:
         """`count` outcomes: the near ones are 0..near-1, the far ones follow.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         return self.place(randomness.uint64(count))
 
@@ -68,7 +69,8 @@ def share_of(epsilon: float, parts: int) -> float:
     """The epsilon of one of `parts` equal choices, in floating point: for sizes, never for privacy.
 
     Args:
-        epsilon: of all choices together. parts: how many choices share it.
+        epsilon: of all choices together.
+        parts: how many choices share it.
     """
     return min(epsilon / parts, LARGEST_SHARE)
 
@@ -77,7 +79,8 @@ def exp_share(epsilon: float, parts: int) -> Decimal:
     """e^(epsilon / parts) to 60 digits; epsilon / parts counts as at most 50.
 
     Args:
-        epsilon: of all choices together. parts: how many choices share it.
+        epsilon: of all choices together.
+        parts: how many choices share it.
     """
     with localcontext(PRECISION):
         return min(Decimal(epsilon) / parts, Decimal(LARGEST_SHARE)).exp()
@@ -89,7 +92,8 @@ def two_weights(near: int, far: int, epsilon: float, parts: int = 1) -> TwoWeigh
     `near` and `far` must have no common factor but powers of two.
 
     Args:
-        near, far: how many outcomes there are of each. epsilon: of all choices together.
+        near, far: how many outcomes there are of each.
+        epsilon: of all choices together.
         parts: how many choices share it.
     """
     with localcontext(PRECISION):
@@ -129,7 +133,8 @@ class Law(Protocol):
         Returns float64 [n].
 
         Args:
-            levels: int64 [n, k], what was sent. below: int64 [n, k], the grid point below each entry.
+            levels: int64 [n, k], what was sent.
+            below: int64 [n, k], the grid point below each entry.
             carry: float64 [n, k], the probability of rounding up.
         """
 
@@ -189,7 +194,9 @@ def worst_variance(law: Law, dimension: int, coordinates: int) -> float:
     Returns the number in squared half-ranges.
 
     Args:
-        law: of the coordinates that are sent. dimension: d. coordinates: k, how many of them are sent.
+        law: of the coordinates that are sent.
+        dimension: d.
+        coordinates: k, how many of them are sent.
     """
     # d/k, not its square: the estimate multiplies by d/k, and is 0 with probability 1 - k/d.
     squares = law.second_moments() * (dimension / coordinates)
@@ -234,7 +241,8 @@ class WindowLaw(IndependentLaw):
         """The level of each outcome: the near ones fill the window, the far ones what is left, in order.
 
         Args:
-            positions: int64, 0 to steps. outcome: int64 in the same shape, as `TwoWeights` draws them.
+            positions: int64, 0 to steps.
+            outcome: int64 in the same shape, as `TwoWeights` draws them.
         """
         left = outcome - self.weights.near
         # Far levels keep their order around the window: those from its place on come after its last level.
@@ -268,7 +276,9 @@ def window_law(epsilon: float, parts: int, root: int) -> WindowLaw:
     """The law of one of `parts` coordinates that share `epsilon`, with t = e^(epsilon / parts / root).
 
     Args:
-        epsilon: of all coordinates together. parts: how many share it. root: 2 for PM, 3 for PM-SUB.
+        epsilon: of all coordinates together.
+        parts: how many share it.
+        root: 2 for PM, 3 for PM-SUB.
     """
     room = math.exp(share_of(epsilon, parts) / root)
     width = _WIDTH

@@ -112,7 +112,9 @@ def settled(numbers: Iterable[int], half: Sequence[int], width: int, randomness:
     """The draws of numbers of which 64 bits are known and equal an end's: by all 512.
 
     Args:
-        numbers: the 64 bits. half, width: what the table was made of. randomness: the source of the other bits.
+        numbers: the 64 bits.
+        half, width: what the table was made of.
+        randomness: the source of the other bits.
     """
     ends = list(owed_ends(half, width))
     wholes = [(number << _REST) + int.from_bytes(randomness.bytes(_REST // 8), "little") for number in numbers]
@@ -176,7 +178,8 @@ class RoundedNormal:
         """`count` independent draws, int64.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         draws = np.zeros(count, np.int64)
         self.add_to(draws, randomness)
@@ -335,7 +338,8 @@ class FineNormal:
         The place in a cell comes from rejection by the density at its middle, right up to a factor of 1e-13.
 
         Args:
-            count: how many. randomness: the source of the noise.
+            count: how many.
+            randomness: the source of the noise.
         """
         table = self.table
         cells = table.draw(count, randomness)
@@ -363,6 +367,7 @@ class FineNormal:
 
         Args:
             epsilon, delta: what they cost with normal noise.
-            coordinates: how many one unit can change, all releases together. shift: as there.
+            coordinates: how many one unit can change, all releases together.
+            shift: as there.
         """
         return self.table.price(epsilon, delta, coordinates, shift=shift)

@@ -22,7 +22,8 @@ def add_decided(
     Returns how many words decide nothing; their totals are as they were.
 
     Args:
-        words: uniform 32-bit numbers [n]. strips, decided, width: of the table.
+        words: uniform 32-bit numbers [n].
+        strips, decided, width: of the table.
         totals: what the draws are added to, in place.
         undecided: room for n places; the first of them are set to those whose word decides nothing.
     """
@@ -53,9 +54,11 @@ def add_searched(
     an end; their places and 64 bits come first in `places` and `more`, and their totals are as they were.
 
     Args:
-        words: uniform 32-bit numbers [n]. places: those whose word decides nothing [m]; overwritten.
+        words: uniform 32-bit numbers [n].
+        places: those whose word decides nothing [m]; overwritten.
         more: uniform 64-bit numbers [m], of which the first half continues a word; overwritten.
-        ends, starts, width: of the table. totals: what the draws are added to, in place [n].
+        ends, starts, width: of the table.
+        totals: what the draws are added to, in place [n].
     """
     limit, shift = ends.size >> 1, np.uint64(64 - ENTRY_BITS - width)
     first = (1 << (ENTRY_BITS + width)) - starts.size + 1

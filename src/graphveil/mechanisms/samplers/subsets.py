@@ -18,7 +18,9 @@ def draw_subsets(rows: int, dimension: int, size: int, randomness: Randomness) -
     A remainder of 64 uniform bits makes some numbers likelier by a factor of at most 1 + dimension / 2^64.
 
     Args:
-        rows: users. dimension: d. size: k, 1 to d.
+        rows: users.
+        dimension: d.
+        size: k, 1 to d.
     """
     # Everything is reported, so nothing is drawn and the positions say nothing.
     if size == dimension:
@@ -62,7 +64,8 @@ def log_subsets(dimension: int, size: int) -> float:
     """The logarithm of the number of subsets.
 
     Args:
-        dimension: d. size: k.
+        dimension: d.
+        size: k.
     """
     # In logs: the number of subsets overflows from about 1,030 coordinates on.
     return math.lgamma(dimension + 1) - math.lgamma(size + 1) - math.lgamma(dimension - size + 1)
@@ -72,7 +75,9 @@ def every_subset(dimension: int, size: int, levels: int) -> tuple[npt.NDArray[np
     """Every subset of `size` of the numbers 0..dimension-1 with every level 0..levels-1 of each: two [outputs, size].
 
     Args:
-        dimension: d. size: k. levels: how many each chosen number has.
+        dimension: d.
+        size: k.
+        levels: how many each chosen number has.
 
     Raises:
         InputError: there are more than a million.
@@ -88,6 +93,7 @@ def index_bits(dimension: int, size: int) -> int:
     """Bits that name one sampled coordinate; none where every coordinate is sent.
 
     Args:
-        dimension: d. size: k.
+        dimension: d.
+        size: k.
     """
     return 0 if size == dimension else (dimension - 1).bit_length()

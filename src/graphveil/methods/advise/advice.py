@@ -120,7 +120,9 @@ def advise(trust: str, graph: GraphParts, request: Request, progress: ProgressCa
     """Return what to take for one trust; private values of `graph` are not read.
 
     Args:
-        trust: out of `rules.TRUSTS`. graph: whose public parts are read. request: what is declared and wanted.
+        trust: out of `rules.TRUSTS`.
+        graph: whose public parts are read.
+        request: what is declared and wanted.
         progress: hears of each rehearsal.
     """
     began = time.perf_counter()

@@ -95,7 +95,8 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
     """Return the smallest epsilon of a grid that reaches a goal, by bisection: more epsilon is taken to bring no less.
 
     Args:
-        goal: what is wanted. grid: ascending epsilons.
+        goal: what is wanted.
+        grid: ascending epsilons.
         band_at: epsilon -> what was rehearsed there; asked once for each.
     """
     tried: dict[float, Band] = {}
@@ -153,9 +154,12 @@ def wanted(
     """Return the smallest epsilon that reaches a goal; private values of `graph` are not read.
 
     Args:
-        name: of the method. settings: its own, without the epsilon that is searched, which is refused.
-        graph: whose public parts are read. goal: what is wanted.
-        declared, pilot, degree: as of `advice.Request`. progress: hears of each rehearsal.
+        name: of the method.
+        settings: its own, without the epsilon that is searched, which is refused.
+        graph: whose public parts are read.
+        goal: what is wanted.
+        declared, pilot, degree: as of `advice.Request`.
+        progress: hears of each rehearsal.
     """
     began = time.perf_counter()
     budget = budget_of(name, settings)
@@ -177,7 +181,8 @@ def budget_of(name: str, settings: Mapping[str, Any]) -> str:
     """Return the option that a search puts its epsilon in; refuses a method without one, and an epsilon that is given.
 
     Args:
-        name: of the method. settings: those that were given.
+        name: of the method.
+        settings: those that were given.
     """
     budget = next((key for key in _BUDGETS if key in find_method(name).options), None)
     if budget is None:
@@ -191,7 +196,8 @@ def protected(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts that a method protects with these settings.
 
     Args:
-        name: of the method. settings: its own; the rest take their defaults.
+        name: of the method.
+        settings: its own; the rest take their defaults.
     """
     method = find_method(name)
     settled = method.settle(settings)

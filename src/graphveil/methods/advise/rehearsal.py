@@ -94,7 +94,8 @@ def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = 
 
     Args:
         graph: its schema, the number of nodes, who has a label, and parts that are not hidden are read.
-        hidden: the parts that are private or protected. degree: contacts of a person, where edges are hidden.
+        hidden: the parts that are private or protected.
+        degree: contacts of a person, where edges are hidden.
     """
     require_one_label(graph)
     nodes, labelled = graph.num_nodes, np.asarray(graph.y >= 0)
@@ -163,9 +164,11 @@ def rehearse(
     """Train a method and its controls in every world.
 
     Args:
-        name, settings: the method. over: the controls that count; empty: all of them.
+        name, settings: the method.
+        over: the controls that count; empty: all of them.
         worlds: made or public graphs; their noise is seeded, since nobody is in them whom it could hide.
-        seeds: of splits and noise, one rehearsal each. progress: hears of each.
+        seeds: of splits and noise, one rehearsal each.
+        progress: hears of each.
     """
     trials = []
     for number, (world, seed) in enumerate((world, seed) for world in worlds for seed in seeds):
@@ -222,7 +225,9 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
     """Yield a world for each answer to how much contacts say of classes.
 
     Args:
-        graph: only parts that are not hidden are read, and who has a label. facts: of it. seed: fixes what is made.
+        graph: only parts that are not hidden are read, and who has a label.
+        facts: of it.
+        seed: fixes what is made.
     """
     if graph.public_edges is not None and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:
         yield World("private contacts lie as public ones do", plain_graph(_with_public_edges(graph, seed)))

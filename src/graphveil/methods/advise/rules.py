@@ -77,7 +77,8 @@ def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None, 
     """Return the first rule of a trust that fits, or None.
 
     Args:
-        trust: out of `TRUSTS`. degree: contacts of a person, where that is public or was said.
+        trust: out of `TRUSTS`.
+        degree: contacts of a person, where that is public or was said.
         private: what the owner declared; None for a public data set, of which the first rule's parts are private.
         directed: whether edges have a direction.
     """
@@ -136,7 +137,10 @@ def most_alike(
     Graphs are alike whose people, contacts and classes are about as many (distances of their logarithms).
 
     Args:
-        table: as of `cells`. epsilon: that is asked for. nodes, classes: of the graph. most: how many graphs.
+        table: as of `cells`.
+        epsilon: that is asked for.
+        nodes, classes: of the graph.
+        most: how many graphs.
         degree: contacts of a person, or None where that is not public: then it does not count.
     """
     nearest: dict[str, Cell] = {}

@@ -68,7 +68,8 @@ def assumed_propagation(nodes: int, entries: int) -> Propagation:
     """Return P of a made graph, where the true edges are private.
 
     Args:
-        nodes: n. entries: edges drawn at random; at most MOST_TIMED are.
+        nodes: n.
+        entries: edges drawn at random; at most MOST_TIMED are.
     """
     # Fixed: a plan should say the same twice, and timing needs a matrix of the right size, not the true one.
     return propagation_of(drawn(nodes, (2, min(entries, MOST_TIMED))).astype(np.int64), nodes)
@@ -85,7 +86,10 @@ def network_cost(
     """Return the (seconds, MB) of training a network all epochs; of the features their stored size is looked at.
 
     Args:
-        p: the propagation [n, n]. graph: whose schema and size count. network: the settings. privacy: what people send.
+        p: the propagation [n, n].
+        graph: whose schema and size count.
+        network: the settings.
+        privacy: what people send.
     """
     n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
     width = first_width(network.model, network.hidden)
@@ -103,8 +107,10 @@ def spreading_cost(p: Propagation, classes: int, *, products: int = 400, blocks:
     """Return the (seconds, MB) of spreading labels.
 
     Args:
-        p: the propagation [n, n]. products: how many times P is multiplied with all blocks.
-        classes: columns of one block. blocks: how many blocks of labels are spread side by side.
+        p: the propagation [n, n].
+        products: how many times P is multiplied with all blocks.
+        classes: columns of one block.
+        blocks: how many blocks of labels are spread side by side.
     """
     n, columns = p.nodes, blocks * classes
     seconds = products * (product_seconds(p, columns) + n * columns * 8 / 4e9)

@@ -58,7 +58,8 @@ def admitting(kind: type, init: Callable[..., None]) -> Callable[..., None]:
     """Return an `__init__` that refuses unknown parameters by name.
 
     Args:
-        kind: the class that it builds. init: as it was written; its signature is spelt out.
+        kind: the class that it builds.
+        init: as it was written; its signature is spelt out.
     """
 
     @wraps(init)
@@ -78,7 +79,8 @@ def require_parameters(kind: type, settings: Mapping[str, object]) -> None:
     """Refuse a parameter that a class does not have.
 
     Args:
-        kind: the class. settings: parameters by name.
+        kind: the class.
+        settings: parameters by name.
     """
     parameters = parameters_of(kind)
     for name in settings:
@@ -101,7 +103,8 @@ def documented(kind: type, help_of: Mapping[str, str]) -> str:
     """Return the docstring of a class with a line for each parameter.
 
     Args:
-        kind: the class; what its docstring says of a parameter is kept. help_of: a line about each of the others.
+        kind: the class; what its docstring says of a parameter is kept.
+        help_of: a line about each of the others.
     """
     text = kind.__doc__ or ""
     if _ARGS not in text:
@@ -174,7 +177,8 @@ def would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
     """Return the refusal of other settings for people who may have been asked.
 
     Args:
-        name: of the class. changes: the settings that would be others.
+        name: of the class.
+        changes: the settings that would be others.
     """
     settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
@@ -189,6 +193,7 @@ def not_by_blocks(name: str, work: str = "work by blocks yet") -> InputError:
     """Return the refusal of an engine.
 
     Args:
-        name: of the method. work: what it does not do.
+        name: of the method.
+        work: what it does not do.
     """
     return InputError(f"{name} does not {work}", where="engine", allowed="the local engine with one worker")

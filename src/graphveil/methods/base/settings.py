@@ -177,7 +177,9 @@ def field_options(
     """Return an option for each field of a settings dataclass that there is help for.
 
     Args:
-        settings: the dataclass. help: field -> one line. types: of fields whose default, None, does not say it.
+        settings: the dataclass.
+        help: field -> one line.
+        types: of fields whose default, None, does not say it.
     """
     offered = [field for field in fields(settings) if field.name in help]
     typed = {field.name: (types or {}).get(field.name, type(field.default)) for field in offered}

@@ -72,7 +72,8 @@ def read_method(path: str | Path, kind: str | None = None) -> tuple[str, dict[st
     """Return (kind, facts, tensors) of a saved method.
 
     Args:
-        path: the file or its folder. kind: the kind expected, or None for any.
+        path: the file or its folder.
+        kind: the kind expected, or None for any.
 
     Raises:
         ModelFileError: when the file is missing, damaged, not ours, of another kind or of a newer format.
@@ -177,7 +178,8 @@ def stored_probabilities(stored: Stored, classes: int) -> Tensor:
     """Return the probabilities [n, c] that were stored; refuses another shape, and numbers that are not finite.
 
     Args:
-        stored: what a method is restored from. classes: c.
+        stored: what a method is restored from.
+        classes: c.
     """
     # A file of another shape would answer for other people by their row.
     probabilities = require_numbers("probabilities", stored.tensors["probabilities"])

@@ -131,7 +131,8 @@ def open_reading(schema: GraphSchema, model: str) -> str:
     """Return in a sentence what a plain network read, and who may see what came of it.
 
     Args:
-        schema: declares which parts are private. model: its backbone.
+        schema: declares which parts are private.
+        model: its backbone.
     """
     parts = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
     private = [part for part in parts if part in schema.private]

@@ -72,7 +72,8 @@ def discriminant(sums: Tensor, labels: Tensor, train: Tensor, sigma: float) -> T
     """Return likeness [n, c], centred over the classes and without class shares.
 
     Args:
-        sums, sigma: H [n, c], and the deviation of an entry's noise. labels, train: int64 [m], of the training nodes.
+        sums, sigma: H [n, c], and the deviation of an entry's noise.
+        labels, train: int64 [m], of the training nodes.
     """
     classes, seen = sums.shape[1], sums[train]
     one_hot, mean = torch.eye(classes)[labels], seen.mean(dim=0)

@@ -82,7 +82,8 @@ def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> L
     """Return an empty ledger with the budgets of features, labels and one relationship.
 
     Args:
-        people, links: what is collected. queries: how many times a prediction may ask everybody again.
+        people, links: what is collected.
+        queries: how many times a prediction may ask everybody again.
     """
     return links.declare(people.open_ledger(queries), queries)
 
@@ -132,7 +133,9 @@ def randomize_new_people(
     """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
 
     Args:
-        graph: theirs. people, links: budgets and mechanisms. randomness: the source of noise.
+        graph: theirs.
+        people, links: budgets and mechanisms.
+        randomness: the source of noise.
         engine: where blocks of people and of pairs are worked on; no report depends on it.
     """
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
@@ -194,7 +197,9 @@ def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None)
     """Return what lists behind randomized response say about every pair.
 
     Args:
-        lists: the mechanism. sent: everybody's lists. heard: mask [n] of who sent theirs; None: everybody.
+        lists: the mechanism.
+        sent: everybody's lists.
+        heard: mask [n] of who sent theirs; None: everybody.
     """
     if heard is not None and not bool(heard.all()):
         return pairs_of_some(lists, sent, heard)
@@ -246,7 +251,9 @@ class ListsEstimator(FittedEstimator[F], ABC):
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Args:
-            graph: with the truth at hand. split: who trains, validates and tests. randomness: the source of the noise.
+            graph: with the truth at hand.
+            split: who trains, validates and tests.
+            randomness: the source of the noise.
             engine: where blocks of people and of pairs are worked on; no report depends on it.
 
         Raises:
@@ -313,7 +320,8 @@ class ListsEstimator(FittedEstimator[F], ABC):
         """Return what a saved file says of a collection, as JSON values.
 
         Args:
-            options: the method's settings. schema, people: of those who reported.
+            options: the method's settings.
+            schema, people: of those who reported.
         """
         return {
             "options": {**options, **{name: number(options[name]) for name in _EPSILONS}},

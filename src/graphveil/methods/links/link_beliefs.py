@@ -129,7 +129,8 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         """Weigh the reports; costs nothing and may be repeated. Raises what `recognised` does.
 
         Args:
-            released: everybody's reports. progress: told how far it is.
+            released: everybody's reports.
+            progress: told how far it is.
             earlier: `parts` of another reading of the same reports with the same settings.
         """
         schema = self.recognised(released)

@@ -54,7 +54,8 @@ def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
     """Return z of the network.
 
     Args:
-        pairs: what the lists say. shares: M [n, c], unbiased, see `models.blocks.list_sums.unbiased_labels`.
+        pairs: what the lists say.
+        shares: M [n, c], unbiased, see `models.blocks.list_sums.unbiased_labels`.
     """
     messages = messages_of(shares)
     sums = [list_sums(pairs, messages), *([named_by_sums(pairs, messages)] if pairs.directed else [])]
@@ -71,7 +72,8 @@ def inputs_of(people: LocalReports, device: str) -> Inputs:
     """Return the released features as an operator; one column of zeros where none were collected.
 
     Args:
-        people: the reports. device: where the operator lies.
+        people: the reports.
+        device: where the operator lies.
     """
     if not people.privacy.collects_features:
         return build_inputs(sp.csr_matrix((len(people.labels), 1)), None, 0, width=HIDDEN, device=device)
@@ -87,7 +89,9 @@ def train_beside(inputs: Inputs, z: Tensor, labels: Labels, *, seed: int) -> Tra
     """Train on features and z [n, k]; k = 0 leaves the lists out.
 
     Args:
-        inputs: features [n, d]. z: what stands beside them. seed: fixes initial weights and dropout.
+        inputs: features [n, d].
+        z: what stands beside them.
+        seed: fixes initial weights and dropout.
         labels: as released; those that validate choose the epoch.
     """
     judged, epoch = _train(inputs, z, labels, EPOCHS, seed)
@@ -132,7 +136,9 @@ def with_labels(scores: Tensor, labels: Labels, heard: Tensor) -> Tensor:
     """Return log-scores [n, c] with what everyone's own label report says of its class.
 
     Args:
-        scores: [n, c]. labels: as released. heard: log T [c, c].
+        scores: [n, c].
+        labels: as released.
+        heard: log T [c, c].
     """
     own = heard[:, labels.values.clamp_min(0)].T
     return scores + torch.where((labels.train | labels.val)[:, None], own, torch.zeros(()).to(own))
@@ -142,7 +148,9 @@ def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float
     """Return log-probabilities [n, c] of the regression on the training nodes, and of that on all who sent a label.
 
     Args:
-        rows: [n, d]. labels: as released; those that validate choose the strength. heard: log T [c, c].
+        rows: [n, d].
+        labels: as released; those that validate choose the strength.
+        heard: log T [c, c].
         strengths: to choose from, weakest first.
     """
     train, val, labelled = (part.nonzero().squeeze(1) for part in (labels.train, labels.val, labels.train | labels.val))

@@ -98,9 +98,12 @@ def read_lists(
     """Return what a reading makes of the reports; without validation nodes a third of the training nodes judges.
 
     Args:
-        released: everybody's reports. reading: one of PARTS. rounds: of belief propagation.
+        released: everybody's reports.
+        reading: one of PARTS.
+        rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
-        blocks: of the fields, see `models.blocks.labelled_blocks`. device: "cpu" or "cuda".
+        blocks: of the fields, see `models.blocks.labelled_blocks`.
+        device: "cpu" or "cuda".
         progress: hears of every round and network.
         earlier: opinions of parts that another reading of the same reports and settings has made already.
         leave_lists: leave lists out whatever they say, for a control.
@@ -128,7 +131,8 @@ def judged_labels(labels: Labels, device: str) -> Labels:
     """Return the labels on a device, with some of those that train set aside where nobody else judges.
 
     Args:
-        labels: as released. device: "cpu" or "cuda".
+        labels: as released.
+        device: "cpu" or "cuda".
     """
     values, train, val = (part.to(device) for part in (labels.values, labels.train, labels.val))
     if not bool(val.any()):
@@ -156,7 +160,8 @@ def worth_pooling(free: list[Opinion], labels: Labels, likelihood: Tensor) -> tu
     A network on a hundred noisy columns may fit the training labels by heart, and get some weight all the same.
 
     Args:
-        free: opinions that need no list. labels: as released; those that validate judge.
+        free: opinions that need no list.
+        labels: as released; those that validate judge.
         likelihood: [m, c] log-probability of each validation label given each class.
     """
     total = sum(opinion.first for opinion in free)

@@ -32,7 +32,8 @@ def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
     """Return n lists, those of who sent none (outside the mask [n]) empty.
 
     Args:
-        sent: n lists. heard: mask [n].
+        sent: n lists.
+        heard: mask [n].
     """
     lengths = torch.where(heard, sent.starts.diff(), 0)
     keep = torch.repeat_interleave(heard, sent.starts.diff())
@@ -44,7 +45,9 @@ def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> Named
     """Return what the lists of some say about every pair; refuses more pairs without a report than MOST_UNHEARD.
 
     Args:
-        lists: the mechanism. sent: n lists. heard: mask [n] of those who sent theirs.
+        lists: the mechanism.
+        sent: n lists.
+        heard: mask [n] of those who sent theirs.
     """
     most, who = 2 if lists.mode == "both" else 1, heard.numpy()
     evidence = lists.evidence(of_heard(sent, heard))

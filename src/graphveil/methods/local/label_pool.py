@@ -96,8 +96,8 @@ def pool_labels(
     Args:
         topology, labels: of the people, and what they reported, [n], -1 where nothing.
         classes, keep, flip: the channel of randomized response the labels went through.
-        seed: fixes the folds, never privacy noise. reader: trained elsewhere on `pool_clues`, one more member; None:
-            none.
+        seed: fixes the folds, never privacy noise.
+        reader: trained elsewhere on `pool_clues`, one more member; None: none.
         device, progress, engine: where and how blocks of people are worked on; no bit of the result depends on them.
     """
     place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
@@ -326,7 +326,8 @@ def apart(scores: Tensor, limit: Tensor) -> Tensor:
     """Return scores less what they say of everybody alike: their part along a vector.
 
     Args:
-        scores: [n, b, c]. limit: [n], what endless walks tend to.
+        scores: [n, b, c].
+        limit: [n], what endless walks tend to.
     """
     along = torch.tensordot(limit, scores, dims=1) / limit.square().sum().clamp_min(1)
     apart: Tensor = scores - limit[:, None, None] * along

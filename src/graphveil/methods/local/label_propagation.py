@@ -74,7 +74,8 @@ def all_spread(p: SparseMatrix, seeds: Tensor, nodes: Tensor) -> Iterator[tuple[
     Z = (1 - alpha) sum_{k<30} alpha^k P^k Y' + alpha^30 P^30 Y'      (the first formula, written out)
 
     Args:
-        p, seeds: [n, n] and Y' [n, c]. nodes: whose rows are wanted, int64 [m].
+        p, seeds: [n, n] and Y' [n, c].
+        nodes: whose rows are wanted, int64 [m].
     """
     power = seeds
     sums = {alpha: (1 - alpha) * seeds[nodes] for alpha in ALPHAS}

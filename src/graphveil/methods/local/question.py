@@ -99,7 +99,8 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
     """Return class probabilities [n, c] with everybody's own answer and those of friends taken in.
 
     Args:
-        probabilities: [n, c], from labels alone. released, topology: with the answers, and of who sent them.
+        probabilities: [n, c], from labels alone.
+        released, topology: with the answers, and of who sent them.
         statistics: see `read_statistics`.
     """
     question, answers = _question_of(released), released.features
@@ -132,7 +133,8 @@ def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | No
     """Return how often each class gives each answer [c, k], rows adding up to 1; None where nothing is declared.
 
     Args:
-        text: rows of classes between semicolons, answers between commas. classes, answers: c and k.
+        text: rows of classes between semicolons, answers between commas.
+        classes, answers: c and k.
 
     Raises:
         InputError: other numbers than that, a negative one, or a row of zeros.

@@ -160,7 +160,8 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
     """Return who trains, validates and tests in the repeat of that seed; refuses one that leaves no test node.
 
     Args:
-        graph: whose nodes are split. kind, seed: as in `run`.
+        graph: whose nodes are split.
+        kind, seed: as in `run`.
     """
     if kind == "declared":
         split = published_split(graph)

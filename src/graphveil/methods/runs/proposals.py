@@ -67,7 +67,10 @@ def proposals(
     """Return what proposes settings.
 
     Args:
-        over: setting -> values to try. trials: at most so many. sampler: one of SAMPLERS. seed: of what is drawn.
+        over: setting -> values to try.
+        trials: at most so many.
+        sampler: one of SAMPLERS.
+        seed: of what is drawn.
         journal: a file that keeps scores, so that a search that was stopped goes on; None: nothing is kept.
         key: tells this search from others in that file.
     """
@@ -80,7 +83,9 @@ def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> 
     """Refuse a sampler that cannot propose these values, or may not.
 
     Args:
-        over: setting -> values to try. sampler: as it was typed. paid: whether each trial has a price.
+        over: setting -> values to try.
+        sampler: as it was typed.
+        paid: whether each trial has a price.
     """
     if sampler not in SAMPLERS:
         raise InputError(f"{sampler!r}", where="--sampler", allowed=", ".join(SAMPLERS))

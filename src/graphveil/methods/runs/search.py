@@ -88,7 +88,8 @@ class Search:
         """Return what is searched, and what that costs, in one line.
 
         Args:
-            name: of the method. settings: its other settings.
+            name: of the method.
+            settings: its other settings.
         """
         tried = "; ".join(f"{key}={','.join(map(str, values))}" for key, values in self.listed.items())
         most = math.prod(len(values) for values in self.listed.values())
@@ -107,7 +108,8 @@ class Search:
         """Refuse a search that is empty or may not choose what it names, before any data is touched.
 
         Args:
-            name: of the method. settings: its other settings.
+            name: of the method.
+            settings: its other settings.
         """
         require_sampler(self.over, self.sampler, paid=self.paid(name))
         if self.paid(name):
@@ -132,7 +134,8 @@ def choose(
     """Return the method with the best settings, fitted on `graph`; see `tune`, `tune_by_proxy` and `tune_at_a_price`.
 
     Args:
-        settings: the method's other settings. search: what to try.
+        settings: the method's other settings.
+        search: what to try.
     """
     shared: dict[str, Any] = {"split": split, "randomness": randomness, "seed": seed, "device": device}
     shared["progress"] = progress
@@ -177,7 +180,9 @@ def require_payable(
     """Refuse a grid that is empty, or that holds what is promised; or a method whose tuning is free.
 
     Args:
-        name, settings: the method. over: setting -> values to try. tuning: the law of the number of trials.
+        name, settings: the method.
+        over: setting -> values to try.
+        tuning: the law of the number of trials.
     """
     allowed = payable(name, settings)
     if not allowed:
@@ -216,8 +221,10 @@ def tune_at_a_price(
     Args:
         settings: the method's other settings; `epsilon` and `delta` are those of the whole tuning.
         over: setting -> values to try; every trial draws its own.
-        tuning: the law of the number of trials. randomness: of the noise, and of the number and settings of trials.
-        seed: of initial weights. ledger: pays for the tuning; default: one opened for it.
+        tuning: the law of the number of trials.
+        randomness: of the noise, and of the number and settings of trials.
+        seed: of initial weights.
+        ledger: pays for the tuning; default: one opened for it.
         log: is told every trial, with `seed`, for the curator alone.
 
     Raises:
@@ -317,7 +324,9 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     """Return a whole number plus rounded normal noise of deviation sigma, on a grid that divides 1.
 
     Args:
-        count: the number. sigma: refused where it is so large that no table holds its noise. randomness: of the noise.
+        count: the number.
+        sigma: refused where it is so large that no table holds its noise.
+        randomness: of the noise.
     """
     # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
     scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))

@@ -71,7 +71,9 @@ def require_tunable(name: str, over: Mapping[str, Values], trials: int) -> None:
     """Refuse a grid that is empty, or that holds a setting which trials may not change.
 
     Args:
-        name: of the method. over: setting -> values to try. trials: how many.
+        name: of the method.
+        over: setting -> values to try.
+        trials: how many.
     """
     allowed = tunable(name)
     if not allowed:
@@ -117,7 +119,8 @@ def tune(
     """Collect or publish once, train every candidate on it, and return the best on released validation labels.
 
     Args:
-        settings: the method's other settings, budgets among them. over: setting -> values to try.
+        settings: the method's other settings, budgets among them.
+        over: setting -> values to try.
         sampler: one of `proposals.SAMPLERS`.
 
     Raises:
@@ -180,7 +183,9 @@ def require_free(name: str, over: Mapping[str, Values], trials: int) -> None:
     """Refuse a grid that is empty or would choose what is promised.
 
     Args:
-        name: of the method. over: setting -> values to try. trials: how many.
+        name: of the method.
+        over: setting -> values to try.
+        trials: how many.
     """
     require_grid(over, trials)
     for key in over:
@@ -209,7 +214,8 @@ def tune_by_proxy(
 
     Args:
         settings: the method's other settings, budgets among them: trials on the proxy are as noisy as the one training.
-        over: setting -> values to try. sampler: one of `proposals.SAMPLERS`.
+        over: setting -> values to try.
+        sampler: one of `proposals.SAMPLERS`.
         journal: a file that keeps what trials scored on the proxy, so that a search that was stopped goes on.
         split: of `graph`; the proxy's is drawn with `seed`.
 

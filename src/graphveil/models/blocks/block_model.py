@@ -239,7 +239,8 @@ class PairMessages:
         """Return where messages go among some pairs.
 
         Args:
-            source, target: integers [S]; cell: integers [S], which ratios hold for a pair.
+            source, target: integers [S].
+            cell: integers [S], which ratios hold for a pair.
         """
         return PairMessages(source.int(), target.int(), cell.int(), source.is_cpu)
 
@@ -251,7 +252,8 @@ class PairMessages:
         """Renew the messages in place and return the sum of what everyone is told [n, c].
 
         Args:
-            beliefs: [n, c], which hold those messages; ratios: R, the source's classes first.
+            beliefs: [n, c], which hold those messages.
+            ratios: R, the source's classes first.
         """
         received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
         for here in self.pieces():
@@ -263,7 +265,9 @@ class PairMessages:
         """Return the sum of c_u(a) c_v(b) / Z of each cell's pairs [cells, c, c], Z that of c_u(a) c_v(b) R_ab.
 
         Args:
-            messages: [2, S, c]; beliefs: [n, c]; ratios: R, the source's classes first.
+            messages: [2, S, c].
+            beliefs: [n, c].
+            ratios: R, the source's classes first.
         """
         total = torch.zeros_like(ratios, dtype=torch.float64)
         for here in self.pieces():
@@ -286,7 +290,9 @@ class PairMessages:
         """Return what the ends of some pairs are without those pairs' own messages, up to a factor [2, s, c].
 
         Args:
-            messages: [2, S, c]; beliefs: [n, c]; here: the pairs.
+            messages: [2, S, c].
+            beliefs: [n, c].
+            here: the pairs.
         """
         cavity = beliefs.new_empty(2, here.stop - here.start, beliefs.shape[1])
         if self.compiled:

@@ -68,7 +68,8 @@ class SoftLinks:
         """Return the matrix of `aggregation.normalised` for these weights.
 
         Args:
-            normalisation: "gcn" or "mean"; self_loops: whether every node has one, of weight 1.
+            normalisation: "gcn" or "mean".
+            self_loops: whether every node has one, of weight 1.
         """
         received, sent = (degree + float(self_loops) for degree in self.degrees())
         if normalisation == "mean":
@@ -85,7 +86,8 @@ class SoftLinks:
         """Return what backbone `name` reads of the links, as `models.structure_for` does of edges.
 
         Args:
-            name: one of `BACKBONES`; device: where its tensors lie.
+            name: one of `BACKBONES`.
+            device: where its tensors lie.
 
         Raises:
             InputError: for "gat", which looks at edges one by one: here every pair is one.
@@ -103,8 +105,11 @@ def soft_links(
     """Weigh the named pairs one by one, and all others by their groups.
 
     Args:
-        source, target: int64 [S], the named pairs; weights: [S], theirs.
-        background: [G, G], of a source's and a target's group; group: int64 [n]; sizes: [G].
+        source, target: int64 [S], the named pairs.
+        weights: [S], theirs.
+        background: [G, G], of a source's and a target's group.
+        group: int64 [n].
+        sizes: [G].
         directed: whether (u, v) and (v, u) are two pairs.
     """
     n = len(group)

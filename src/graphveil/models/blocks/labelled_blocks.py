@@ -71,8 +71,10 @@ def block_fields(
 
     Args:
         evidence: log f_v(a) [n, c], what everybody says of itself; of public classes it is not read.
-        degrees: whether people differ in their number of links; alike: how alike pairs are; None: that does not matter.
-        blocks: "full" or "planted"; tell: is called after each round.
+        degrees: whether people differ in their number of links.
+        alike: how alike pairs are; None: that does not matter.
+        blocks: "full" or "planted".
+        tell: is called after each round.
     """
     out, into = _levels(pairs, degrees=degrees)
     density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
@@ -256,7 +258,8 @@ def block_densities(pairs: NamedPairs, shares: Tensor, out: Tensor, into: Tensor
     """Return B [c, c].
 
     Args:
-        shares: M [n, c], zero rows for those who sent no label; out, into: t [n], as a source and as a target.
+        shares: M [n, c], zero rows for those who sent no label.
+        out, into: t [n], as a source and as a target.
     """
     shares = shares.double()
     observed = shares.T @ list_sums(pairs, shares)
@@ -329,7 +332,8 @@ def cosines(rows: sp.csr_matrix, source: Tensor, target: Tensor) -> np.ndarray:
     """Return the inner products [m] of some pairs of rows.
 
     Args:
-        rows: [n, d]; source, target: int64 [m].
+        rows: [n, d].
+        source, target: int64 [m].
     """
     result = np.empty(len(source), dtype=np.float32)
     for start in range(0, len(source), CHUNK):

@@ -165,7 +165,8 @@ def link_posterior(
     """Combine what the reports say of each pair with what the degrees say.
 
     Args:
-        source, target: [S] the pairs that some report names; log_ratio: [S] ln Pr[reports | link] / Pr[.. | no link].
+        source, target: [S] the pairs that some report names.
+        log_ratio: [S] ln Pr[reports | link] / Pr[.. | no link].
         background: the same of all other pairs.
 
     Raises:
@@ -262,7 +263,9 @@ def pair_cells(group: Tensor, sizes: Tensor, *, directed: bool) -> PairCells:
     """Number the pairs of people in groups.
 
     Args:
-        group: int64 [n]; sizes: [G], at least one; directed: whether (u, v) and (v, u) are two pairs.
+        group: int64 [n].
+        sizes: [G], at least one.
+        directed: whether (u, v) and (v, u) are two pairs.
     """
     members = torch.argsort(group, stable=True)
     first = torch.cumsum(sizes, 0) - sizes

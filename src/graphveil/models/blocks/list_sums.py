@@ -28,7 +28,8 @@ def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the unbiased estimate of A M [n, k]: of everyone a list names, in row order of who keeps the list.
 
     Args:
-        pairs: of directed links, lists belong to their sources; messages: M [n, k], of any floating-point type.
+        pairs: of directed links, lists belong to their sources.
+        messages: M [n, k], of any floating-point type.
     """
     return _sums(pairs, pairs.estimate, messages, to_source=True, to_target=not pairs.directed)
 
@@ -37,7 +38,8 @@ def named_by_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`.
 
     Args:
-        pairs: what the reports say; messages: M [n, k].
+        pairs: what the reports say.
+        messages: M [n, k].
     """
     return _sums(pairs, pairs.estimate, messages, to_source=not pairs.directed, to_target=True)
 
@@ -46,7 +48,8 @@ def neighbour_means(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return D^-1 A^T M [n, k]: the mean of those whose lists name a person, as far as the lists tell it from noise.
 
     Args:
-        pairs: what the reports say; messages: M [n, k].
+        pairs: what the reports say.
+        messages: M [n, k].
     """
     return named_by_sums(pairs, messages) / _lengths(pairs, messages)
 
@@ -56,7 +59,8 @@ def shared_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
     d, E[S] = A D^-1 A^T M less its diagonal times M.
 
     Args:
-        pairs: of directed links, those count together who name the same people; messages: M [n, k].
+        pairs: of directed links, those count together who name the same people.
+        messages: M [n, k].
     """
     named, other = pairs.estimate
     squares, share = (named.square(), other**2), 1 / _lengths(pairs, messages)
@@ -68,7 +72,8 @@ def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
     """Return the standard deviation [k] that the noise of lists alone gives each column of the sums.
 
     Args:
-        pairs: what the reports say; messages: M [n, k].
+        pairs: what the reports say.
+        messages: M [n, k].
     """
     scale: Tensor = messages.norm(dim=0) / math.sqrt(pairs.information)
     return scale
@@ -78,7 +83,8 @@ def unbiased_labels(labels: Tensor, reporting: Tensor, classes: int, keep: float
     """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
 
     Args:
-        labels: int64 [n], as reported; reporting: bool [n], whose reports count; the others have rows of zeros.
+        labels: int64 [n], as reported.
+        reporting: bool [n], whose reports count; the others have rows of zeros.
         keep, flip: the probability that a label is reported as it is, and that of each other one.
     """
     rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()

@@ -120,8 +120,11 @@ def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint
     """Add Pr[a] Pr[b] / Z of each pair to its cell of `joint`, where Z is the sum of Pr[a] Pr[b] R_ab.
 
     Args:
-        weights: [2, s, c], what sources and targets are up to a factor; cell: [S]; start: the first pair.
-        ratios: R [cells, c, c], the source's classes first; joint: float64 [cells, c, c].
+        weights: [2, s, c], what sources and targets are up to a factor.
+        cell: [S].
+        start: the first pair.
+        ratios: R [cells, c, c], the source's classes first.
+        joint: float64 [cells, c, c].
     """
     pairs, classes = weights.shape[1:]
     for place in range(pairs):
@@ -143,7 +146,9 @@ def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
     """Add everyone's row of `share` [n, c] to that of its group in `sums`, float64 [K, c].
 
     Args:
-        group: [n]; share: [n, c]; sums: float64 [K, c].
+        group: [n].
+        share: [n, c].
+        sums: float64 [K, c].
     """
     people, classes = share.shape
     for person in range(people):
@@ -156,8 +161,11 @@ def without_own(total: Floats, absent: Floats, own: Integers, opposite: Integers
     """Write, for each person, the total of its group less what it adds to that itself.
 
     Args:
-        total: float64 [G, c]; absent: float64 [G, K, c, c]; share, out: [n, c].
-        own: [n], everyone's group; opposite: [n], the group that everyone is counted in.
+        total: float64 [G, c].
+        absent: float64 [G, K, c, c].
+        share, out: [n, c].
+        own: [n], everyone's group.
+        opposite: [n], the group that everyone is counted in.
     """
     people, classes = share.shape
     for person in range(people):

@@ -75,7 +75,10 @@ def propagate_beliefs(
 
     Args:
         evidence: log-likelihood of each node's report under each class [n, c]; zeros where none.
-        prior: pi [c]; homophily: h; temper: t; discount: gamma.
+        prior: pi [c].
+        homophily: h.
+        temper: t.
+        discount: gamma.
     """
     coupling = _coupling_of(prior, homophily)
     weight = _edge_weights(edges, temper, discount)
@@ -117,7 +120,8 @@ def heard_of_friends(edges: Edges, before: Tensor, after: Tensor, prior: Tensor,
     Args:
         before: [n, c], from labels alone.
         after: [n, c], with each one's own answer; as before for those who gave none.
-        prior: pi [c]; homophily: h.
+        prior: pi [c].
+        homophily: h.
     """
     coupling = _coupling_of(prior, homophily)
     change = (after @ coupling).clamp_min(1e-9).log() - (before @ coupling).clamp_min(1e-9).log()
@@ -134,7 +138,10 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
     """Return B x, or B^T x, by repeated products [n, c].
 
     Args:
-        q: Q [n, n]; alpha: the weight of one more hop; depth: how many products; transposed: whether B^T is meant.
+        q: Q [n, n].
+        alpha: the weight of one more hop.
+        depth: how many products.
+        transposed: whether B^T is meant.
     """
     return (q.backward if transposed else q.forward).walk(x, depth, alpha)
 
@@ -145,8 +152,12 @@ def fit_process(
     """Return SCALE f at the optimum, before the prior is added [n, b, c].
 
     Args:
-        q: Q [n, n]; likelihood: [n, c] of each node's report under each class; penalty: lambda.
-        used: [n, b] whose reports each block uses; log_prior: log pi [c]; alpha: the weight of one more hop.
+        q: Q [n, n].
+        likelihood: [n, c] of each node's report under each class.
+        penalty: lambda.
+        used: [n, b] whose reports each block uses.
+        log_prior: log pi [c].
+        alpha: the weight of one more hop.
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
     a = torch.zeros(n, blocks * c, device=used.device)
@@ -167,7 +178,8 @@ def gradient(
     """Return the gradient of what `fit_process` minimises, at a [n, b * c]: the negative of the second formula.
 
     Args:
-        q: the normalised adjacency [n, n]; a: [n, b * c], where it is asked for.
+        q: the normalised adjacency [n, n].
+        a: [n, b * c], where it is asked for.
         likelihood, used, log_prior, alpha, penalty: as in `fit_process`.
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
@@ -204,7 +216,8 @@ def fit_answers(posterior: Matrix, evidence: Matrix, statistics: Matrix | None =
     """Return t [c, k]: how often each class gives each answer.
 
     Args:
-        posterior: [n, c] of those who answered, from labels alone; evidence: log Pr[report | answer] [n, k].
+        posterior: [n, c] of those who answered, from labels alone.
+        evidence: log Pr[report | answer] [n, k].
         statistics: [c, k], declared and public; None: nothing is known before.
     """
     likely, classes = _likely(evidence), posterior.shape[1]
@@ -224,7 +237,9 @@ def with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
     """Return the classes' probabilities [n, c] with the answers taken in.
 
     Args:
-        posterior: [n, c], from labels alone; evidence: [n, k]; table: t [c, k].
+        posterior: [n, c], from labels alone.
+        evidence: [n, k].
+        table: t [c, k].
     """
     # Given one's class, what others' labels say and one's own answer are taken to be independent.
     joint = posterior * (_likely(evidence) @ table.T)

@@ -48,7 +48,8 @@ def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Te
     """Return phi [n, c].
 
     Args:
-        labels: int64 [n], of which those that train are read; train: int64 numbers of the nodes that train.
+        labels: int64 [n], of which those that train are read.
+        train: int64 numbers of the nodes that train.
     """
     private, public = (rows.double() for rows in (counts.private, counts.public))
     private_means, public_means = _mean_rows(private, public, labels[train], train, counts.variance)

@@ -31,7 +31,8 @@ def class_shares(labels: Tensor, classes: int, keep: float, flip: float) -> Tens
     """Return pi, shrunk towards an even split by its own noise (James-Stein) and floored, float32 [c].
 
     Args:
-        labels: int64 [n], as reported; -1 for none; keep, flip: p and q.
+        labels: int64 [n], as reported; -1 for none.
+        keep, flip: p and q.
     """
     counts = torch.bincount(labels[labels >= 0], minlength=classes).double()
     n = max(float(counts.sum()), 1.0)
@@ -60,7 +61,8 @@ def homophily(
     """Return h, clipped to HOMOPHILY; 0.75 where no edge has two reports.
 
     Args:
-        source, target: int64 [E], the ends of each edge; least: the lower end of the range, from 0.
+        source, target: int64 [E], the ends of each edge.
+        least: the lower end of the range, from 0.
     """
     labelled = (labels[source] >= 0) & (labels[target] >= 0)
     if not bool(labelled.any()):
@@ -80,7 +82,8 @@ def channel(classes: int, keep: float, flip: float) -> Tensor:
     """Return T [c, c]: row k holds the probabilities of each report when the label is k.
 
     Args:
-        classes: c; keep, flip: p and q.
+        classes: c.
+        keep, flip: p and q.
     """
     return torch.full((classes, classes), flip) + torch.eye(classes) * (keep - flip)
 

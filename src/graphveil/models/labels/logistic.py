@@ -54,8 +54,10 @@ def fit_logistic(
     """Return the regression fitted to the noisy labels of some nodes.
 
     Args:
-        nodes: int64 [m], those whose labels count; log_channel: log T [c, c].
-        strength: C, the inverse of the penalty on weights; start: where the search begins; None: at zero.
+        nodes: int64 [m], those whose labels count.
+        log_channel: log T [c, c].
+        strength: C, the inverse of the penalty on weights.
+        start: where the search begins; None: at zero.
     """
     return _fit(features[nodes], log_channel[:, labels[nodes]].T, strength, start)
 
@@ -94,7 +96,8 @@ def choose_logistic(
 
     Args:
         train: int64 [m], the nodes it is fitted to; strengths are compared on `MOST_CHOOSING` of them.
-        val: int64 [k], the nodes that choose C; strengths: values of C to try, weakest first.
+        val: int64 [k], the nodes that choose C.
+        strengths: values of C to try, weakest first.
     """
     val_likelihoods = log_channel[:, labels[val]].T
     # A search over some nodes, its strength raised in proportion, ends up to chance where that over all nodes begins.

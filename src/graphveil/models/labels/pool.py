@@ -49,7 +49,9 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the weights [k] of some opinions.
 
     Args:
-        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
+        opinions: [k, m, c].
+        likelihood: [m, c].
+        first: w0 [k].
     """
     weights = first.clone().requires_grad_()
     search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
@@ -69,7 +71,9 @@ def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each validation label under weights that the other folds chose.
 
     Args:
-        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
+        opinions: [k, m, c].
+        likelihood: [m, c].
+        first: w0 [k].
     """
     return likelihoods(held_out_scores(opinions, likelihood, first), likelihood)
 
@@ -78,7 +82,9 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
     """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose.
 
     Args:
-        opinions: [k, m, c]; likelihood: [m, c]; first: w0 [k].
+        opinions: [k, m, c].
+        likelihood: [m, c].
+        first: w0 [k].
     """
     nodes = torch.arange(likelihood.shape[0], device=likelihood.device) % FOLDS
     scores = torch.zeros_like(likelihood)
@@ -104,7 +110,8 @@ def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
     """Return the log-probabilities [m, c] of the pool with weights w [k].
 
     Args:
-        opinions: [k, m, c]; weights: w [k].
+        opinions: [k, m, c].
+        weights: w [k].
     """
     return log_shares_of(torch.tensordot(weights, opinions, dims=1))
 
@@ -113,7 +120,8 @@ def likelihoods(scores: Tensor, likelihood: Tensor) -> Tensor:
     """Return the log-likelihood [m] of each label.
 
     Args:
-        scores: log-probabilities of the node's classes [m, c]; likelihood: [m, c].
+        scores: log-probabilities of the node's classes [m, c].
+        likelihood: [m, c].
     """
     return torch.logsumexp(scores + likelihood, dim=1)
 
@@ -141,7 +149,8 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
     """Return the weights of some members.
 
     Args:
-        scores: [r, c, m] of nodes whose own report took no part in them; likelihood: [r, c] of that report.
+        scores: [r, c, m] of nodes whose own report took no part in them.
+        likelihood: [r, c] of that report.
     """
     from scipy.optimize import minimize  # slow to import, and nothing else needs it
 

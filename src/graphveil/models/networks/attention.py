@@ -56,7 +56,8 @@ class PairAttention(nn.Module):
         """Return w of every edge, in [0, 1], float32 [E]; each looks at its two ends alone.
 
         Args:
-            x: rows [n, c]; edges: int64 [2, E], row 0 sends to row 1.
+            x: rows [n, c].
+            edges: int64 [2, E], row 0 sends to row 1.
         """
         with torch.no_grad():
             to, of = self.target(x), self.sender(x)
@@ -72,7 +73,8 @@ class PairAttention(nn.Module):
         """Return the scores of every target [b, classes], by the formulas as they stand: slow, and differentiable.
 
         Args:
-            x: rows [n, c]; incoming: the messages of b targets.
+            x: rows [n, c].
+            incoming: the messages of b targets.
             soft: the length of the noise that the sums will get.
         """
         owner = _owner(incoming)
@@ -89,7 +91,8 @@ class PairAttention(nn.Module):
         the row, so that other targets' edges cannot change its bits.
 
         Args:
-            labels: int64 [b], the targets' classes; soft: the length of the noise that the sums will get.
+            labels: int64 [b], the targets' classes.
+            soft: the length of the noise that the sums will get.
         """
         with torch.no_grad():
             owner, wide = _owner(incoming), torch.cat([x, x.new_ones(len(x), 1)], dim=1)

@@ -33,7 +33,8 @@ def build_backbone(
     """Return a two-layer backbone with freshly drawn weights.
 
     Args:
-        name: one of `BACKBONES`; hidden: columns of the hidden layer, of each head for "gat".
+        name: one of `BACKBONES`.
+        hidden: columns of the hidden layer, of each head for "gat".
         dropout: the rate before the second layer, 0 to 1.
 
     Raises:
@@ -80,7 +81,8 @@ def learned_structure(name: str, support: Support) -> Callable[[Tensor], Any]:
     `structure_for`, differentiable in them; its `detach()` is a constant.
 
     Args:
-        name: one of `BACKBONES`; support: E entries.
+        name: one of `BACKBONES`.
+        support: E entries.
 
     Raises:
         InputError: for a backbone that reads no edges.

@@ -67,7 +67,8 @@ def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
     """Return features as a dense matrix [n, d], propagated, shifted and scaled.
 
     Args:
-        inputs: dense ones are there already, however many; most: numbers that sparse ones may become.
+        inputs: dense ones are there already, however many.
+        most: numbers that sparse ones may become.
 
     Raises:
         InputError: they would be more.
@@ -87,7 +88,8 @@ def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bo
     """Refuse a module that does not give one score for each class, by public zeros; looks at no data.
 
     Args:
-        dimension: d, columns of the rows that it will read; edges: whether there are any that it may ask for.
+        dimension: d, columns of the rows that it will read.
+        edges: whether there are any that it may ask for.
 
     Raises:
         InputError: it asks for edges where there are none, has no weights to train, fails on rows of that width, or

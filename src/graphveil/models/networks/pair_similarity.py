@@ -25,7 +25,8 @@ def learned_embedding(x: Tensor, labels: Tensor, train: Tensor, *, seed: int, wi
     """Return e(x) [n, width] whose cosine says how likely two nodes share a class.
 
     Args:
-        labels: int64 [n]; train: int64 numbers of the nodes whose labels may be looked at (-1 is passed over).
+        labels: int64 [n].
+        train: int64 numbers of the nodes whose labels may be looked at (-1 is passed over).
         seed: fixes the pairs and the start.
     """
     generator = torch.Generator().manual_seed(seed)

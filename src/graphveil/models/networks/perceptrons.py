@@ -132,7 +132,8 @@ def times(layer: nn.Linear, x: Columns) -> Tensor:
     """Return a linear layer's output [n, k] for dense or sparse rows [n, d].
 
     Args:
-        layer: d to k columns; x: [n, d].
+        layer: d to k columns.
+        x: [n, d].
     """
     if isinstance(x, Tensor):
         return cast(Tensor, layer(x))
@@ -225,7 +226,8 @@ class ClassReader(nn.Module):
         """Return scores [..., c], however many nodes and blocks come first.
 
         Args:
-            own: [..., c, p] about a node and a class; common: [..., q] about a node.
+            own: [..., c, p] about a node and a class.
+            common: [..., q] about a node.
         """
         h = functional.selu(own @ self.own + (common @ self.common + self.bias1).unsqueeze(-2))
         together = (h.mean(dim=-2) @ self.together + self.bias2).unsqueeze(-2)

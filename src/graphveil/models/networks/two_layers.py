@@ -55,7 +55,8 @@ def neighbourhoods(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None
     """Return the edges of the graph with self-loops.
 
     Args:
-        edge_index: int64 [2, E], row 0 sends to row 1; weights: [E], as in `aggregation.adjacency`.
+        edge_index: int64 [2, E], row 0 sends to row 1.
+        weights: [E], as in `aggregation.adjacency`.
     """
     a = adjacency(edge_index, num_nodes, weights=weights)
     a.setdiag(np.ones(num_nodes, dtype=np.float32))
@@ -171,7 +172,9 @@ def attend(x: Tensor, attention: Tensor, edges: Neighbourhoods) -> Tensor:
     """Return the attention-weighted sums over neighbours [n, heads * c].
 
     Args:
-        x: [n, heads * c]; attention: [2, heads, c], of senders and receivers; edges: who looks at whom.
+        x: [n, heads * c].
+        attention: [2, heads, c], of senders and receivers.
+        edges: who looks at whom.
     """
     heads, c = attention.shape[1:]
     by_head = x.view(-1, heads, c)
@@ -225,7 +228,8 @@ def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
     """Return Z [n, 2 c times sums]: how much of each class each sum holds, and in which proportion, standardised.
 
     Args:
-        sums: H [n, c] each, released; scale: the noise of an entry; below 1 counts as 1.
+        sums: H [n, c] each, released.
+        scale: the noise of an entry; below 1 counts as 1.
     """
     # Below one deviation a count is mostly noise: asinh is linear there, and logarithmic in what stands out.
     scale = max(scale, 1.0)
@@ -273,7 +277,8 @@ class Fusion(TwoLayers):
         """Return the logits [n, classes].
 
         Args:
-            first: [n, hidden], what `first` gave; z: not read.
+            first: [n, hidden], what `first` gave.
+            z: not read.
         """
         if first.numel() <= self.whole:
             return self._scores(first)

@@ -125,7 +125,8 @@ def several(guarantee: Guarantee, count: int) -> Guarantee:
     2017, Lemma 2.2). Where that delta reaches 1 nothing is promised: epsilon is infinity.
 
     Args:
-        guarantee: of one unit. count: how many of them change together.
+        guarantee: of one unit.
+        count: how many of them change together.
 
     Raises:
         InputError: the count is below 1.
@@ -146,7 +147,8 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
     """The epsilon of a dp-accounting event at `delta`, for adding or removing one unit.
 
     Args:
-        event: any composition of dp-accounting events. delta: in (0, 1).
+        event: any composition of dp-accounting events.
+        delta: in (0, 1).
         accountant: "pld" (tight, pessimistic) or "rdp" (looser, fast).
 
     Raises:

@@ -55,7 +55,8 @@ def calibrate(
 
     Args:
         event_of: the event for a noise level; more noise must cost less.
-        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1). accountant: who judges.
+        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1).
+        accountant: who judges.
         tolerance: how far above the smallest possible noise the answer may lie, absolute.
 
     Raises:

@@ -125,7 +125,8 @@ class ChangedSamples(SampledPart):
         """The exact delta of one step at one epsilon, negative ones included.
 
         Args:
-            epsilon: may be negative. sigma: standard deviation of the noise over the clipping norm.
+            epsilon: may be negative.
+            sigma: standard deviation of the noise over the clipping norm.
         """
         return float(_deltas(self.shares, sigma, np.array([epsilon]))[0])
 

@@ -26,7 +26,8 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     Mills' ratio R, which loses no digits when both terms are tiny.
 
     Args:
-        sigma: standard deviation of the noise, in the units of the sensitivity; above 0. epsilon: finite, at least 0.
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
+        epsilon: finite, at least 0.
         sensitivity: the L2 norm by which one unit can move the query, above 0.
 
     Raises:
@@ -54,7 +55,8 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     """The epsilon of Gaussian noise at `delta`, exact up to a relative 1e-9 to the safe (larger) side.
 
     Args:
-        sigma: standard deviation of the noise, in the units of the sensitivity; above 0. delta: in (0, 1).
+        sigma: standard deviation of the noise, in the units of the sensitivity; above 0.
+        delta: in (0, 1).
         sensitivity: the L2 norm by which one unit can move the query, above 0.
 
     Raises:
@@ -82,7 +84,8 @@ def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) ->
     https://arxiv.org/abs/2004.00010v4, Proposition 12, with the divergence l / (2 s^2) of order l.
 
     Args:
-        sigma: standard deviation of the noise, in units of the sensitivity; above 0. delta: in (0, 1).
+        sigma: standard deviation of the noise, in units of the sensitivity; above 0.
+        delta: in (0, 1).
         orders: of the divergences that are tried, each at least 2.
 
     Raises:
@@ -105,7 +108,8 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
     """The smallest standard deviation that makes Gaussian noise (epsilon, delta)-private, rounded up.
 
     Args:
-        epsilon: finite and positive. delta: in (0, 1).
+        epsilon: finite and positive.
+        delta: in (0, 1).
         sensitivity: the largest L2 distance between two inputs, positive; sigma is in its unit.
 
     Raises:

@@ -29,7 +29,8 @@ def advantage(epsilon: float, delta: float) -> float:
     """Return the largest TPR - FPR of any test for one unit, in [0, 1].
 
     Args:
-        epsilon: of the unit, at least 0; inf bounds nothing. delta: of it, in [0, 1].
+        epsilon: of the unit, at least 0; inf bounds nothing.
+        delta: of it, in [0, 1].
     """
     shrunk = math.exp(-epsilon)  # both sides times e^-eps, which no large epsilon overflows
     return min(1.0, (1 - shrunk + 2 * delta * shrunk) / (1 + shrunk))
@@ -39,7 +40,8 @@ def best_guess(epsilon: float, delta: float) -> float:
     """Return the highest probability of a right guess about one unit, from an even prior, in [1/2, 1].
 
     Args:
-        epsilon: of the unit, at least 0; inf bounds nothing. delta: of it, in [0, 1].
+        epsilon: of the unit, at least 0; inf bounds nothing.
+        delta: of it, in [0, 1].
 
     >>> round(best_guess(1.0, 0.0), 4), best_guess(0.0, 0.0)
     (0.7311, 0.5)
@@ -73,7 +75,8 @@ def guesses_about(unit: str, epsilon: float, delta: float) -> str:
     """Return in words how many guesses about a unit may be right.
 
     Args:
-        unit: one edge, one person, ... epsilon, delta: as of `best_guess`.
+        unit: one edge, one person, ...
+        epsilon, delta: as of `best_guess`.
     """
     bound = right_guesses(epsilon, delta)
     if bound is None:

@@ -61,7 +61,8 @@ def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistrib
     """Return the losses of one step on multiples of `grid`, in both directions, from above ("connect the dots").
 
     Args:
-        rate: q, in (0, 1). sigma: standard deviation of the noise over the clipping norm.
+        rate: q, in (0, 1).
+        sigma: standard deviation of the noise over the clipping norm.
         grid: width of a step on the axis of privacy losses, in nats.
     """
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -76,7 +77,8 @@ def widened(grid: float, largest: float) -> float:
     """Return the grid for a step whose losses go up to `largest`: coarser where epsilon is large, by powers of 2.
 
     Args:
-        grid: for short tables. largest: in nats.
+        grid: for short tables.
+        largest: in nats.
     """
     # By the square: the table's length and the number of sums both grow; the wanted digits of epsilon do not.
     return grid * 2.0 ** max(0, math.floor(2 * math.log2(max(largest, _SHORT) / _SHORT)))

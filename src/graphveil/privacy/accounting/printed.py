@@ -14,7 +14,8 @@ def rounded_up(value: float, digits: int = 6) -> str:
     """Return the shortest text, of at most `digits` digits, that is not below `value`: 1, 0.25, 1e-06, inf.
 
     Args:
-        value: an epsilon or delta; rounding to nearest could print less than was spent. digits: significant ones.
+        value: an epsilon or delta; rounding to nearest could print less than was spent.
+        digits: significant ones.
     """
     short = f"{value:.{digits}g}"
     if not math.isfinite(value) or float(short) >= value:
@@ -27,7 +28,8 @@ def rounded_up_to(value: float, places: int = 2) -> str:
     """Return the text with `places` decimals that is not below `value`: 3.00, 0.02.
 
     Args:
-        value: an epsilon or delta. places: decimals, always printed.
+        value: an epsilon or delta.
+        places: decimals, always printed.
     """
     plain = f"{value:.{places}f}"
     if not math.isfinite(value) or float(plain) >= value:

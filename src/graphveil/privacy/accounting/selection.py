@@ -151,7 +151,8 @@ def allowance(epsilon: float, delta: float, tuning: RepeatAndSelect) -> Allowanc
     Renyi orders, what one trial may cost at each, and the Gaussian that costs that.
 
     Args:
-        epsilon: of the whole tuning, above 0 and finite. delta: of the whole tuning, in (0, 1).
+        epsilon: of the whole tuning, above 0 and finite.
+        delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
 
     Raises:
@@ -182,7 +183,8 @@ def repeat_and_select(trial: DpEvent, delta: float, tuning: RepeatAndSelect) -> 
     """The epsilon at `delta` of tuning by repeating `trial`, with Renyi accounting.
 
     Args:
-        trial: what one training releases. delta: of the whole tuning, in (0, 1).
+        trial: what one training releases.
+        delta: of the whole tuning, in (0, 1).
         tuning: law and mean of the random number of trials.
 
     Raises:

@@ -73,7 +73,8 @@ class KeyStreams:
         """Return the upper 32 bits of single words, int32 [m].
 
         Args:
-            key: whose stream, int64 [m]. word: which word of it, int64 [m].
+            key: whose stream, int64 [m].
+            word: which word of it, int64 [m].
         """
         numbers = self._blocks(self.round_keys[:, :, key], word >> 1)
         return numbers.gather(1, (2 * (word & 1) + 1)[:, None]).squeeze(1)
@@ -89,7 +90,8 @@ def encrypt(round_keys: Tensor, substitutes: Tensor, state: Tensor) -> Tensor:
     """Return blocks encrypted, uint8 in the shape of `state`.
 
     Args:
-        round_keys: uint8 [15, 16, ...], which broadcasts with `state`. substitutes: uint8 [256].
+        round_keys: uint8 [15, 16, ...], which broadcasts with `state`.
+        substitutes: uint8 [256].
         state: uint8 [16, ...], the bytes of a block along the first axis.
     """
     state = state ^ round_keys[0]

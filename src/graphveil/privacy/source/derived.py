@@ -58,7 +58,8 @@ def derive(secret: builtins.bytes, purpose: builtins.bytes, *context: Part) -> b
     """Return the 32-byte key of a context; keys of different contexts tell nothing of each other or of the secret.
 
     Args:
-        secret: at least 32 bytes of entropy. purpose: what keeps this use of the secret apart from all others.
+        secret: at least 32 bytes of entropy.
+        purpose: what keeps this use of the secret apart from all others.
         context: texts, whole numbers and bytes.
     """
     info = b"".join(_encoded(part) for part in context)

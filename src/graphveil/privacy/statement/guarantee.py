@@ -40,7 +40,8 @@ class Guarantee:
         delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
         against: who may look at what was released.
         assumes: the public facts it leans on, in the order in which they are stated.
-        void: why the guarantee does not hold for this run, or None. parts: the guarantees this one was composed of.
+        void: why the guarantee does not hold for this run, or None.
+        parts: the guarantees this one was composed of.
 
     Raises:
         InputError: a field is empty, of the wrong kind or outside its range.
@@ -167,7 +168,8 @@ def number_from_json(name: str, value: object) -> float:
     """Read what `number_to_json` wrote.
 
     Args:
-        name: the field, for the error. value: a JSON number, or "inf".
+        name: the field, for the error.
+        value: a JSON number, or "inf".
 
     Raises:
         InputError: the value is neither.
@@ -183,7 +185,8 @@ def require_fields(kind: str, fields: Mapping[str, object], names: set[str]) -> 
     """Refuse a mapping whose keys are not exactly `names`, naming the difference.
 
     Args:
-        kind: the value that is read, for the error. fields: as found in a file.
+        kind: the value that is read, for the error.
+        fields: as found in a file.
         names: exactly the keys that it must have.
 
     Raises:

@@ -14,7 +14,8 @@ class Observer:
     """Against whom a guarantee holds.
 
     Args:
-        code: the stable name; "other" where only a text is known. words: the text of an "other" one, else nothing.
+        code: the stable name; "other" where only a text is known.
+        words: the text of an "other" one, else nothing.
 
     Raises:
         InputError: no such observer is known, or it has no text.

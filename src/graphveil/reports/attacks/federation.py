@@ -42,9 +42,11 @@ def attack_folder(
     DataError for other data than was agreed; InputError for an attack that does not fit, or holders that share nobody.
 
     Args:
-        folder: of the federation, or of one of its parties. name: one of `FEDERATION_ATTACKS`.
+        folder: of the federation, or of one of its parties.
+        name: one of `FEDERATION_ATTACKS`.
         truth: the folder with one folder of data a holder, named as in the agreement.
-        nodes: among how many people pairs are judged. seed: of weights, splits that are not declared, and draws.
+        nodes: among how many people pairs are judged.
+        seed: of weights, splits that are not declared, and draws.
     """
     require_federation_attack(name)
     place = _agreed(folder)

@@ -176,7 +176,8 @@ def image_grid(classes: Sequence[str], rows: Sequence[tuple[str, np.ndarray]], n
     """Return one line of images for each of rows, from the top down.
 
     Args:
-        classes: what is written above each image [k]. rows: name, images [k, height, width] in 0..1, dark where high.
+        classes: what is written above each image [k].
+        rows: name, images [k, height, width] in 0..1, dark where high.
     """
     figure = Figure(figsize=(8.6, 0.45 + 0.78 * len(rows)), layout="constrained")
     lines = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

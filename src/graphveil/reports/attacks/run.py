@@ -61,7 +61,8 @@ def attack_run(
     """Return what an attack finds in the run and, beside it, in a plain network of the same graph.
 
     Args:
-        name: one of `attacks.catalogue.ATTACKS`. randomness: of shadow models and reports made for the attack.
+        name: one of `attacks.catalogue.ATTACKS`.
+        randomness: of shadow models and reports made for the attack.
         truth: the graph that a release or a simulated collection was made of, where the run was trained on one.
         people: of a run on a collection: what the export says of its people.
         data: the run's graph, where it is not where it was any more.
@@ -121,7 +122,9 @@ def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None
     """Write what was found into the run folder, or beside it, and the cards anew; return the JSON file, PNG and SVG.
 
     Args:
-        results: attacked -> result. run: folder of a run or a federation. name: of the attack, which names its files.
+        results: attacked -> result.
+        run: folder of a run or a federation.
+        name: of the attack, which names its files.
         say: hears in one line of files that went beside the folder.
     """
 
@@ -186,7 +189,8 @@ def attack_release(
     an attack that does not fit or no truth; DataError if the release is incomplete or was changed.
 
     Args:
-        truth: the graph that the release was made of. nodes: among how many random nodes pairs are judged.
+        truth: the graph that the release was made of.
+        nodes: among how many random nodes pairs are judged.
     """
     if name != PUBLISHED:
         remedy = f"graphveil train gcn {release.name}, then attack that run with --truth DATA"
@@ -227,8 +231,10 @@ def keep_for_curator(
 
     Args:
         results: attacked -> result; computed from private data without noise.
-        release: the published folder, which is only read. folder: the curator's own; created where it is missing.
-        name: of the attack, which names its files. say: hears in one line of files that went beside the folder.
+        release: the published folder, which is only read.
+        folder: the curator's own; created where it is missing.
+        name: of the attack, which names its files.
+        say: hears in one line of files that went beside the folder.
     """
 
     def write() -> tuple[Path, ...]:

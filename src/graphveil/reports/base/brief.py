@@ -64,7 +64,8 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
     """Return the three lines.
 
     Args:
-        exposed: as cards list it: what stands before a colon says it in short. card: the file that tells the whole.
+        exposed: as cards list it: what stands before a colon says it in short.
+        card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
     protected = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)

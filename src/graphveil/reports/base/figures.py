@@ -78,7 +78,8 @@ def inline_svg(figure: Figure, *, name: str, alt: str) -> str:
     """The figure as an ``<svg>`` element for a page: its ink is the colour of the text around it.
 
     Args:
-        name: a word no other figure of the page has: names of parts begin with it. alt: for those who do not see it.
+        name: a word no other figure of the page has: names of parts begin with it.
+        alt: for those who do not see it.
     """
     text = svg(figure)
     text = text[text.index("<svg") :]

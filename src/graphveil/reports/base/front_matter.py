@@ -50,7 +50,8 @@ def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool 
     """Return the front matter of a model's card.
 
     Args:
-        metrics: what was measured, where the card tells it. covered: whether epsilon covers those figures.
+        metrics: what was measured, where the card tells it.
+        covered: whether epsilon covers those figures.
     """
     values = [_metric(metric) for metric in metrics]
     results = {

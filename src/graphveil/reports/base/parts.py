@@ -93,7 +93,9 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     """Write files, and their digests once the block has ended; stopped before, it leaves known files, old or new.
 
     Args:
-        folder: the part of a run, public or not. texts: file name -> content. mode: less what the umask takes away.
+        folder: the part of a run, public or not.
+        texts: file name -> content.
+        mode: less what the umask takes away.
     """
     # For as long as files are being replaced, either digest is right: a kill leaves no file that looks forged.
     new = {name: [_sha256(text.encode())] for name, text in texts.items()}
@@ -137,7 +139,8 @@ def write_with_mode(file: Path, text: str, mode: int = OWN) -> None:
     """Write a text whole, whoever could read the file that was there before.
 
     Args:
-        file: its folder must exist. mode: who may read it; its owner alone by default.
+        file: its folder must exist.
+        mode: who may read it; its owner alone by default.
     """
     write_bytes(file, text.encode("utf-8", "replace"), mode=mode)
 
@@ -162,7 +165,8 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
     """Refuse a guarantee that promises more than its parts: they add up, or the largest counts where one is sent.
 
     Args:
-        guarantee: as read from a file, which may have been edited. file: for the ModelFileError.
+        guarantee: as read from a file, which may have been edited.
+        file: for the ModelFileError.
     """
     parts = guarantee.parts
     together = max if guarantee.assumption("one-of-reports") else math.fsum
@@ -179,7 +183,8 @@ def require_paid(guarantee: Guarantee, ledger: Ledger, file: Path) -> None:
     """Refuse a finite epsilon below what the ledger paid for one unit, or one that nothing was paid for.
 
     Args:
-        guarantee: as read from a file, which may have been edited. file: for the ModelFileError.
+        guarantee: as read from a file, which may have been edited.
+        file: for the ModelFileError.
     """
     paid = max((ledger.total(entry.unit)[0] for entry in ledger.budget), default=0.0)
     # Above 0 as well: a finite epsilon that nobody paid is a promise without noise behind it.

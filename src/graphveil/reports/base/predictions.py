@@ -37,7 +37,8 @@ def check_file(path: Path | None, where: str = "--out") -> None:
     folder.
 
     Args:
-        path: None: nothing is to be written. where: the option that named it.
+        path: None: nothing is to be written.
+        where: the option that named it.
     """
     if path is None:
         return
@@ -69,7 +70,8 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
     """One row for each node: ``id``, ``prediction``, ``probability`` and one ``p(<class>)`` for each class.
 
     Args:
-        probabilities: [n, c]. graph: its ``ids`` are used where it has them, else row numbers.
+        probabilities: [n, c].
+        graph: its ``ids`` are used where it has them, else row numbers.
     """
     values = probabilities.detach().cpu().numpy()
     best = values.argmax(axis=1)
@@ -182,8 +184,10 @@ def summary(
     """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file.
 
     Args:
-        table: one row for each node, with columns id, prediction and probability. data: what was predicted on.
-        out: the file that holds the rows; None: they are part of the answer. note: what the predictions cost.
+        table: one row for each node, with columns id, prediction and probability.
+        data: what was predicted on.
+        out: the file that holds the rows; None: they are part of the answer.
+        note: what the predictions cost.
         guarantee: of the model, these predictions included.
     """
     if guarantee.void is not None:

@@ -123,8 +123,8 @@ class RunRecord:
         """The inverse of :meth:`to_dict`.
 
         Args:
-            content: as read from a file, which may have been edited. history: repeat -> epochs; kept in a file of its
-                own.
+            content: as read from a file, which may have been edited.
+            history: repeat -> epochs; kept in a file of its own.
 
         Raises:
             InputError: a field is missing or has another kind of value.
@@ -191,7 +191,8 @@ def difference(own_score: Interval, rival_score: Interval) -> Interval:
     intervals are added as if independent, which is too wide where both err on the same nodes, never too narrow.
 
     Args:
-        own_score: one number for each run. rival_score: of the same runs in the same order, or of as many nodes.
+        own_score: one number for each run.
+        rival_score: of the same runs in the same order, or of as many nodes.
     """
     if len(own_score.runs) == len(rival_score.runs) > 1:
         leads = [own - rival for own, rival in zip(own_score.runs, rival_score.runs, strict=True)]

@@ -108,7 +108,8 @@ def protection(guarantee: Guarantee, reads: Sequence[str], settings: Mapping[str
     person is protected where it makes no difference whether somebody takes part at all.
 
     Args:
-        reads: what of a person the method reads. settings: features that are not collected have epsilon_x None.
+        reads: what of a person the method reads.
+        settings: features that are not collected have epsilon_x None.
     """
     promise = Promise.of(guarantee)
     states = dict.fromkeys(ASPECTS, "no")
@@ -178,7 +179,8 @@ def collections(ledger: Ledger, promise: Promise) -> str:
     """How often private data are read for one run, in words.
 
     Args:
-        ledger: its parameters say how often the run published or trained. promise: tells who collects.
+        ledger: its parameters say how often the run published or trained.
+        promise: tells who collects.
     """
     if promise.trust == "none":
         return "as often as one likes"
@@ -199,7 +201,8 @@ def comparability(promises: Sequence[Promise], epsilons: Sequence[float], opened
     """Which epsilons may be compared and which may not, in sentences; groups are called A, B, ... in order.
 
     Args:
-        epsilons: one of each group, for the example. opened: what each group leaves unprotected.
+        epsilons: one of each group, for the example.
+        opened: what each group leaves unprotected.
     """
     protected = [place for place, promise in enumerate(promises) if promise.parts]
     if not protected:

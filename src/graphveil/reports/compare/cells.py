@@ -58,7 +58,9 @@ class Comparison:
 
     Args:
         methods: method -> the settings that stay the same in all of its cells.
-        axes: setting -> its values. takes: method -> the axes it takes part in. seeds: one cell for each.
+        axes: setting -> its values.
+        takes: method -> the axes it takes part in.
+        seeds: one cell for each.
         options: everything else that decides the numbers (controls, reproducible noise).
     """
 
@@ -165,8 +167,10 @@ def experimenter(
     """What :func:`run_missing` runs a cell with: one experiment on ``graph``.
 
     Args:
-        noise: the source of the privacy noise for a cell's seed. controls: whether the controls are trained too.
-        device: "cpu" or "cuda". split: who trains, validates and tests, as in ``experiment.run``.
+        noise: the source of the privacy noise for a cell's seed.
+        controls: whether the controls are trained too.
+        device: "cpu" or "cuda".
+        split: who trains, validates and tests, as in ``experiment.run``.
     """
     from graphveil.methods.runs import experiment
 

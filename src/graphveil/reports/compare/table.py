@@ -60,7 +60,8 @@ def cells(page: Sheet, group: Group, row: Row) -> list[str]:
     """One line of a group's table, as many texts as `columns` has headings.
 
     Args:
-        page: decides which columns there are. row: of the group.
+        page: decides which columns there are.
+        row: of the group.
     """
     texts = [called(group, row), *epsilon_cells(group, row), *(row.protects[aspect] for aspect in trust.ASPECTS)]
     texts += [with_interval(row.accuracy)]

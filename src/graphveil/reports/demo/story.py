@@ -138,7 +138,8 @@ def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: Progr
 
     Args:
         graph: undirected, n nodes with one label each.
-        randomness: of all privacy noise. seed: of splits, weights and the attackers' draws.
+        randomness: of all privacy noise.
+        seed: of splits, weights and the attackers' draws.
     """
     if graph.schema.directed:
         raise InputError("the demo needs undirected connections", where=graph.schema.name)

@@ -66,7 +66,8 @@ def shares_of(proportion: str | None, parties: int) -> list[float]:
     """Return the shares in "5:5".
 
     Args:
-        proportion: what was typed; None is equal shares. parties: how many holders.
+        proportion: what was typed; None is equal shares.
+        parties: how many holders.
 
     Raises:
         InputError: not one positive number a holder.
@@ -84,7 +85,9 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     """Write one own-files folder a holder; the first has the labels and the split.
 
     Args:
-        graph: of all holders together. shares: one number a holder. path: a new folder.
+        graph: of all holders together.
+        shares: one number a holder.
+        path: a new folder.
         seed: of the partition, the split and the order of rows.
 
     Raises:
@@ -158,7 +161,9 @@ def facts_from(
     """Return the facts that were typed.
 
     Args:
-        server: HOST:PORT. classes: names with commas between. feature_range: LOW,HIGH.
+        server: HOST:PORT.
+        classes: names with commas between.
+        feature_range: LOW,HIGH.
         holders: NAME=HOST:PORT=COLUMNS each, the first has the labels; for COLUMNS also a graph.toml that declares
             them.
 
@@ -249,7 +254,8 @@ def make_key(name: str, path: Path) -> dict[str, Any]:
     """Write a new key and its certificate; return what `--json` prints.
 
     Args:
-        name: the party's. path: a new folder.
+        name: the party's.
+        path: a new folder.
     """
     identity = new_identity(name)
     write_identity(identity, path)
@@ -308,7 +314,8 @@ def take_agreement(folder: Path, file: Path) -> None:
     """Copy an agreement into a party's folder; signatures of another one are dropped.
 
     Args:
-        folder: the party's. file: the agreement.
+        folder: the party's.
+        file: the agreement.
 
     Raises:
         DataError: it is none.

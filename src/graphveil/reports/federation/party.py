@@ -52,7 +52,8 @@ class StatusFile:
     """Writes where a party stands.
 
     Args:
-        price: total epsilon of a holder; None at the server, which has no rows. reader: of what holders publish.
+        price: total epsilon of a holder; None at the server, which has no rows.
+        reader: of what holders publish.
     """
 
     def __init__(self, folder: Path, name: str, rounds: int, price: float | None, reader: str = "the server") -> None:
@@ -64,7 +65,9 @@ class StatusFile:
         """Write where the party stands.
 
         Args:
-            state: in words. round: how many are finished. epsilon: what this party has spent.
+            state: in words.
+            round: how many are finished.
+            epsilon: what this party has spent.
         """
         self._round, self._epsilon = round, epsilon
         content = {
@@ -146,7 +149,8 @@ def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
     """Read all messages of this agreement's run, over all starts; a line that a crash cut off is passed over.
 
     Args:
-        folder: of the party. agreement: whose messages are wanted.
+        folder: of the party.
+        agreement: whose messages are wanted.
 
     Raises:
         DataError: there are more lines than anybody writes, or one that is none of a transcript.
@@ -197,7 +201,9 @@ def write_outcome(
     """Write what a finished party keeps, in its folder or else beside it; return what `--json` prints.
 
     Args:
-        ids: of the label holder's rows. seconds: how long the run took. say: hears what went beside the folder.
+        ids: of the label holder's rows.
+        seconds: how long the run took.
+        say: hears what went beside the folder.
     """
     run = (name, agreement, outcome, ids, seconds)
     try:

@@ -53,8 +53,8 @@ def release_card(
     """Return the card of a released graph: what is protected, what is in it, what it keeps.
 
     Args:
-        folder: only its name is shown, since the card is published. lift: what training on it showed, if that was
-            tried.
+        folder: only its name is shown, since the card is published.
+        lift: what training on it showed, if that was tried.
         attacks: for the curator's own card alone: what attacks found; None for the card that is published.
     """
     release: Release = released.release

@@ -138,7 +138,8 @@ def results(record: RunRecord, name: str) -> Section:
     """Return the accuracies and the lift over the free baseline.
 
     Args:
-        record: of the run, or of the training on a release. name: what the run itself is called in the table.
+        record: of the run, or of the training on a release.
+        name: what the run itself is called in the table.
     """
     own = (name, *_scores(record.scores.accuracy))
     rows = [Row(own, strong=True)]

@@ -38,7 +38,8 @@ def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None
     """Return the maker's copy, and the one that may be handed on.
 
     Args:
-        model: fitted on the graph. split: who trained, validated and tested.
+        model: fitted on the graph.
+        split: who trained, validated and tested.
     """
     shared = shareable(model, graph)
     # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
@@ -235,7 +236,8 @@ def pairs_among(edge_index: Tensor, drawn: np.ndarray) -> np.ndarray:
     """Return each pair of drawn nodes that is linked, once, int64 [k, 2], as places in `drawn`.
 
     Args:
-        edge_index: int64 [2, E]. drawn: nodes, increasing.
+        edge_index: int64 [2, E].
+        drawn: nodes, increasing.
     """
     ends = edge_index.cpu().numpy()
     inside = ends[:, np.isin(ends[0], drawn) & np.isin(ends[1], drawn)]

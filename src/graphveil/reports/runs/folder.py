@@ -101,7 +101,8 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
     """``runs/<data>-<method>-<time>``, which `outputs.new_output` numbers where it is used.
 
     Args:
-        data: name or path of the graph; of a path, only the last part is kept. root: the folder that holds all runs.
+        data: name or path of the graph; of a path, only the last part is kept.
+        root: the folder that holds all runs.
     """
     return root / f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
 
@@ -166,7 +167,8 @@ def reserve(model: Estimator, path: Path, more: int, stack: ExitStack) -> ExitSt
     """Let a paid prediction first reserve the space for the run and `more` bytes, to be closed before `keep_spending`.
 
     Args:
-        model: as opened from the run; its ledger is given another account, in place. stack: ends it at the latest.
+        model: as opened from the run; its ledger is given another account, in place.
+        stack: ends it at the latest.
     """
     rooms = stack.enter_context(ExitStack())
     # Twice: files are written beside the old ones before they take their place.
@@ -183,7 +185,8 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
     that may not be written to any more, the model with all it remembers goes beside it.
 
     Args:
-        model: what :func:`open_model` gave; its spends are on disk already. say: hears of a model that went beside it.
+        model: what :func:`open_model` gave; its spends are on disk already.
+        say: hears of a model that went beside it.
     """
     try:
         _keep_spending(model, path)

@@ -21,7 +21,8 @@ def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = 
     """Return the graph that a run was trained on, with the same private edges drawn.
 
     Args:
-        data: where the graph lies now; None: where it lay. root: None: the data root of the run, while it is there.
+        data: where the graph lies now; None: where it lay.
+        root: None: the data root of the run, while it is there.
 
     Raises:
         InputError: it is gone.
@@ -47,7 +48,8 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
     """Return the truth about the people of an exported collection, in their rows and under their name.
 
     Args:
-        people: see `collection.export.learning.collected_graph`. truth: what the collection was simulated from.
+        people: see `collection.export.learning.collected_graph`.
+        truth: what the collection was simulated from.
 
     Raises:
         InputError: they are not the same people, or are in another order.

@@ -59,7 +59,8 @@ def page_html(record: RunRecord, attacks: AttackResults, picture: Picture | None
     """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
 
     Args:
-        attacks: attack -> attacked -> result. picture: the maker's own copy; None for a run of an older version.
+        attacks: attack -> attacked -> result.
+        picture: the maker's own copy; None for a run of an older version.
     """
     content = {**_content(record), **_attacked(record, attacks), **_drawn(picture)}
     return rendered("report.html.j2", **content)

@@ -29,7 +29,8 @@ class TrialLog:
 
     Args:
         room: space on its disk that is given to the log where there is no other left.
-        say: hears of a log that had to go elsewhere. stack: keeps its name reserved there.
+        say: hears of a log that had to go elsewhere.
+        stack: keeps its name reserved there.
 
     Raises:
         InputError: there is a log already, finished or not, or nothing may be written there.

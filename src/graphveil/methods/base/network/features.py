@@ -89,7 +89,9 @@ def stand_in_features(kind: str, topology: Topology, dimension: int, seed: int) 
     """Return (C, o): C + o [n, d] stands in for the features.
 
     Args:
-        kind: one of STAND_INS. topology: public; its n nodes get rows. dimension: d, as declared.
+        kind: one of STAND_INS.
+        topology: public; its n nodes get rows.
+        dimension: d, as declared.
         seed: of the two kinds that are drawn.
     """
     nodes = topology.num_nodes

@@ -82,7 +82,8 @@ def choose_hops(
 
     Args:
         features, offset, labels, topology, how: as of `train_network`.
-        settings: the other settings, and the hops that are fixed. free: which of "steps_x" and "steps_y" are chosen.
+        settings: the other settings, and the hops that are fixed.
+        free: which of "steps_x" and "steps_y" are chosen.
         exact: whether features came without noise, which no hops need take out.
     """
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
@@ -132,9 +133,11 @@ def search_hops(
     """Return the best of a few pairs.
 
     Args:
-        judge: (K_x, K_y) -> estimated accuracy. free: which of "steps_x" and "steps_y" are chosen.
+        judge: (K_x, K_y) -> estimated accuracy.
+        free: which of "steps_x" and "steps_y" are chosen.
         fixed: hops by the name of their setting, where they are not free.
-        label_hops: K_y to try beside none, from the largest. exact: whether no hops of features are tried as well.
+        label_hops: K_y to try beside none, from the largest.
+        exact: whether no hops of features are tried as well.
     """
     tried: dict[Pair, float] = {}
 
@@ -185,7 +188,8 @@ def public_hops(p: sp.csr_matrix, classes: int) -> dict[str, int]:
     """Return hops of features and of labels by the name of their setting.
 
     Args:
-        p: the propagation [n, n]. classes: c, as declared.
+        p: the propagation [n, n].
+        classes: c, as declared.
     """
     n = p.shape[0]
     signs = np.random.RandomState(0).randint(0, 2, size=(n, _PROBES)).astype(np.float32) * 2 - 1

@@ -210,7 +210,9 @@ def require_reached(topology: Topology, split: Split, hops: int) -> None:
     """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
 
     Args:
-        topology: public. split: who trains and validates. hops: of labels.
+        topology: public.
+        split: who trains and validates.
+        hops: of labels.
     """
     _require_taught(split.train)
     if hops:
@@ -239,7 +241,8 @@ def require_shapes(
     """Refuse a stored network whose tensors are not those of its settings, or of a user's own module.
 
     Args:
-        network, settings, backbone: what was stored. dimension, classes: as declared.
+        network, settings, backbone: what was stored.
+        dimension, classes: as declared.
     """
     if backbone is not None:
         models.require_weights(models.OwnBackbone(backbone), network.weights)

@@ -108,7 +108,8 @@ def drop_objective(
     """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
 
     Args:
-        p: the propagation matrix [n, n], None where hops is 0; hops: K.
+        p: the propagation matrix [n, n], None where hops is 0.
+        hops: K.
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
         corrected: whether the loss knows of them; without, K is 0.
         spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
@@ -220,7 +221,8 @@ def smooth_labels(
     """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P.
 
     Args:
-        p: the propagation matrix [n, n]; None where hops is 0. hops: l.
+        p: the propagation matrix [n, n]; None where hops is 0.
+        hops: l.
     """
     nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
     own = label_matrix(labels, train, classes)
@@ -235,7 +237,8 @@ def true_score(predicted: Tensor, graph: Graph, mask: Tensor | None = None) -> f
     """Return the accuracy against the true labels of `graph`, or the micro-averaged F1 of several labels a node.
 
     Args:
-        predicted: classes [n], or 0/1 [n, c]. graph: has the true labels `y`.
+        predicted: classes [n], or 0/1 [n, c].
+        graph: has the true labels `y`.
         mask: bool [n], the nodes that count; those without a label never do.
     """
     labelled = known_labels(graph) if mask is None else mask & known_labels(graph)

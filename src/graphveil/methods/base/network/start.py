@@ -41,7 +41,8 @@ class Reader:
         """Return scores [..., c], centred over the classes.
 
         Args:
-            own: clues [..., c, p] about a node and a class. common: clues [..., q] about a node.
+            own: clues [..., c, p] about a node and a class.
+            common: clues [..., q] about a node.
         """
         network = self.network.to(own.device)
         parts = zip(torch.split(own, AT_ONCE), torch.split(common, AT_ONCE), strict=True)
@@ -65,7 +66,8 @@ def read_start(start: str | None, task: str, own: int, common: int) -> Reader | 
     """Return the reader that a method starts from; None where it starts from nothing.
 
     Args:
-        start: "public", a file that `save_start` wrote, or None. task: the method whose clues it reads.
+        start: "public", a file that `save_start` wrote, or None.
+        task: the method whose clues it reads.
         own, common: how many clues those are.
 
     Raises:
@@ -85,7 +87,8 @@ def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
     """Return what a run has to say of its start: that the reader was trained on the graph it is measured on.
 
     Args:
-        start, task: as in `read_start`. graph: the name of the graph that was trained on now.
+        start, task: as in `read_start`.
+        graph: the name of the graph that was trained on now.
     """
     # Off the file and not off the card: one of a user's own has no card.
     if not isinstance(start, str) or graph not in read_method(_path(start, task), _kind(task))[1]["graphs"]:
@@ -97,8 +100,10 @@ def save_start(path: str | Path, task: str, network: ClassReader, facts: Mapping
     """Write a reader for `start=PATH`, and return the file written.
 
     Args:
-        path: ends with ".safetensors". task: "class-sums" or "label-pool", whose clues it was trained on.
-        network: the trained reader. facts: JSON values, among them "graphs": the names of those it was trained on.
+        path: ends with ".safetensors".
+        task: "class-sums" or "label-pool", whose clues it was trained on.
+        network: the trained reader.
+        facts: JSON values, among them "graphs": the names of those it was trained on.
     """
     return save_method(path, _kind(task), facts, network.state_dict())
 

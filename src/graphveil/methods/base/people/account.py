@@ -83,7 +83,8 @@ class Account:
         is paid, for good and on disk before anything is read, and whatever happens to `read` does not pay it back.
 
         Args:
-            spends: what it costs. read: reads private data through mechanisms.
+            spends: what it costs.
+            read: reads private data through mechanisms.
             check: looks at public facts alone, and raises for data that `read` could not serve.
         """
         priced = tuple(spends)
@@ -116,7 +117,8 @@ class Account:
         """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError without room.
 
         Args:
-            digest: of the collection. spends: what it costs.
+            digest: of the collection.
+            spends: what it costs.
         """
         spends = tuple(spends)
         # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
@@ -136,7 +138,8 @@ class Account:
         """Book reports that were handed in, unless this account has paid for them.
 
         Args:
-            reports: that are to be trained on. spends: what one report of each person costs.
+            reports: that are to be trained on.
+            spends: what one report of each person costs.
         """
         if reports.paid is None:
             self.recognise(reports.digest, spends)
@@ -147,7 +150,8 @@ class Account:
         """Book what devices have paid for a task, less what is booked already. Raises BudgetError without room.
 
         Args:
-            paid: what stands behind the reports. spends: what one report costs.
+            paid: what stands behind the reports.
+            spends: what one report costs.
         """
         try:
             self.ledger = follow(self.ledger, paid, spends)
@@ -203,7 +207,8 @@ class Paid:
     """What stands behind the reports of a task.
 
     Args:
-        task: its hash, by which its later exports are known. times: by unit of the budget ("features", "labels",
+        task: its hash, by which its later exports are known.
+        times: by unit of the budget ("features", "labels",
         "links"), how many draws the most asked person may have made; 1 where it names none.
     """
 
@@ -227,7 +232,9 @@ def follow(ledger: Ledger, paid: Paid, once: Iterable[Spend]) -> Ledger:
     """Return a ledger with everything that a task's devices have paid: what it holds of that is not booked again.
 
     Args:
-        ledger: of a method. paid: for the reports at hand. once: what one report costs.
+        ledger: of a method.
+        paid: for the reports at hand.
+        once: what one report costs.
     """
     new = [spend for spend in paid.spends(once) if spend not in ledger.spends]
     if not new:

@@ -30,7 +30,8 @@ def pay_for(
 
     Args:
         people: who they are; None: nothing tells, and everybody who ever reported pays again.
-        spends: what one report of each kind costs. name, group: of their graph, and a hash that tells it from others.
+        spends: what one report of each kind costs.
+        name, group: of their graph, and a hash that tells it from others.
 
     Raises:
         BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
@@ -67,11 +68,14 @@ def ask(
     """Ask those of a graph's people who have not reported, once they have paid.
 
     Args:
-        account: what pays. records: what people sent so far, or were answered. graph: theirs.
+        account: what pays.
+        records: what people sent so far, or were answered.
+        graph: theirs.
         people: who of them is known; None: nothing tells, and everybody is asked.
         spends: takes how many are asked, and returns what one report of each kind costs.
         read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
-        group: a hash that tells the graph from others. queries: how often everybody may be asked again.
+        group: a hash that tells the graph from others.
+        queries: how often everybody may be asked again.
 
     Returns:
         The records from now on, and rows [n] of everybody, by name.
@@ -126,7 +130,8 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
     """Refuse reports that were handed in for a prediction and cannot be those of its people.
 
     Args:
-        reports: handed in. mechanism, nodes, name: of the people to predict.
+        reports: handed in.
+        mechanism, nodes, name: of the people to predict.
     """
     actual = reports.privacy.features(reports.schema)
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
@@ -167,7 +172,8 @@ def save_people(model: Path, kind: str, records: Records, *, of: str | None) -> 
     """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
 
     Args:
-        model, kind, records: what is written. of: what tells the model's collection from others.
+        model, kind, records: what is written.
+        of: what tells the model's collection from others.
     """
     if records.rows:
         records = records.after(read_people(model, kind, of=of))

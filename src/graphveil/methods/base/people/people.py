@@ -86,7 +86,9 @@ class Records:
         """Return who the people of a graph are, or None where nothing tells; refuses those who cannot be the same.
 
         Args:
-            graph: theirs. people: what the caller says. ledger: everything that was paid.
+            graph: theirs.
+            people: what the caller says.
+            ledger: everything that was paid.
             group: a hash of what is public of the graph, by which the very same graph is known again.
         """
         if people not in (None, "same", "other"):
@@ -131,7 +133,8 @@ class Records:
         """Return the records after more people were asked, in the order of their rows.
 
         Args:
-            names, rows: theirs. paid: the names of their budgets.
+            names, rows: theirs.
+            paid: the names of their budgets.
         """
         start = len(next(iter(self.rows.values()))) if self.rows else 0
         places = {**self.places, **{name: start + row for row, name in enumerate(names)}}
@@ -186,7 +189,8 @@ def pay_as_new(
     """Return the ledger after people who never reported paid for their first reports, and the names of their budgets.
 
     Args:
-        key: a hash by which they are told from others in the ledger. name: of their graph.
+        key: a hash by which they are told from others in the ledger.
+        name: of their graph.
         queries: how many further times each of them may be asked, as was declared.
         reason: what tells that they are new, which the guarantee will lean on.
     """

@@ -169,7 +169,8 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
     """Return the schema of a graph that a local collection can serve.
 
     Args:
-        graph: refused where its edges are private. several: whether several labels a node will do.
+        graph: refused where its edges are private.
+        several: whether several labels a node will do.
     """
     require_public_edges(graph.schema)
     return require_labels(graph, public=several)
@@ -191,7 +192,8 @@ def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
     """Refuse a new graph whose features are not those of training, before any is read.
 
     Args:
-        other: what the new graph declares. trained: what the training graph declared.
+        other: what the new graph declares.
+        trained: what the training graph declared.
     """
     if (other.dimension, other.low, other.high) != (trained.dimension, trained.low, trained.high):
         raise InputError(
@@ -213,8 +215,10 @@ def randomize_people(
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
-        graph: with `x` [n, d], `y` [n] and `schema`. split: train and validation nodes send a label, test nodes none.
-        privacy: budgets and mechanisms; public parts are sent as they are. randomness: of the devices' noise.
+        graph: with `x` [n, d], `y` [n] and `schema`.
+        split: train and validation nodes send a label, test nodes none.
+        privacy: budgets and mechanisms; public parts are sent as they are.
+        randomness: of the devices' noise.
         engine: where blocks of people are worked on; no report depends on it.
     """
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
@@ -238,8 +242,10 @@ def ask_question(
     """Return what the devices of some people answer to a question about their features.
 
     Args:
-        graph: with `x` [n, d]. who: mask [n] of those who are asked; nobody else's device answers.
-        question: what is asked, at what epsilon. randomness: the source of the devices' noise.
+        graph: with `x` [n, d].
+        who: mask [n] of those who are asked; nobody else's device answers.
+        question: what is asked, at what epsilon.
+        randomness: the source of the devices' noise.
         engine: where blocks of people are worked on; no answer depends on it.
     """
     # Everybody's value is checked before the first draw; what is not asked for stays on the device.
@@ -252,7 +258,8 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
     """Refuse reports that were made for another topology or under other budgets.
 
     Args:
-        released: the reports. topology, privacy: of the method that reads them.
+        released: the reports.
+        topology, privacy: of the method that reads them.
     """
     if len(released.labels) != topology.num_nodes:
         raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
@@ -263,7 +270,8 @@ def require_budgets(actual: object, expected: object) -> None:
     """Refuse reports that were made under other budgets: they would be charged at one epsilon and read at another.
 
     Args:
-        actual: of the reports. expected: of the method that reads them.
+        actual: of the reports.
+        expected: of the method that reads them.
     """
     if actual != expected:
         raise InputError(

@@ -122,8 +122,8 @@ def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Sum) -> list
     """Carry out the stages of a recipe, and return what the last network reads of every node.
 
     Args:
-        steps: of `Recipe.steps`, not begun. train: trains a network; does nothing in a query, whose networks are
-            trained.
+        steps: of `Recipe.steps`, not begun.
+        train: trains a network; does nothing in a query, whose networks are trained.
         add: returns noisy sums [n, c] over neighbours.
     """
     answer: Tensor | None = None
