@@ -52,7 +52,11 @@ def store_propagation(edges: npt.NDArray[np.int64] | Mapped, num_nodes: int, fol
 
 
 def stored_propagation(folder: Path) -> SparseMatrix:
-    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used."""
+    """Return P as it lies in a folder of `store_propagation`; nothing of it is read before it is used.
+
+    Raises:
+        InputError: the folder was not written by it.
+    """
     starts, columns, values = (
         as_tensor(Mapped(folder / f"{name}.npy").open()) for name in ("starts", "columns", "values")
     )

@@ -99,6 +99,10 @@ def reconstruction(
         noiseless: show the features as they are: what a report or a release would be without protection.
         split: whose labels the baseline of answers knows; default: half of them.
         randomness: of the reports, which are made anew for the attack.
+
+    Raises:
+        InputError: for a share outside its range, too few people, features that are the same for all, or a published
+            graph without the graph that it was made of.
     """
     if graph.get("release") is not None:
         what = "the graph is a release: the original graph is needed to measure success"

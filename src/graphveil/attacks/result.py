@@ -161,6 +161,9 @@ def judge(
         members, non_members: scores [p] and [q].
         limit: what epsilon allows this attack, or why nothing is known.
         seed: fixes bootstrap draws and the halves that thresholds are chosen on. All others: fields of the result.
+
+    Raises:
+        InputError: when there are fewer than two of either, or a score is not a number.
     """
     members, non_members = np.asarray(members, dtype=np.float64), np.asarray(non_members, dtype=np.float64)
     if min(len(members), len(non_members)) < 2:

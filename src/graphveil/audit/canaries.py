@@ -119,6 +119,9 @@ def audit_edge_canaries(
         name: one of `EDGE_CANARIES`, or InputError is raised.
         epsilon: of one edge.
         guesses: how many of the canaries to guess; fixed beforehand, default half of them.
+
+    Raises:
+        InputError: no such method.
     """
     if name not in EDGE_CANARIES:
         raise InputError(f"{name!r} has no canary edges", allowed=", ".join(EDGE_CANARIES))

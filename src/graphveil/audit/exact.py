@@ -110,6 +110,9 @@ def least_epsilon(table: Table, delta: float, neighbours: Iterable[Pair] | None 
         table: log Pr[output | input].
         delta: in (0, 1).
         neighbours: pairs of inputs. None: every two.
+
+    Raises:
+        InputError: delta is not in (0, 1).
     """
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")

@@ -90,6 +90,9 @@ def mu_bound(first: Scores, second: Scores, false_alarm: float = FALSE_ALARM) ->
     Args:
         first, second: scores of independent outputs of each.
         false_alarm: the probability that the bound is too high.
+
+    Raises:
+        InputError: fewer than ten scores of either.
     """
     _require_scores(first, second)
     (choosing_first, choosing_second), (judging_first, judging_second) = _divide(first, second)

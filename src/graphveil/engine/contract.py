@@ -121,6 +121,9 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
 
     Args:
         path: of the `.npy` file, which must not exist.
+
+    Raises:
+        InputError: the file is there.
     """
     try:
         # Made with its mode: what passes through may be private, and a later change of mode would leave a gap.

@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 class LocalEngine(Engine):
     """An `Engine` of threads, at least one, each for a block; arrays are shared as they are.
 
+    Raises:
+        InputError: no worker at all.
+
     >>> import numpy as np
     >>> from graphveil.engine import Blocks, LocalEngine
     >>> engine, blocks = LocalEngine(2), Blocks(5, 2)

@@ -58,6 +58,10 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
         **declared: the public facts as keywords, see `Declared`; `range` and `classes` are needed unless the features
             have the type bool or a schema is there.
 
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a part cannot be used, or is outside what is declared.
+
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
@@ -114,6 +118,10 @@ def from_adjacency(
         schema: the public facts as a value, as in `from_pyg`.
         **declared: the same as keywords.
 
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a part cannot be used, or is outside what is declared.
+
     Example:
         >>> import numpy as np
         >>> from scipy.sparse import csr_matrix
@@ -153,6 +161,10 @@ def from_tables(
         schema: the public facts as a value; its dimension is the number of feature columns.
         **declared: the public facts and the names of the columns as keywords, see `DeclaredColumns`; `range` and
             `classes` are needed unless a schema is there.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: a table cannot be used; names it and, where there is one, the row.
 
     Example:
         >>> from graphveil.graphs import from_tables
@@ -194,6 +206,10 @@ def from_networkx(
         private_nodes: the node attribute, true or false: who may have private edges.
         schema: the public facts as a value, as in `from_tables`.
         **declared: the same as keywords.
+
+    Raises:
+        InputError: a fact is not declared; shows the line that declares it.
+        DataError: an attribute cannot be used; names the node or edge.
 
     Example:
         >>> import networkx

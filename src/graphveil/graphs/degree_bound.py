@@ -63,6 +63,9 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
         num_nodes: n.
         degree: D, at least 1, public.
         salt: another public hash.
+
+    Raises:
+        InputError: degree is below 1, or an edge names a node that does not exist.
     """
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)
@@ -86,6 +89,10 @@ def require_degree(edge_index: Tensor, num_nodes: int, degree: int) -> BoundedEd
         edge_index: int64 [2, E]; self-loops and duplicates are left out.
         num_nodes: n.
         degree: D, at least 1, public: promised before anybody looked.
+
+    Raises:
+        InputError: some node has more edges (the message does not say which, nor how many), degree is below 1, or an
+            edge names a node that does not exist.
     """
     _require(degree)
     source, target = _distinct(edge_index, num_nodes)

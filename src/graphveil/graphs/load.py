@@ -131,6 +131,9 @@ def load_plain(
         data: a name or folder.
         root, progress: as in `load_graph`.
         engine: works on blocks of rows of a folder's edges.
+
+    Raises:
+        InputError: as `load_graph`.
     """
     return plain_graph(load_parts(data, root, progress=progress, engine=engine))
 

@@ -129,6 +129,9 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
         graph: an undirected graph.
         share: of the undirected edges, in (0, 1]; at 1 all edges are private.
         seed: fixes the drawing, never privacy noise.
+
+    Raises:
+        InputError: a share outside (0, 1], a directed graph, or one that already says which edges are public.
     """
     if not (math.isfinite(share) and 0 < share <= 1):
         raise InputError(f"private share {share!r}", allowed="a number above 0, at most 1")

@@ -54,6 +54,9 @@ def pair_tree(
         tree: a dendrogram over all n nodes.
         members: [k] declared private nodes, each once. None: all.
         public: integers [2, m], public edges, each once; those with an end outside `members` do not matter. None: none.
+
+    Raises:
+        InputError: an id is no node or stands twice, or an edge is none between two different nodes.
     """
     inside = member_mask(members, tree.leaves)
     public_pairs = read_pairs(np.zeros((2, 0), np.int64) if public is None else public, tree.leaves, "the public edges")
@@ -80,6 +83,9 @@ def count_edges(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
 
     Args:
         tree, pairs: as of `lowest_common_ancestors`.
+
+    Raises:
+        InputError: see `lowest_common_ancestors`.
     """
     counts = np.bincount(lowest_common_ancestors(tree, pairs) - tree.leaves, minlength=tree.leaves - 1)
     return counts.astype(np.int64, copy=False)
@@ -91,6 +97,9 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     Args:
         tree: a dendrogram over n leaves.
         pairs: integers [2, S], 0 to n - 1.
+
+    Raises:
+        InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
     """
     from graphveil.hierarchy.kernels import highest_owners
 
@@ -178,6 +187,9 @@ def log_likelihood(edges: npt.ArrayLike, pairs: npt.ArrayLike) -> float:
 
     Args:
         edges, pairs: [r], E_r and L_r R_r of each inner node; InputError for a count outside 0 to all pairs.
+
+    Raises:
+        InputError: a count below 0 or more edges than pairs.
     """
     e, total = np.asarray(edges, np.float64), np.asarray(pairs, np.float64)
     if e.shape != total.shape or not ((e >= 0) & (e <= total)).all():
@@ -209,6 +221,9 @@ def likelihood_sensitivity(members: int) -> float:
     Source: K. Tran et al., "Heterogeneous Randomized Response for Differential Privacy in Graph Neural Networks",
     2022, Lemma 4, with the exponent that its eq. 15 lost; it agrees with all graphs and trees of 3 to 6 nodes.
     InputError: fewer than two private nodes.
+
+    Raises:
+        InputError: fewer than two private nodes.
     """
     if isinstance(members, bool) or not isinstance(members, int | np.integer) or members < 2:
         raise InputError(f"members is {members!r}", where="likelihood_sensitivity", allowed="at least 2 private nodes")

@@ -204,6 +204,9 @@ def fit_markov(
         start: the first tree of the first two chains, made from public facts only. None: a random balanced tree, which
             every other chain begins with.
         progress: hears every 65,536 steps or sooner; it, or an interrupt, may raise.
+
+    Raises:
+        InputError: a setting out of range, a `start` over other leaves, or edges that are not as above.
     """
     _check_settings(nodes, epsilon, steps, chains)
     inside = member_mask(members, nodes)
@@ -309,6 +312,9 @@ def split_rhat(traces: npt.ArrayLike) -> float:
 
     `traces` are [chains, points], at least 4 finite points each, the first steps left out. It is infinity where halves
     are constant but different, nan where all numbers are equal.
+
+    Raises:
+        InputError: fewer than 4 points in a chain, no chain, or a number that is not finite.
     """
     values = np.asarray(traces, np.float64)
     if values.ndim != 2 or len(values) < 1 or values.shape[1] < 4 or not np.isfinite(values).all():

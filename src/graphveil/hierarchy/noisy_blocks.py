@@ -58,7 +58,11 @@ class Blocks:
         return block
 
     def counts(self, edges: npt.ArrayLike) -> IntArray:
-        """Return how many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed."""
+        """Return how many edges [2, S] each block has, int64 [B]: L1 sensitivity 1 for one edge added or removed.
+
+        Raises:
+            InputError: an edge is no protected pair.
+        """
         return np.bincount(self.of(edges), minlength=len(self)).astype(np.int64, copy=False)
 
 
@@ -115,6 +119,9 @@ def collapse_by_scale(
     Args:
         sorted_pairs: the tree and the public facts of its pairs.
         epsilon, between, within: the budget of the counts, tau1 and tau2, above 0.
+
+    Raises:
+        InputError: an epsilon or threshold that is not above 0.
     """
     require_positive(epsilon=epsilon, between=between, within=within)
     tree, start, stop = sorted_pairs.tree, sorted_pairs.start, sorted_pairs.stop
@@ -137,6 +144,9 @@ def release_counts(
         edges: integers [2, S], the private edges, each once.
         noise: called once with the exact counts int64 [B], of L1 sensitivity 1.
         share: how densities are made of noisy counts: `clamped_density`, or what `informed_density` gives.
+
+    Raises:
+        InputError: an edge is no protected pair, or the noise gives back another shape or values that are not finite.
     """
     # The one line that reads private edges: all counts in one draw, as one edge moves one of them by one.
     noisy = np.asarray(noise(blocks.counts(edges)), np.float64)
@@ -178,6 +188,9 @@ def collapse_by_support(sorted_pairs: PairTree, epsilon: float, *, edges: float 
         sorted_pairs: the tree and the public facts of its pairs.
         epsilon: the budget of the counts, above 0.
         edges: public edges that a block needs at epsilon 1, above 0.
+
+    Raises:
+        InputError: an epsilon or a number of edges that is not above 0.
     """
     require_positive(epsilon=epsilon, edges=edges)
     # Public counts decide, never private ones: which blocks there are is published beside the noise.
@@ -202,6 +215,9 @@ def informed_density(blocks: Blocks, *, variance: float) -> Callable[[FloatArray
     Args:
         blocks: the partition.
         variance: of the noise of one count, above 0; of two-sided geometric noise 1 / (2 sinh^2(epsilon / 2)).
+
+    Raises:
+        InputError: a variance that is not above 0.
     """
     require_positive(variance=variance)
     places, pairs = blocks.places, blocks.pairs

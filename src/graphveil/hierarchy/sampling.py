@@ -34,6 +34,9 @@ def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) 
 
     Returns:
         int64 [2, S], u < v, each pair once, sorted, none of them public.
+
+    Raises:
+        InputError: a density outside 0 to 1.
     """
     if density.shape != (len(blocks),) or not ((density >= 0) & (density <= 1)).all():
         raise InputError("densities that are not shares", allowed=f"{len(blocks)} numbers from 0 to 1")

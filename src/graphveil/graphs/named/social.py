@@ -49,6 +49,9 @@ def social_graph(
         apps: mean number of draws a person.
         signal: share of draws that depend on the class.
         seed: the same seed gives the same graph.
+
+    Raises:
+        InputError: a setting outside its range.
     """
     parts = social_parts(
         nodes, average_degree, dimension, classes, homophily=homophily, apps=apps, signal=signal, seed=seed

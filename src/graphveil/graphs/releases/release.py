@@ -52,6 +52,9 @@ def write_release(
         release: what the graph says about itself.
         card: the text of card.md.
         page: that of card.html, if there is to be one. Neither is hashed: cards are written anew.
+
+    Raises:
+        InputError: the folder is already there, or nodes have several labels.
     """
     from graphveil.graphs.releases import croissant
 

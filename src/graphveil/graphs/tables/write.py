@@ -63,6 +63,10 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
         graph: of any kind.
         path: of a new folder.
         format: "csv" or "parquet".
+
+    Raises:
+        InputError: the folder is already there, the format is unknown, nodes have several labels and the name of a
+            class holds SEPARATOR, or features are none that declared columns are encoded as.
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")

@@ -24,6 +24,9 @@ def normalise_edges(
 
     Args:
         source, target, nodes, directed: as the module says.
+
+    Raises:
+        DataError: an edge names a node that does not exist.
     """
     edge_index, notes = merge_edges(source, target, nodes, directed=directed)
     return torch.from_numpy(edge_index), notes

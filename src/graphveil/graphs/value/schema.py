@@ -66,6 +66,9 @@ class GraphSchema:
         missing: what stands for a missing value, where that is declared: pairs of a column (or a pattern of columns)
             and a number or one of the column's values.
 
+    Raises:
+        InputError: a field that cannot be used, named.
+
     Example:
         >>> from graphveil.graphs import GraphSchema
         >>> schema = GraphSchema("clubs", 6, 0.0, 40.0, ("runs", "swims"), private=("features", "labels"))
@@ -136,6 +139,9 @@ class GraphSchema:
                 InputError.
             numbers: what stands in place of the features: they are no longer what the columns declare.
             name, private, notes: in place of this schema's.
+
+        Raises:
+            InputError: a declared column would be cut.
         """
         changed: dict[str, Any] = {"name": name, "notes": notes}
         changed["private"] = None if private is None else tuple(private)

@@ -37,6 +37,9 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
         graph: who has a label in it is public.
         seed: fixes the split; it never fixes privacy noise.
         fractions: shares of train, validation and test nodes; what is left over is in none of them.
+
+    Raises:
+        InputError: fractions that are negative or add up to more than 1, or leave no training node.
     """
     if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
         allowed = "three shares of 0 or more, at most 1 in all"

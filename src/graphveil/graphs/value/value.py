@@ -100,6 +100,9 @@ def make_graph(
         y, masks, ids, public_edges, private_nodes: as in `GraphParts`.
         schema: the declared facts.
         like: a graph that this one is made from; where that one is plain, so is this one.
+
+    Raises:
+        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
     """
     parts = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
     extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
@@ -134,7 +137,11 @@ def parts_of(graph: Graph) -> GraphParts:
 
 
 def node_names(graph: Graph) -> tuple[str, ...] | None:
-    """Return the ids of a graph's nodes as texts; see `names_of`."""
+    """Return the ids of a graph's nodes as texts; see `names_of`.
+
+    Raises:
+        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
+    """
     return names_of(getattr(graph, "ids", None), graph.num_nodes)
 
 
@@ -145,6 +152,9 @@ def validate(graph: Graph) -> Graph:
     are declared classes or -1; edges join existing nodes, are sorted, unique, without self-loops and (undirected)
     symmetric; split masks are bool, disjoint and of length n; ids are there once each; public edges are public in both
     directions, private nodes exist and are each there once.
+
+    Raises:
+        DataError: names the part and the first fault in it.
     """
     if not isinstance(graph.get("schema"), GraphSchema):
         raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")

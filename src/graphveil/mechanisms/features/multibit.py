@@ -211,7 +211,11 @@ class OneBit(FeatureMechanism[OneBitReports]):
         return OneBitReports(torch.from_numpy(packed))
 
     def centred(self, reports: OneBitReports) -> npt.NDArray[np.float32]:
-        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`."""
+        """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`.
+
+        Raises:
+            InputError: the reports do not fit, or n d exceeds 2^30.
+        """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return (self._bits(reports, 0, len(reports)) * np.float32(2) - 1) * np.float32(self.scale)

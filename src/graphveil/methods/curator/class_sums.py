@@ -362,6 +362,9 @@ class ClassSums(FittedEstimator[FittedSums]):
 
         Args:
             stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
         options = {"noise": "normal", **facts["options"], "epsilon": float(facts["options"]["epsilon"])}

@@ -233,6 +233,9 @@ class DPMLP(FittedEstimator[FittedCurator]):
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
         """Return class probabilities [n, c], each row from that node's features: for that node alone. Another graph's
         nodes cost nothing: the weights are released, and no edge is read.
+
+        Raises:
+            InputError: for a graph with other features, or a loaded model asked without a graph.
         """
         fitted = self.result
         if graph is not None and (fitted.logits is None or people_key(graph) != fitted.people):
@@ -295,6 +298,9 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
         Args:
             stored, backbone: a file's facts and tensors; the module that was trained, where it was a user's own.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
         settings = {**facts["settings"], "device": "cpu"}

@@ -67,6 +67,9 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             `models.blocks.labelled_blocks`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
 
+    Raises:
+        InputError: for budgets and settings outside their range.
+
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import LinkBeliefs
@@ -132,6 +135,10 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
             released: everybody's reports.
             progress: told how far it is.
             earlier: `parts` of another reading of the same reports with the same settings.
+
+        Raises:
+            InputError: when reports and budgets do not belong together, or no training node carries a label.
+            BudgetError: other reports than those that were paid for.
         """
         schema = self.recognised(released)
         settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}
@@ -142,7 +149,11 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
-        """Return class probabilities [n, c] of the people who reported; beliefs travel between them alone."""
+        """Return class probabilities [n, c] of the people who reported; beliefs travel between them alone.
+
+        Raises:
+            InputError: for other people: beliefs travel between those who reported together.
+        """
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
@@ -184,7 +195,11 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own people."""
+        """Return what `stored` gave, able to predict for its own people.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
         facts = stored.facts
         method = cls(**options_from(facts))
         method.account = restored_account(facts)
@@ -216,6 +231,9 @@ class PooledListOptions(ListOptions, total=False):
 class ListSums(LinkBeliefs):
     """Unbiased counts of each class in each noisy list, beside the features of a network; see `LinkBeliefs`.
 
+    Raises:
+        InputError: for budgets and settings outside their range.
+
     Example:
         >>> from graphveil.graphs import social_graph
         >>> from graphveil.methods import ListSums
@@ -235,6 +253,9 @@ class ListSums(LinkBeliefs):
 
 class Links(LinkBeliefs):
     """Link beliefs and list sums, pooled by released labels; see `LinkBeliefs`.
+
+    Raises:
+        InputError: for budgets and settings outside their range.
 
     Example:
         >>> from graphveil.graphs import social_graph

@@ -215,6 +215,10 @@ class Solitude(ListsEstimator[FittedGraph]):
             released: the reports.
             progress: told how far it is.
             unheard: keep validation reports out of the targets, so that they may choose between trainings.
+
+        Raises:
+            InputError: when reports and budgets do not belong together.
+            BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
@@ -360,6 +364,9 @@ class Solitude(ListsEstimator[FittedGraph]):
         Args:
             stored: of a file.
             backbone: the user's own module that was trained, if any; its weights come from the file.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
         options = options_from(facts)

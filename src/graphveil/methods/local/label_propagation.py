@@ -241,7 +241,12 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Self:
-        """Spread the released labels; see `ReportsEstimator.fit_reports`."""
+        """Spread the released labels; see `ReportsEstimator.fit_reports`.
+
+        Raises:
+            InputError: when reports, topology and budgets do not belong together.
+            BudgetError: other reports than those that were paid for.
+        """
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
         here = topology.apart()

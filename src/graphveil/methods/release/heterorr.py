@@ -373,7 +373,11 @@ class HeteroRR(Estimator):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
         facts = stored.facts
         budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}

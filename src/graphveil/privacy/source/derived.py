@@ -188,6 +188,9 @@ class BlockNoise:
 
         Args:
             blocks, context: how many; what they are of, where a publication has several tables.
+
+        Raises:
+            InputError: as :meth:`key`.
         """
         return (self.key(*context, number) for number in range(blocks))
 

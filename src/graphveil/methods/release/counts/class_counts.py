@@ -217,7 +217,11 @@ class ClassCounts(FittedEstimator[FittedCounts]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated."""
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
         facts = stored.facts
         method = cls(**facts["options"])
         method.account = restored_account(facts)
