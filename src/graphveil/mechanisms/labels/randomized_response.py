@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.base.category import CategoryMechanism, OneHotLaw
-from graphveil.mechanisms.base.reports import LabelReports, require_inside
+from graphveil.mechanisms.base.category import CategoryMechanism, Labels, OneHotLaw, open_labels
+from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, blocks
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Randomness
@@ -103,6 +103,14 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
     def evidence(self, reports: LabelReports) -> FloatArray:
         every: FloatArray = np.where(self.named(reports), math.log(self.keep), math.log(self.flip))
         return every
+
+    def log_likelihood(self, reports: LabelReports, values: Labels) -> Tensor:
+        # A report is a number, so [n] is enough where the table of every class would be [n, c].
+        require_inside(reports.labels, 0, self.classes - 1, "a class")
+        true = torch.from_numpy(open_labels(values, self.classes))
+        require_pairs(len(reports), len(true))
+        chances = torch.tensor([self.flip, self.keep], dtype=torch.float64)
+        return chances.log()[(reports.labels == true).long()]
 
     @property
     def report_bytes(self) -> float:
