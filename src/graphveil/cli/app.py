@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import advise, attack, data, demo, mechanisms, release, report, reproduce
+from graphveil.cli import advise, attack, audit, data, demo, explain, mechanisms, release, report, reproduce
 from graphveil.cli.base.console import complain, suggested
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
@@ -72,8 +72,8 @@ _COMMANDS = {
         attack.attack,
         report.report,
         reproduce.reproduce,
-        attack.audit,
-        report.explain,
+        audit.audit,
+        explain.explain,
     )
 }
 _GROUPS = {

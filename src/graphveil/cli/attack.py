@@ -1,10 +1,10 @@
-"""``graphveil attack`` and ``audit``: what an adversary learns from a run, and whether a claimed epsilon is wrong."""
+"""``graphveil attack``: what an adversary learns from the model of a run, and what its epsilon allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -12,15 +12,12 @@ from rich.text import Text
 
 from graphveil.cli.base import choices, options
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.tables import figures, pairs
 from graphveil.cli.collect.exported import people_of
 from graphveil.errors import InputError
-from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.reports.base.text import number, printable, seconds
+from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
     from graphveil.attacks import AttackResult
-    from graphveil.audit import Audit
 
 
 def _attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
@@ -136,51 +133,3 @@ def _possible(run: Path) -> tuple[str, ...]:
     if is_release(run):
         return (PUBLISHED,)
     return tuple(FEDERATION_ATTACKS) if is_federation(run) else tuple(name for name in ATTACKS if name != PUBLISHED)
-
-
-def _audited(audits: Sequence[Audit]) -> RenderableType:
-    """A row for each audit, its notes, and what the columns mean."""
-    table = figures("audit", "claimed", "at least", "delta", "alarm", "verdict")
-    for audit in audits:
-        claim = rounded_up(audit.claimed_epsilon), f"{audit.lower_bound:.3f}", rounded_up(audit.delta)
-        style = None if audit.holds else "bold red"
-        table.add_row(audit.target, *claim, number(audit.false_alarm), audit.verdict, style=style)
-    broken = [audit for audit in audits if not audit.holds]
-    notes = [(audit.target, note) for audit in (broken or audits[:3]) for note in audit.notes]
-    meaning = [
-        ("at least", "epsilon cannot be smaller than this, except for false alarms at the rate shown"),
-        ("holds", "this audit found no violation; it proves no more than its bound"),
-        ("Time", seconds(sum(audit.seconds for audit in audits))),
-    ]
-    head = f"{len(broken)} of {len(audits)} claims broken" if broken else f"{len(audits)} audits: no claim broken"
-    return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))
-
-
-#: The exit code after an audit that found a broken claim.
-BROKEN: Final = 3
-
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET", help="A mechanism, method or release, or: mechanisms, methods, all.", show_default=False
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data and noise; no real data is read.")]
-
-
-def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
-    """Prove lower bounds on a target's epsilon and look for leaks past its mechanisms; exit code 3 if one fails."""
-    from graphveil.audit import run_audits
-
-    with working() as progress:
-        audits = run_audits(target, seed=seed, progress=progress)
-    verdict = "holds" if all(audit.holds for audit in audits) else "broken"
-    answer = {
-        "target": target,
-        "verdict": verdict,
-        "seconds": sum(audit.seconds for audit in audits),
-        "audits": [audit.to_dict() for audit in audits],
-    }
-    emit(answer, as_json=as_json, screen=lambda: _audited(audits))
-    if verdict == "broken":
-        raise typer.Exit(BROKEN)
