@@ -83,8 +83,9 @@ class Declaration:
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
-#: After its first six, which four keys decide, each field is a key.
-KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration)[6:]))
+#: The fields that these four keys decide; each of the others is a key.
+_DECIDED = {"private", "low", "high", "ranges", "classes", "directed"}
+KEYS = (*_REQUIRED, *(field.name for field in fields(Declaration) if field.name not in _DECIDED))
 
 
 def read_declaration(path: Path) -> Declaration:
