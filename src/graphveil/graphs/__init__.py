@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import homes_of, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.graphs.conversions import from_adjacency as from_adjacency
@@ -62,7 +62,7 @@ _NAMES = {
     "value.splits": ("Split", "known_labels", "published_split", "random_split", "shares_of"),
     "value.value": ("make_graph", "node_names", "validate"),
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+_HOMES = homes_of(_NAMES)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -7,50 +7,62 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
-from graphveil.runtime.late import lazy_names
+from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
+from graphveil.mechanisms.catalogue import catalogue as catalogue
+from graphveil.runtime.late import homes_of, lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.mechanisms.base.category import CategoryMechanism, Labels
-    from graphveil.mechanisms.base.reports import (
-        LabelReports,
-        LatticeReports,
-        MultiBitReports,
-        OneBitReports,
-        SubsetReports,
-    )
-    from graphveil.mechanisms.base.values import Values
-    from graphveil.mechanisms.edges.adjacency import AdjacencyRR
-    from graphveil.mechanisms.edges.degrees import DegreePreservingRR, Degrees, NoisyDegree
-    from graphveil.mechanisms.edges.edge_rand import EdgeRand
-    from graphveil.mechanisms.edges.lap_graph import LapGraph
-    from graphveil.mechanisms.edges.neighbour_lists import (
-        AdjacencyEstimate,
-        DegreePreservingReports,
-        DegreeReports,
-        EdgeReports,
-        PairEstimate,
-        PairEvidence,
-    )
-    from graphveil.mechanisms.edges.noisy_counts import ClassCounts, NoisyCounts
-    from graphveil.mechanisms.edges.pair_domain import PairDomain, protected_pairs
-    from graphveil.mechanisms.features.clipping import clip_to_range
-    from graphveil.mechanisms.features.duchi import Duchi
-    from graphveil.mechanisms.features.feature_rr import BinReports, FeatureRR
-    from graphveil.mechanisms.features.gaussian import AnalyticGaussian
-    from graphveil.mechanisms.features.hybrid import Hybrid
-    from graphveil.mechanisms.features.laplace import Laplace
-    from graphveil.mechanisms.features.multibit import MultiBit, OneBit
-    from graphveil.mechanisms.features.piecewise import Piecewise, SubOptimal
-    from graphveil.mechanisms.features.privunit import CodewordReports, PrivUnit
-    from graphveil.mechanisms.features.sampled import SampledReports, SampledVectors
-    from graphveil.mechanisms.features.three_outputs import ThreeOutputs
-    from graphveil.mechanisms.labels.choice import best_category
-    from graphveil.mechanisms.labels.randomized_response import RandomizedResponse
-    from graphveil.mechanisms.labels.subset_selection import SubsetSelection
-    from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding
-    from graphveil.mechanisms.permanent import permanent_guarantee, permanent_list, permanent_report, permanent_reports
-    from graphveil.mechanisms.public import NotCollected, Public, PublicLabels
+    from graphveil.mechanisms.base.category import CategoryMechanism as CategoryMechanism
+    from graphveil.mechanisms.base.category import Labels as Labels
+    from graphveil.mechanisms.base.reports import LabelReports as LabelReports
+    from graphveil.mechanisms.base.reports import LatticeReports as LatticeReports
+    from graphveil.mechanisms.base.reports import MultiBitReports as MultiBitReports
+    from graphveil.mechanisms.base.reports import OneBitReports as OneBitReports
+    from graphveil.mechanisms.base.reports import SubsetReports as SubsetReports
+    from graphveil.mechanisms.base.values import Values as Values
+    from graphveil.mechanisms.edges.adjacency import AdjacencyRR as AdjacencyRR
+    from graphveil.mechanisms.edges.degrees import DegreePreservingRR as DegreePreservingRR
+    from graphveil.mechanisms.edges.degrees import Degrees as Degrees
+    from graphveil.mechanisms.edges.degrees import NoisyDegree as NoisyDegree
+    from graphveil.mechanisms.edges.edge_rand import EdgeRand as EdgeRand
+    from graphveil.mechanisms.edges.lap_graph import LapGraph as LapGraph
+    from graphveil.mechanisms.edges.neighbour_lists import AdjacencyEstimate as AdjacencyEstimate
+    from graphveil.mechanisms.edges.neighbour_lists import DegreePreservingReports as DegreePreservingReports
+    from graphveil.mechanisms.edges.neighbour_lists import DegreeReports as DegreeReports
+    from graphveil.mechanisms.edges.neighbour_lists import EdgeReports as EdgeReports
+    from graphveil.mechanisms.edges.neighbour_lists import PairEstimate as PairEstimate
+    from graphveil.mechanisms.edges.neighbour_lists import PairEvidence as PairEvidence
+    from graphveil.mechanisms.edges.noisy_counts import ClassCounts as ClassCounts
+    from graphveil.mechanisms.edges.noisy_counts import NoisyCounts as NoisyCounts
+    from graphveil.mechanisms.edges.pair_domain import PairDomain as PairDomain
+    from graphveil.mechanisms.edges.pair_domain import protected_pairs as protected_pairs
+    from graphveil.mechanisms.features.clipping import clip_to_range as clip_to_range
+    from graphveil.mechanisms.features.duchi import Duchi as Duchi
+    from graphveil.mechanisms.features.feature_rr import BinReports as BinReports
+    from graphveil.mechanisms.features.feature_rr import FeatureRR as FeatureRR
+    from graphveil.mechanisms.features.gaussian import AnalyticGaussian as AnalyticGaussian
+    from graphveil.mechanisms.features.hybrid import Hybrid as Hybrid
+    from graphveil.mechanisms.features.laplace import Laplace as Laplace
+    from graphveil.mechanisms.features.multibit import MultiBit as MultiBit
+    from graphveil.mechanisms.features.multibit import OneBit as OneBit
+    from graphveil.mechanisms.features.piecewise import Piecewise as Piecewise
+    from graphveil.mechanisms.features.piecewise import SubOptimal as SubOptimal
+    from graphveil.mechanisms.features.privunit import CodewordReports as CodewordReports
+    from graphveil.mechanisms.features.privunit import PrivUnit as PrivUnit
+    from graphveil.mechanisms.features.sampled import SampledReports as SampledReports
+    from graphveil.mechanisms.features.sampled import SampledVectors as SampledVectors
+    from graphveil.mechanisms.features.three_outputs import ThreeOutputs as ThreeOutputs
+    from graphveil.mechanisms.labels.choice import best_category as best_category
+    from graphveil.mechanisms.labels.randomized_response import RandomizedResponse as RandomizedResponse
+    from graphveil.mechanisms.labels.subset_selection import SubsetSelection as SubsetSelection
+    from graphveil.mechanisms.labels.unary_encoding import UnaryEncoding as UnaryEncoding
+    from graphveil.mechanisms.permanent import permanent_guarantee as permanent_guarantee
+    from graphveil.mechanisms.permanent import permanent_list as permanent_list
+    from graphveil.mechanisms.permanent import permanent_report as permanent_report
+    from graphveil.mechanisms.permanent import permanent_reports as permanent_reports
+    from graphveil.mechanisms.public import NotCollected as NotCollected
+    from graphveil.mechanisms.public import Public as Public
+    from graphveil.mechanisms.public import PublicLabels as PublicLabels
 
 #: Modules of this package and the names that they export here, beside those of the catalogue.
 _NAMES: Final = {
@@ -69,7 +81,7 @@ _NAMES: Final = {
 
 def _homes() -> dict[str, str]:
     """The module of every name: those of `_NAMES`, and the classes of mechanisms and of their reports."""
-    homes = {name: module for module, names in _NAMES.items() for name in names}
+    homes = homes_of(_NAMES)
     for info in catalogue():
         for path in filter(None, (info.path, info.reports)):
             module, _, name = path.partition(":")
@@ -77,15 +89,8 @@ def _homes() -> dict[str, str]:
     return homes
 
 
-__all__ = ["AdjacencyEstimate", "AdjacencyRR", "AnalyticGaussian", "BinReports", "CategoryMechanism", "ClassCounts"]
-__all__ += ["CodewordReports", "DegreePreservingRR", "DegreePreservingReports", "DegreeReports", "Degrees", "Duchi"]
-__all__ += ["EdgeRand", "EdgeReports", "FeatureRR", "Hybrid", "LabelReports", "Labels", "LapGraph", "Laplace"]
-__all__ += ["LatticeReports", "MechanismInfo", "MultiBit", "MultiBitReports", "NoisyCounts", "NoisyDegree"]
-__all__ += ["NotCollected", "OneBit", "OneBitReports", "PairDomain", "PairEstimate", "PairEvidence", "Piecewise"]
-__all__ += ["PrivUnit", "Public", "PublicLabels", "RandomizedResponse", "SampledReports", "SampledVectors"]
-__all__ += ["SubOptimal", "SubsetReports", "SubsetSelection", "ThreeOutputs", "UnaryEncoding", "Values"]
-__all__ += ["best_category", "catalogue", "clip_to_range", "permanent_guarantee", "permanent_list"]
-__all__ += ["permanent_report", "permanent_reports", "protected_pairs"]
+_HOMES = _homes()
 
+__all__ = sorted(["MechanismInfo", "catalogue", *_HOMES])
 
-__getattr__, __dir__ = lazy_names(__name__, _homes())
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

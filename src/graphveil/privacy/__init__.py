@@ -7,28 +7,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import homes_of, lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.privacy.accounting.accountant import compose, either, epsilon_of, several, share_out
-    from graphveil.privacy.accounting.budget_split import (
-        CalibratedPipeline,
-        calibrate,
-        calibrate_pipeline,
-        default_split,
-    )
-    from graphveil.privacy.accounting.changed_samples import ChangedSamples
-    from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma, gaussian_delta, gaussian_epsilon
-    from graphveil.privacy.accounting.limits import require_budget
-    from graphveil.privacy.accounting.pipeline import Descent, Hops, pipeline_epsilon, pipeline_event
-    from graphveil.privacy.accounting.selection import RepeatAndSelect, repeat_and_select
-    from graphveil.privacy.ledger import Account, Budget, Ledger, Spend
-    from graphveil.privacy.source.derived import BlockKey, BlockNoise, PermanentRandomness
-    from graphveil.privacy.source.randomness import Randomness, SecureRandomness, SeededRandomness
-    from graphveil.privacy.statement.assumption import Assumption, assume
-    from graphveil.privacy.statement.guarantee import Guarantee
-    from graphveil.privacy.statement.observer import Observer
-    from graphveil.privacy.statement.unit import ProtectedUnit, together
+    from graphveil.privacy.accounting.accountant import compose as compose
+    from graphveil.privacy.accounting.accountant import either as either
+    from graphveil.privacy.accounting.accountant import epsilon_of as epsilon_of
+    from graphveil.privacy.accounting.accountant import several as several
+    from graphveil.privacy.accounting.accountant import share_out as share_out
+    from graphveil.privacy.accounting.budget_split import CalibratedPipeline as CalibratedPipeline
+    from graphveil.privacy.accounting.budget_split import calibrate as calibrate
+    from graphveil.privacy.accounting.budget_split import calibrate_pipeline as calibrate_pipeline
+    from graphveil.privacy.accounting.budget_split import default_split as default_split
+    from graphveil.privacy.accounting.changed_samples import ChangedSamples as ChangedSamples
+    from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
+    from graphveil.privacy.accounting.gaussian import gaussian_delta as gaussian_delta
+    from graphveil.privacy.accounting.gaussian import gaussian_epsilon as gaussian_epsilon
+    from graphveil.privacy.accounting.limits import require_budget as require_budget
+    from graphveil.privacy.accounting.pipeline import Descent as Descent
+    from graphveil.privacy.accounting.pipeline import Hops as Hops
+    from graphveil.privacy.accounting.pipeline import pipeline_epsilon as pipeline_epsilon
+    from graphveil.privacy.accounting.pipeline import pipeline_event as pipeline_event
+    from graphveil.privacy.accounting.selection import RepeatAndSelect as RepeatAndSelect
+    from graphveil.privacy.accounting.selection import repeat_and_select as repeat_and_select
+    from graphveil.privacy.ledger import Account as Account
+    from graphveil.privacy.ledger import Budget as Budget
+    from graphveil.privacy.ledger import Ledger as Ledger
+    from graphveil.privacy.ledger import Spend as Spend
+    from graphveil.privacy.source.derived import BlockKey as BlockKey
+    from graphveil.privacy.source.derived import BlockNoise as BlockNoise
+    from graphveil.privacy.source.derived import PermanentRandomness as PermanentRandomness
+    from graphveil.privacy.source.randomness import Randomness as Randomness
+    from graphveil.privacy.source.randomness import SecureRandomness as SecureRandomness
+    from graphveil.privacy.source.randomness import SeededRandomness as SeededRandomness
+    from graphveil.privacy.statement.assumption import Assumption as Assumption
+    from graphveil.privacy.statement.assumption import assume as assume
+    from graphveil.privacy.statement.guarantee import Guarantee as Guarantee
+    from graphveil.privacy.statement.observer import Observer as Observer
+    from graphveil.privacy.statement.unit import ProtectedUnit as ProtectedUnit
+    from graphveil.privacy.statement.unit import together as together
 
 #: Modules of this package and the names that they export here.
 _NAMES = {
@@ -48,11 +65,8 @@ _NAMES = {
     "statement.unit": ("ProtectedUnit", "together"),
 }
 
-__all__ = ["Account", "Assumption", "BlockKey", "BlockNoise", "Budget", "CalibratedPipeline", "ChangedSamples"]
-__all__ += ["Descent", "Guarantee", "Hops", "Ledger", "Observer", "PermanentRandomness", "ProtectedUnit"]
-__all__ += ["Randomness", "RepeatAndSelect", "SecureRandomness", "SeededRandomness", "Spend"]
-__all__ += ["analytic_gaussian_sigma", "assume", "calibrate", "calibrate_pipeline", "compose", "default_split"]
-__all__ += ["either", "epsilon_of", "gaussian_delta", "gaussian_epsilon", "pipeline_epsilon", "pipeline_event"]
-__all__ += ["repeat_and_select", "require_budget", "several", "share_out", "together"]
+_HOMES = homes_of(_NAMES)
 
-__getattr__, __dir__ = lazy_names(__name__, {name: module for module, names in _NAMES.items() for name in names})
+__all__ = sorted(_HOMES)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -35,6 +35,11 @@ def lazy_names(room: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obj
         return value
 
     return load, lambda: sorted(vars(sys.modules[room])["__all__"])
+
+
+def homes_of(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the module of each name, from the names that each module of a room exports."""
+    return {name: module for module, exported in names.items() for name in exported}
 
 
 class LateModule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.runtime.late import lazy_names
+from graphveil.runtime.late import homes_of, lazy_names
 
 if TYPE_CHECKING:
     from graphveil.training.calibration import Calibration as Calibration
@@ -27,7 +27,7 @@ _NAMES = {
     "selection": ("Epoch",),
     "threads": ("fastest_threads",),
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+_HOMES = homes_of(_NAMES)
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
