@@ -88,13 +88,16 @@ class ReceiverRows:
 
     @property
     def num_nodes(self) -> int:
+        """n."""
         return int(self.starts.numel() - 1)
 
     @property
     def w_max(self) -> float:
+        """The largest weight allowed."""
         return self.largest * 2.0**-self.weight_bits
 
     def to(self, device: torch.device | str) -> ReceiverRows:
+        """Return the same rows on another device."""
         weights = None if self.weights is None else self.weights.to(device)
         return replace(self, starts=self.starts.to(device), senders=self.senders.to(device), weights=weights)
 

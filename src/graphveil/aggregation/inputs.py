@@ -71,10 +71,12 @@ class Inputs:
 
     @property
     def dimension(self) -> int:
+        """d."""
         return int(self.matrix.shape[1])
 
     @property
     def num_nodes(self) -> int:
+        """n."""
         return int(self.matrix.shape[0])
 
     def on(self, engine: Engine) -> Inputs:

@@ -153,6 +153,7 @@ class PerturbedSum:
 
     @property
     def hops(self) -> int:
+        """K."""
         return len(self.sigmas)
 
     @property

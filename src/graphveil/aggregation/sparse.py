@@ -180,6 +180,7 @@ class SparseMatrix:
 
     @property
     def entries(self) -> int:
+        """Number of stored entries."""
         return int(self.forward.indices.numel())
 
     @property
@@ -222,6 +223,7 @@ class SparseMatrix:
         return cast(torch.Tensor, Linear.apply(x, product, transposed))  # type: ignore[no-untyped-call]
 
     def to(self, device: torch.device | str) -> SparseMatrix:
+        """Return the same matrix on another device."""
         return self._of_rows(lambda rows: rows.to(device))
 
     def on(self, engine: Engine) -> SparseMatrix:

@@ -77,10 +77,12 @@ class Support:
 
     @property
     def num_nodes(self) -> int:
+        """n."""
         return int(self.starts.numel() - 1)
 
     @property
     def entries(self) -> int:
+        """E."""
         return int(self.source.numel())
 
     @property
@@ -89,9 +91,11 @@ class Support:
         return torch.stack([self.source, self.target]).long()
 
     def row_sums(self, values: Tensor) -> Tensor:
+        """Return the sums [n] of values [E] over each row."""
         return values.new_zeros(self.num_nodes).index_add_(0, self.target, values)
 
     def column_sums(self, values: Tensor) -> Tensor:
+        """Return the sums [n] of values [E] over each column."""
         return values.new_zeros(self.num_nodes).index_add_(0, self.source, values)
 
     def dots(self, left: Tensor, right: Tensor) -> Tensor:
@@ -114,6 +118,7 @@ class Support:
         return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
 
     def to(self, device: torch.device | str) -> Support:
+        """Return the same support on another device."""
         parts = {name: value for name, value in vars(self).items() if name != "pattern"}
         moved: dict[str, Any] = {k: v.to(device) for k, v in parts.items() if isinstance(v, torch.Tensor)}
         # Torch keeps matrices in compressed rows apart on each device: there plain rows do.

@@ -34,9 +34,11 @@ class WeightedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(n, n)."""
         return self.support.num_nodes, self.support.num_nodes
 
     def detach(self) -> WeightedMatrix:
+        """Return the same matrix as a constant."""
         diagonal = None if self.diagonal is None else self.diagonal.detach()
         return WeightedMatrix(self.support, self.values.detach(), diagonal)
 

@@ -110,6 +110,7 @@ class AuditTarget:
     method: tuple[Run, ...] = ()
 
     def audits(self, group: str = ALL) -> tuple[Run, ...]:
+        """Return the audits of one group."""
         return {MECHANISMS: self.mechanism, METHODS: self.method}.get(group, self.mechanism + self.method)
 
 

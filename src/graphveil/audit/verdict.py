@@ -58,6 +58,7 @@ class Audit:
 
     @property
     def holds(self) -> bool:
+        """Whether nothing was found."""
         return self.verdict == "holds"
 
     def to_dict(self) -> dict[str, Any]:

@@ -107,6 +107,7 @@ class Task:
 
     @property
     def bits(self) -> int:
+        """Bits of a body: a flag and an answer for each field."""
         return body_bits(self.fields)
 
     @property

@@ -83,6 +83,7 @@ class Report:
     tag: bytes
 
     def to_bytes(self) -> bytes:
+        """Return the one encoding."""
         return _untagged(self.task, self.id, self.enrolment, self.body) + self.tag
 
     def is_by(self, key: bytes, epoch: int) -> bool:

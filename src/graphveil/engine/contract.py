@@ -69,6 +69,7 @@ class Block(NamedTuple):
 
     @property
     def rows(self) -> slice:
+        """The block's rows of an array."""
         return slice(self.start, self.stop)
 
 

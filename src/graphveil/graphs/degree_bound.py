@@ -36,6 +36,7 @@ class BoundedEdges:
 
     @property
     def protects(self) -> ProtectedUnit:
+        """What one unit is, for a guarantee."""
         return NODE_AND_OWN_LIST if self.rule == "lists" else NODE
 
     @property

@@ -66,10 +66,12 @@ class Dendrogram:
 
     @property
     def leaves(self) -> int:
+        """n."""
         return len(self.left) + 1
 
     @property
     def nodes(self) -> int:
+        """2n - 1, leaves and inner nodes."""
         return 2 * len(self.left) + 1
 
     @property

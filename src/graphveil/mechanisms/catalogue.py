@@ -156,6 +156,7 @@ class MechanismInfo:
         }
 
     def takes(self, option: str) -> bool:
+        """Whether it is built with this keyword."""
         return option in {keyword.name for keyword in self.options}
 
 

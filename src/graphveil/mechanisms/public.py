@@ -40,6 +40,7 @@ class Public:
 
     @property
     def worst_variance(self) -> float:
+        """Values are sent as they are."""
         return 0.0
 
     @property
@@ -63,6 +64,7 @@ class Public:
         return values
 
     def centred(self, values: Values) -> Values:
+        """The values [n, d] themselves."""
         return values
 
 
@@ -72,6 +74,7 @@ class NotCollected:
 
     @property
     def report_bytes(self) -> float:
+        """Nothing is sent."""
         return 0.0
 
 
@@ -105,10 +108,12 @@ class PublicLabels:
 
     @property
     def flip(self) -> float:
+        """The probability of each of the other classes."""
         return 0.0
 
     @property
     def guarantee(self) -> Guarantee:
+        """That nothing is protected."""
         return _unprotected(USER_LABEL, assume("labels-sent-open"))
 
     def randomize(self, labels: Tensor, *, randomness: Randomness) -> PublicLabelReports:

@@ -71,6 +71,7 @@ class Agreement:
 
     @property
     def setting(self) -> Setting:
+        """The run's setting."""
         members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
 

@@ -163,6 +163,7 @@ class Transcript:
         return tuple(entry for entry in self.entries if (entry.sender, entry.receiver) == (sender, receiver))
 
     def to_rows(self) -> list[dict[str, Any]]:
+        """One JSON-safe row a message."""
         return [asdict(entry) | {"shape": list(entry.shape)} for entry in self.entries]
 
 

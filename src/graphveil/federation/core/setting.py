@@ -220,6 +220,7 @@ class Setting:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The holders' names in order."""
         return tuple(member.name for member in self.members)
 
     @property
@@ -229,6 +230,7 @@ class Setting:
 
     @property
     def label_holder(self) -> str:
+        """The name of the holder of the labels."""
         return next(member.name for member in self.members if member.labels)
 
     @property
@@ -260,6 +262,7 @@ class Setting:
 
     @property
     def guessing(self) -> Guessing:
+        """The price and noise of one holder's guesses."""
         return Guessing.best(self.privacy.epsilon, self.classes)
 
     @property
@@ -282,6 +285,7 @@ class Setting:
 
     @property
     def reader(self) -> str:
+        """Who reads what holders publish."""
         return "the label holder" if self.protocol.mode == "guesses" else "the server"
 
     @property

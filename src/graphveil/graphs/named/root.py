@@ -27,6 +27,7 @@ LARGEST_DOWNLOAD = 8 << 30
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
     if root is not None:
         return Path(root).expanduser()
     if os.environ.get(VARIABLE):

@@ -125,6 +125,7 @@ class AdjacencyRR(BitFlips):
 
     @property
     def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (

@@ -88,6 +88,7 @@ class NoisyDegree:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
         return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
@@ -208,10 +209,12 @@ class DegreePreservingRR:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What all reports together protect: one relationship, or one directed link."""
         return list_guarantee(self.epsilon, self.mode, self.nodes)
 
     @property
     def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
         drawn = self._flips.expected_false
         if drawn <= FALSE_EDGES_WARNING:
             return None
@@ -257,6 +260,7 @@ class DegreePreservingRR:
         return DegreePreservingReports(degrees, EdgeReports(starts, lists.columns[torch.from_numpy(stays)]))
 
     def collected(self, reports: DegreePreservingReports) -> Tensor:
+        """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""
         return either_end(self._lists, reports.edges)
 
     def log_likelihood(self, reports: DegreePreservingReports, edge_index: EdgeIndex) -> Tensor:

@@ -65,6 +65,7 @@ class EdgeRand(BitFlips):
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     @property
@@ -74,6 +75,7 @@ class EdgeRand(BitFlips):
 
     @property
     def warning(self) -> str | None:
+        """What to tell a user before running, or None."""
         if self.expected_false <= FALSE_EDGES_WARNING:
             return None
         return (

@@ -207,6 +207,7 @@ class LapGraph:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:

@@ -88,14 +88,17 @@ class DegreePreservingReports:
         return len(self.edges)
 
     def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
         return self.degrees.to_tensors() | self.edges.to_tensors()
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> DegreePreservingReports:
+        """The inverse of `to_tensors`; raises InputError for missing, extra or wrong tensors."""
         require_names(tensors, "levels", "starts", "columns")
         return cls(DegreeReports(tensors["levels"]), EdgeReports(tensors["starts"], tensors["columns"]))
 
     def to_edge_index(self) -> Tensor:
+        """What was sent as int64 [2, R]: row 0 the user who reports, row 1 the one named; sorted."""
         return self.edges.to_edge_index()
 
 

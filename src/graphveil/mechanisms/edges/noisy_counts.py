@@ -68,6 +68,7 @@ class NoisyCounts:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What all noisy counts together protect."""
         return Guarantee(
             unit=PRIVATE_EDGE,
             relation="add/remove",
@@ -193,6 +194,7 @@ class ClassCounts:
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the release protects."""
         return pair_guarantee(self.epsilon, self.domain)
 
     @property

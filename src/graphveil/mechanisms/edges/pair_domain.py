@@ -66,6 +66,7 @@ class PairDomain:
 
     @property
     def size(self) -> int:
+        """The number of protected pairs."""
         return self.places - len(self.public_positions)
 
     @cached_property

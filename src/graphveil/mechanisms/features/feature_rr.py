@@ -213,6 +213,7 @@ class FeatureRR(FeatureMechanism[BinReports]):
 
     @property
     def largest(self) -> float:
+        """The largest size of a number of `centred`."""
         return float(np.abs(self._laws.decoded - 0.5).max()) * (self.high - self.low)
 
     @property

@@ -236,6 +236,7 @@ class OneBit(FeatureMechanism[OneBitReports]):
 
     @property
     def law(self) -> BitLaw:
+        """The law of one bit, given where its coordinate lies in the range."""
         return self._multibit.law
 
     @property

@@ -172,6 +172,7 @@ class SampledVectors(FeatureMechanism[SampledReports]):
 
     @property
     def largest(self) -> float:
+        """The largest size of a number of `centred`."""
         return self.scale * float(np.abs(self.law.values()).max())
 
     @property

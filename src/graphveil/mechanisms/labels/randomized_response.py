@@ -121,6 +121,7 @@ class RandomizedResponse(CategoryMechanism[LabelReports]):
 
     @property
     def share(self) -> int:
+        """How many of the 2^64 outcomes belong to each class other than the true one."""
         return _class_width(self.epsilon, self.classes)
 
 

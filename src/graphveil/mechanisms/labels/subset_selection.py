@@ -72,6 +72,7 @@ class SubsetSelection(CategoryMechanism[SubsetReports]):
 
     @property
     def left_out(self) -> int:
+        """For how many of the 2^64 outcomes the true class is left out."""
         return _left_out(self.epsilon, self.classes, self.sent)
 
     @property

@@ -266,6 +266,7 @@ class Estimator:
 
     @property
     def name(self) -> str:
+        """The name that users of commands type."""
         return self.entry.name
 
     @property

@@ -134,12 +134,15 @@ class Method:
 
     @property
     def class_name(self) -> str:
+        """What its class is called."""
         return self.location.rpartition(":")[2]
 
     def load_class(self) -> Any:
+        """Return its class, a `base.estimator.Estimator`."""
         return load_path(self.location)
 
     def load_family(self) -> Any:
+        """Return the family's object, a `base.family.Family`."""
         return load_path(self.family)
 
 

@@ -286,6 +286,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> PublishedSums:
+        """Publish the sums of `graph`."""
         return self.publish(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
@@ -295,6 +296,7 @@ class ClassSums(FittedEstimator[FittedSums]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
+        """Train on a publication: `fit_published`."""
         self.fit_published(collected, progress=progress)
 
     # ---- what comes out ----
@@ -314,14 +316,17 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     @property
     def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, **self.privacy.unit_settings}
         return {**budget, "noise": self.noise, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the publication protects."""
         return self.result.guarantee
 
     @property
@@ -331,6 +336,7 @@ class ClassSums(FittedEstimator[FittedSums]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures."""
         return self.result.network.history
 
     # ---- files ----

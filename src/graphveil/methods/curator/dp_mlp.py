@@ -252,14 +252,17 @@ class DPMLP(FittedEstimator[FittedCurator]):
 
     @property
     def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         budget = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta, "unit": "node"}
         return {**budget, "tuning": self.privacy.tuning, "backbone": self.backbone, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the training protects."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void, edges=False)
 

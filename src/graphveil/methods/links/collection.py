@@ -59,6 +59,7 @@ class LinkReports:
 
     @property
     def nodes(self) -> int:
+        """n."""
         return len(self.people.labels)
 
     @property
@@ -71,10 +72,12 @@ class LinkReports:
 
     @property
     def void(self) -> str | None:
+        """Why the guarantee does not hold, or None."""
         return self.people.void
 
     @property
     def paid(self) -> Paid | None:
+        """What devices have paid for these reports, or None."""
         return self.people.paid
 
 

@@ -164,6 +164,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         return {**self._options(), "device": self.device}
 
     def _options(self) -> dict[str, Any]:
@@ -179,6 +180,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
 
     @property
     def variant(self) -> str:
+        """Whether the lists were used."""
         return self.result.variant
 
     @property
@@ -189,6 +191,7 @@ class LinkBeliefs(ListsEstimator[FittedBeliefs]):
         return graph_guarantee(self.privacy, self.links, fitted.schema, nodes, void=fitted.void, ledger=ledger)
 
     def stored(self) -> Stored:
+        """Return predictions, settings, guarantee and ledger; no reports, no links."""
         fitted = self.result
         facts = {**self.collection_facts(self._options(), fitted.schema, fitted.people), "variant": fitted.variant}
         return Stored(facts, {"probabilities": fitted.probabilities})

@@ -302,9 +302,11 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more; hops that were left to the budgets are None."""
         return {**self._options(), "backbone": self.backbone, **asdict(self.settings), **self._given}
 
     def _options(self) -> dict[str, Any]:
@@ -334,11 +336,13 @@ class Solitude(ListsEstimator[FittedGraph]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
     # ---- files ----
 
     def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no reports, no links."""
         fitted = self.result
         facts = {
             **self.collection_facts(self._options(), fitted.schema, fitted.people),

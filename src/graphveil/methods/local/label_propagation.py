@@ -220,6 +220,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
             read_statistics(self.statistics, len(schema.classes), len(self.privacy.question_for(schema).answers))
 
     def reader(self) -> Reader | None:
+        """Return the reader that joins the pool, read from its file."""
         return read_start(self.start, "label-pool", OWN, COMMON)
 
     def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
@@ -274,6 +275,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
         return fitted.probabilities
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         answers = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
         return {
             "epsilon_y": self.privacy.epsilon_y,
@@ -286,10 +288,12 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     @property
     def question(self) -> str | None:
+        """What people without a label are asked."""
         return self.privacy.question if isinstance(self.privacy, QuestionPrivacy) else None
 
     @property
     def variant(self) -> str:
+        """The formula that was chosen."""
         return self.result.variant
 
     @property
@@ -326,6 +330,11 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
+        """Return what `stored` gave, able to predict on its own graph.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
         facts = stored.facts
         options = {name: facts.get(name) for name in ("question", "statistics", "start")}
         budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}

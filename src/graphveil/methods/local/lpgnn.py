@@ -243,8 +243,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         self.released, self.topology = released, topology
         return self
 
-    # ---- what comes out ----
-
     def probabilities(
         self,
         graph: Graph | None = None,
@@ -299,10 +297,12 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def several(self) -> bool:
+        """Whether a node has several labels."""
         return self.result.several
 
     @property
     def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
@@ -323,11 +323,11 @@ class LPGNN(ReportsEstimator[Fitted]):
 
     @property
     def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures; all of them computed from released labels."""
         return self.result.network.history
 
-    # ---- files ----
-
     def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no reports, no edges."""
         return Stored(self.facts(), self.tensors())
 
     def keep(self, model: Path) -> None:
@@ -365,6 +365,7 @@ class LPGNN(ReportsEstimator[Fitted]):
         }
 
     def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a saved file by name."""
         return network_tensors(self.result.network)
 
     @classmethod
@@ -386,8 +387,6 @@ class LPGNN(ReportsEstimator[Fitted]):
         method._fitted = Fitted(schema, facts["void"], facts["fingerprint"], network, guarantee, several, notes)
         method.account = restored_account(facts)
         return method
-
-    # ---- helpers ----
 
     @classmethod
     def _built_from(cls, facts: Mapping[str, Any], backbone: nn.Module | None) -> Self:

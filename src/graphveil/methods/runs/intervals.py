@@ -42,6 +42,7 @@ class Interval:
     kind: str = ""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON types."""
         facts = {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
         return facts | ({"kind": self.kind} if self.kind else {})
 

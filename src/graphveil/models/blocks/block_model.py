@@ -56,6 +56,7 @@ class NamedPairs:
     directed: bool  # whether (i, j) and (j, i) are two
 
     def to(self, device: torch.device | str) -> NamedPairs:
+        """Return the same pairs on another device."""
         source, target, ratio = (part.to(device) for part in (self.source, self.target, self.log_ratio))
         return replace(self, source=source, target=target, log_ratio=ratio)
 
@@ -68,6 +69,7 @@ class NamedPairs:
 
     @property
     def turned(self) -> NamedPairs:
+        """The same pairs with every link pointing the other way."""
         return replace(self, source=self.target, target=self.source)
 
     @property

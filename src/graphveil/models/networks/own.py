@@ -31,6 +31,7 @@ class Links:
     weights: Tensor | None = None
 
     def to(self, device: str) -> Links:
+        """Return the same on a device."""
         return Links(self.edge_index.to(device), None if self.weights is None else self.weights.to(device))
 
 
@@ -48,6 +49,7 @@ class OwnBackbone(nn.Module):
         return rows if isinstance(rows, Tensor) else inputs.linear(torch.eye(inputs.dimension))
 
     def rest(self, first: Tensor, structure: Links) -> Tensor:
+        """Return the scores [n, classes] of rows [n, d]."""
         beside = {}
         if "edge_index" in self.asks:
             beside["edge_index"] = structure.edge_index

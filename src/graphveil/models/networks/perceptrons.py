@@ -56,6 +56,7 @@ class Encoder(nn.Module):
         return unit(self.second(h))
 
     def features(self, x: Blocks) -> Tensor:
+        """Return what the head reads [n, hidden]."""
         return dropped(selu(self.norm2(self.embed(x))), self.dropout, self.training)
 
     def forward(self, x: Blocks) -> Tensor:
@@ -73,6 +74,7 @@ class HopClassifier(nn.Module):
         self.head = nn.Linear(hidden * len(self.widths), classes)
 
     def features(self, x: Tensor) -> Tensor:
+        """Return what the head reads [n, hidden * hops]."""
         parts = torch.split(x, self.widths, dim=1)
         joined = torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1)
         return selu(self.norm(unit(joined)))
@@ -201,6 +203,7 @@ class VoteHead(nn.Module):
             self.head.bias.zero_()
 
     def features(self, x: Tensor) -> Tensor:
+        """Return what the head reads: x itself."""
         return x
 
     def forward(self, x: Blocks) -> Tensor:

@@ -150,6 +150,7 @@ class ChangedSamples(SampledPart):
         return PrivacyLossDistribution(pmf).self_compose(self.steps)
 
     def largest_loss(self, sigma: float) -> float:
+        """The largest finite loss of one step in nats; `sigma` as in `losses`."""
         return float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0])
 
     def renyi(self, sigma: float) -> FloatArray:

@@ -180,6 +180,7 @@ class Hops:
         return tuple(scale * size for size in sizes)
 
     def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """sum_k (sensitivity / sigma_k)^2."""
         return math.fsum((self.sensitivity / sigma) ** 2 for sigma in sigmas)
 
 
@@ -210,6 +211,7 @@ class Descent(SampledPart):
             raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
 
     def event(self, sigma: float) -> DpEvent:
+        """The part as a dp-accounting event."""
         import dp_accounting
 
         # An event knows only noise over sensitivity: the clipping norm has dropped out of both.

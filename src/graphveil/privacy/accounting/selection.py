@@ -75,6 +75,7 @@ class RepeatAndSelect:
 
     @property
     def shape(self) -> float:
+        """eta, of the truncated negative binomial law."""
         return LAWS[self.law]
 
     @property

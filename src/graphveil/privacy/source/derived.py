@@ -145,6 +145,7 @@ class BlockKey:
     void: str | None = None
 
     def stream(self) -> KeyedStream:
+        """Return the block's noise, from the first word."""
         return KeyedStream(self.key, self.void)
 
 

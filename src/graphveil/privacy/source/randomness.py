@@ -77,6 +77,7 @@ class SecureRandomness(Stream):
 
     def uint64(self, count: int) -> UInt64Array:
         # The fork hook misses a fork made by foreign code, the process number a reused one: both are checked.
+        """`count` uniform 64-bit integers; raises InputError for a negative count."""
         if os.getpid() != self._process:
             self._rekey()
         with self._lock:

@@ -95,6 +95,7 @@ class Guarantee:
         )
 
     def sentence(self) -> str:
+        """The guarantee as one paragraph for a reader who is no specialist."""
         return paragraph(self)
 
     def assumption(self, code: str) -> Assumption | None:

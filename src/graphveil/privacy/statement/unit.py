@@ -135,6 +135,7 @@ class ProtectedUnit:
 
     @property
     def covers(self) -> frozenset[Aspect]:
+        """What of a person is covered."""
         if self.kind == "together":
             return frozenset().union(*(part.covers for part in self.parts))
         # Nothing is concluded from a text alone: an unknown unit covers nothing.
@@ -178,6 +179,7 @@ class ProtectedUnit:
         return _FORMS[self.kind, self.whose]
 
     def times(self, count: int) -> ProtectedUnit:
+        """Return `count` of these at once."""
         return replace(self, count=self.count * count)
 
     def existence(self) -> ProtectedUnit:

@@ -88,6 +88,7 @@ class Caribou(StagedEstimator):
 
     @property
     def chain(self) -> ContractiveChain:
+        """What is public of the chain."""
         own = self.settings
         return ContractiveChain(
             hops=own.hops, contraction=own.contraction, share=own.share, residual=own.residual, floor=own.floor

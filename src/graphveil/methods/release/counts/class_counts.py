@@ -175,29 +175,36 @@ class ClassCounts(FittedEstimator[FittedCounts]):
 
     @property
     def privacy(self) -> ReleasePrivacy:
+        """Budgets and mechanisms."""
         return self._curator.privacy
 
     @property
     def account(self) -> Account:
+        """What was paid, and what for."""
         return self._curator.account
 
     @account.setter
     def account(self, account: Account) -> None:
+        """What was paid, and what for."""
         self._curator.account = account
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         return {"epsilon_a": self.privacy.epsilon_a, "seed": self.seed, "device": self.device}
 
     @property
     def variant(self) -> str:
+        """Whether the counts were used."""
         return self.result.variant
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the release protects."""
         return self.result.guarantee
 
     @property
     def epsilon_relationship(self) -> float:
+        """What one private edge costs, or has cost."""
         return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
