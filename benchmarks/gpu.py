@@ -17,13 +17,13 @@ from itertools import product
 from typing import Any
 
 import torch
+from graphveil.privacy.source.aes_words import KeyStreams
 
 import dp_sgd
 from graphveil.aggregation import PerturbedSum, ReceiverRows
 from graphveil.graphs import social_graph
 from graphveil.methods import GAP, LPGNN
 from graphveil.privacy import BlockNoise, SecureRandomness
-from graphveil.privacy.source.aes_words import KeyStreams
 from timing import processor
 
 #: Numbers of 32 bits of a key, and keys at once.

@@ -6,9 +6,10 @@ generator of the CPU draws nothing there. What would make the CPU wait for the G
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest import mock
 
@@ -19,6 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_a
 from torch.utils._pytree import tree_flatten, tree_map
 
 _CPU, _GPU = torch.device("cpu"), torch.device("meta")
+if not torch.cuda.is_available():
+    # Read where kernels are first imported, which is in a test: they run on the CPU, by Triton's interpreter.
+    os.environ["TRITON_INTERPRET"] = "1"
+    with suppress(ImportError):
+        from triton.runtime import interpreter
+
+        # Sums of 32-bit words are meant to overflow: looking for it takes half of the time.
+        interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
 #: What needs a number of the GPU to know what comes next, by torch's names.
 WAITS = {
     "aten._local_scalar_dense.default": "a number is read",

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately
+from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockNoise, SeededRandomness
-from graphveil.privacy.source.aes_words import KeyStreams
+from graphveil.privacy.source.chacha_kernel import cipher_numbers, keys_on
+from graphveil.privacy.source.randomness import open_stream
 from graphveil.training import PrivateDescent, PrivateSchedule
 from tests.methods.on_gpu import METHODS, fitted
 from tests.training.test_dp_sgd import SCHEDULE, Fixed, flat, perceptron, samples
@@ -19,11 +20,12 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch fin
 
 def test_words_and_draws_are_those_of_the_cpu() -> None:
     keys = list(BlockNoise(SeededRandomness(1)).keys(3))
-    here, there = (KeyStreams.of(keys, device).numbers(8, 10_001) for device in ("cpu", "cuda"))
-    assert torch.equal(there.cpu(), here)
-    drawn = NormalTensors.of(RoundedNormal(300.0, 3600), "cuda").draw(10_001, keys)
-    for key, row in zip(keys, drawn.cpu(), strict=True):
-        assert row.tolist() == RoundedNormal(300.0, 3600).draw(10_001, key.stream()).tolist()
+    numbers = cipher_numbers(keys_on(keys, "cuda"), 1, 5, 10_001).cpu()
+    noise, drawn = RoundedNormal(300.0, 3600), torch.zeros(3, 10_001, device="cuda")
+    NormalKernel.of(noise, "cuda").add_to(drawn, keys, size=10_001)
+    for key, words, draws in zip(keys, numbers, drawn.cpu(), strict=True):
+        assert words.numpy().tobytes() == open_stream(key.key, 1, block=5).update(bytes(4 * 10_001))
+        assert draws.tolist() == noise.draw(10_001, key.stream()).tolist()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -134,7 +134,7 @@ def test_a_seed_gives_the_same_stream_however_it_is_drawn() -> None:
     assert not np.array_equal(SeededRandomness(8).uint64(10), whole[:10])
     assert SeededRandomness(np.int64(7)).bytes(5) == whole.tobytes()[:5]
     # Whatever changes here changes every published benchmark.
-    assert SeededRandomness(3).uint64(2).tolist() == [7121875944726382445, 12133490414015443405]
+    assert SeededRandomness(3).uint64(2).tolist() == [14532344821846926100, 5723818105491767451]
 
 
 def test_void_says_why() -> None:

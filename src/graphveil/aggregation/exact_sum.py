@@ -38,9 +38,15 @@ class _Sums(NamedTuple):
     long: Tensor
     totals: Tensor
 
-    def whole(self) -> Tensor:
-        """Return all sums in `values`: to what stands in the long rows, 0 or noise, their totals are added."""
-        self.values[self.long] = (self.totals + self.values[self.long].long()).float()
+    def whole(self, scale: float = 1.0) -> Tensor:
+        """Return all sums in `values`: to what stands in the long rows, 0 or noise, their totals are added.
+
+        Args:
+            scale: what a whole step is worth in `values`, a power of two.
+        """
+        noise = (self.values[self.long] / scale).long()
+        # Rounded once, after the noise.
+        self.values[self.long] = (self.totals + noise).float() * scale
         return self.values
 
 
@@ -135,6 +141,10 @@ class ReceiverRows:
         starts = self.starts[first : stop + 1]
         # So many of the largest messages add up to 2^24 at most: no partial sum of a piece is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
+        if not values.is_cpu:
+            from graphveil.aggregation.hop_kernel import PIECE, add_messages
+
+            return _Sums(*add_messages(starts, self.senders, self.weights, values, min(PIECE, piece)))
         if values.dtype == torch.int16:
             return self._compiled(values, starts, piece)
         none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)

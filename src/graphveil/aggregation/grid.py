@@ -85,7 +85,7 @@ def quantise(
         # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
         values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
     else:
-        values = torch.empty(shape, device=x.device)
+        values = torch.empty(shape, device=x.device, dtype=torch.int16 if kind is np.int16 else torch.float32)
     steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
     if _worth_a_loop(x):
         from graphveil.aggregation.loops import put_on_grid

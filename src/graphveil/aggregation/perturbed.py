@@ -27,9 +27,8 @@ one entry, and the sampler behind sqrt(D) is not stable.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
@@ -39,9 +38,7 @@ from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
-from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
-from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -242,14 +239,13 @@ class PerturbedSum:
         target = require_room(out, *x.shape)
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
-        grid = quantise(x, bits=bits, narrow=x.numel() > FEW and x.is_cpu, beside=out)
+        grid = quantise(x, bits=bits, narrow=x.numel() > FEW or not x.is_cpu, beside=out)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks = Blocks.of(*grid.values.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = BlockNoise(randomness).keys(len(blocks), hop)
         if not x.is_cpu:
-            # A power of two, as below.
-            sums = noisy_sums(rows, grid, noise, blocks, keys).mul_(2.0 ** -(bits + rows.weight_bits))
+            sums = noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
             return sums if out is None else as_tensor(target).copy_(sums)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
@@ -363,38 +359,30 @@ def propagate_privately(
     return layers
 
 
-#: Blocks at once: with 2^18 values each, the cipher's bytes of all of them take about 150 MB.
-_AT_ONCE: Final = 16
-
-
 def noisy_sums(
-    rows: ReceiverRows, grid: GridRows, noise: RoundedNormal | None, blocks: Blocks, keys: Iterable[BlockKey]
+    rows: ReceiverRows,
+    grid: GridRows,
+    noise: RoundedNormal | None,
+    blocks: Blocks,
+    keys: Iterable[BlockKey],
+    scale: float = 1.0,
 ) -> Tensor:
-    """Return sums with their noise in whole steps, float32 [n, c] on the device of the grid.
+    """Return sums with their noise, float32 [n, c] on the device of the grid, which is not the CPU.
 
     Args:
-        grid: what every node sends, float32 [n, c].
+        grid: what every node sends [n, c].
         noise: of every entry; None for none.
         blocks: of receivers.
         keys: one for each block, in their order.
+        scale: what a whole step is worth, a power of two: scaling rounds nothing.
     """
-    device, columns = grid.values.device, grid.values.shape[1]
-    there, source = rows.to(device), iter(keys)
-    tables = None if noise is None else NormalTensors.of(noise, device)
-    noisy = torch.empty(grid.values.shape, device=device)
-    for group in _groups(blocks):
-        receivers = slice(group[0].start, group[-1].stop)
-        sums = there.sums(grid, receivers)
-        if tables is not None:
-            size = (group[0].stop - group[0].start) * columns
-            # Every entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
-            sums.values.add_(tables.draw(size, list(islice(source, len(group)))).view(-1, columns))
-        noisy[receivers] = sums.whole()
-    return noisy
+    from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 
-
-def _groups(blocks: Blocks) -> Iterator[list[Block]]:
-    """Blocks of one length that follow each other, a few at a time: only the last of all can be shorter."""
-    for _, alike in groupby(blocks, key=lambda block: block.stop - block.start):
-        while group := list(islice(alike, _AT_ONCE)):
-            yield group
+    device = grid.values.device
+    sums = rows.to(device).sums(grid)
+    if noise is None:
+        return sums.whole().mul_(scale)
+    # Every entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+    size = blocks.size * grid.values.shape[1]
+    NormalKernel.of(noise, device).add_to(sums.values, list(keys), size=size, scale=scale)
+    return sums.whole(scale)

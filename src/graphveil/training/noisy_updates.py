@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import BudgetError, InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import FineNormal, RoundedNormal, reach_of
-from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Descent, Randomness
 from graphveil.runtime.late import torch
 from graphveil.training.clipped_sum import GradientGrid
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
 
 
 # The most that one unit moves a clipped sum, in clipping norms: two samples, of which each gradient turns round.
@@ -32,7 +33,7 @@ _STEPS_OF_NOISE: Final = 1 << 12
 _COARSEST: Final = 1 << 10
 _FINEST: Final = 1 << 13
 _OPTIMISERS: Final = ("adam", "sgd")
-#: Draws at once on a device: few waits for it, and 150 MB of the cipher's bytes.
+#: Draws at once on a device: few waits for it, and 16 MB of noise.
 _AT_ONCE: Final = 1 << 22
 
 
@@ -107,13 +108,16 @@ class StepNoise:
     No draw hangs on a sum, so a device draws the noise of several steps in one go, with the bits that the CPU draws.
     Formal guarantees: as `BlockNoise`. No two sums get the same noise, also where a process is forked between them: the
     child is refused.
+
+    Args:
+        at_once: how many draws a device makes in one go.
     """
 
-    def __init__(self, law: RoundedNormal | FineNormal) -> None:
-        self._law = law
+    def __init__(self, law: RoundedNormal | FineNormal, *, at_once: int = _AT_ONCE) -> None:
+        self._law, self._at_once = law, at_once
         self._source: Randomness | None = None
         self._keys: Iterator[BlockKey] = iter(())
-        self._tables: NormalTensors | None = None
+        self._kernel: NormalKernel | None = None
         self._ahead: list[Tensor] = []
 
     def add_to(self, totals: Tensor, randomness: Randomness, *, steps: int) -> None:
@@ -136,14 +140,18 @@ class StepNoise:
             totals.copy_(totals.double() + torch.from_numpy(noise).view_as(totals).to(totals.device))
             return
         if not self._ahead:
-            self._ahead = self._drawn(self._law, totals, min(steps, _AT_ONCE // max(1, totals.numel())))
+            self._ahead = self._drawn(self._law, totals, min(steps, self._at_once // max(1, totals.numel())))
         totals += self._ahead.pop()
 
     def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
         """The noise of some steps, the last one first, on the device of the sums."""
-        self._tables = self._tables or NormalTensors.of(law, totals.device)
+        from graphveil.mechanisms.samplers.normal_kernel import NormalKernel
+
+        self._kernel = self._kernel or NormalKernel.of(law, totals.device)
         keys = list(islice(self._keys, max(1, steps)))
-        return list(self._tables.draw(totals.numel(), keys).flip(0).unbind())
+        noise = torch.zeros(len(keys), totals.numel(), device=totals.device)
+        self._kernel.add_to(noise, keys, size=totals.numel())
+        return list(noise.flip(0).unbind())
 
 
 class NoisyUpdates:

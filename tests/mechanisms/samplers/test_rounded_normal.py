@@ -10,7 +10,6 @@ import pytest
 import torch
 from scipy import stats
 from scipy.special import ndtr
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.samplers.rounded_normal import (
@@ -21,9 +20,14 @@ from graphveil.mechanisms.samplers.rounded_normal import (
     _table,
     reach_of,
 )
-from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, SecureRandomness, SeededRandomness, gaussian_delta
-from graphveil.privacy.source.derived import KeyedStream
+from graphveil.privacy.source.randomness import open_stream
+from tests import pretended  # noqa: F401 (kernels run by the interpreter where there is no GPU)
+
+chacha_kernel, normal_kernel = (
+    pytest.importorskip(name, reason="Triton is not installed", exc_type=ImportError)
+    for name in ("graphveil.privacy.source.chacha_kernel", "graphveil.mechanisms.samplers.normal_kernel")
+)
 
 DRAWS = 1_000_000
 #: A right sampler fails one of these tests with at most this probability.
@@ -68,21 +72,59 @@ def test_the_table_has_the_chances_that_the_likelihood_tells(sigma: float, limit
     assert not np.allclose(chances[1:], probabilities[:-1], rtol=1e-9, atol=2.0**-52)
 
 
-def test_a_draw_has_its_own_place_in_the_source_whatever_came_before_it() -> None:
-    """As the docstring of the module says it: half words by number, and the rest from a stream of its own."""
-    law, source = RoundedNormal(700.0, 8400), SeededRandomness(8)
-    rest, words = KeyedStream(source.bytes(32)), source.uint64(50_000).view(np.uint32)
-    expected, undecided = _table(law.sigma, law.limit).read(words)
-    more = rest.uint64(undecided.size) >> np.uint64(32)
-    numbers = (words[undecided].astype(np.uint64) << np.uint64(32)) | more
-    expected[undecided] = _table(law.sigma, law.limit).search(numbers)[0]
-    assert undecided.size > 100
-    assert np.array_equal(law.draw(100_000, SeededRandomness(8)), expected)
-    for count in (0, 1, 40_001, 65_537):
+def numbers(key: bytes, nonce: int, count: int) -> np.ndarray:
+    return np.frombuffer(open_stream(key, nonce).update(bytes(4 * count)), "<u4")
+
+
+def test_a_draw_has_its_own_place_in_the_streams_of_its_call() -> None:
+    """As the docstring of the module says: numbers by draw, and by tile for those that these leave open."""
+    law, key = RoundedNormal(700.0, 8400), SeededRandomness(8).bytes(32)
+    words = numbers(key, 0, 100_000)
+    expected, places = _table(law.sigma, law.limit).read(words)
+    counts, tiles = np.bincount(places // 1024), numbers(key, 1, 98 * 64).reshape(98, 64)
+    more = [tile[:count] for tile, count in zip(tiles, counts, strict=True)]
+    whole = (words[places].astype(np.uint64) << np.uint64(32)) | np.concatenate(more)
+    expected[places] = _table(law.sigma, law.limit).search(whole)[0]
+    assert places.size > 1000
+    for count in (0, 1, 40_001, 65_537, 100_000):
         for kind in (np.float32, np.float64, np.int64):
             totals = np.full(count, 5, kind)
             law.add_to(totals, SeededRandomness(8))
             assert np.array_equal(totals, expected[:count] + 5)
+
+
+@pytest.mark.parametrize("count", [1000, 70_000])
+def test_draws_that_a_tile_has_no_number_for_take_those_of_the_next_nonce(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that decides a tenth of all draws: many tiles have more than 64 others, some more than 128."""
+    law, key = RoundedNormal(700.0, 8400), SeededRandomness(8).bytes(32)
+    table = _table(law.sigma, law.limit)
+    poor = replace(table, decided=table.decided // 10)
+    # No end lies below what was decided before.
+    none = np.zeros(table.decided - poor.decided << table.width, np.int32)
+    poor = replace(poor, starts=np.concatenate([none, table.starts]))
+    words = numbers(key, 0, count)
+    places = np.flatnonzero(words >> np.uint32(17) >= poor.decided)
+    ordinals = np.arange(places.size) - np.searchsorted(places // 1024, places // 1024)
+    late = places[ordinals >= 64].tolist()
+    settled: list[tuple[int, int]] = []
+    monkeypatch.setattr(RoundedNormal, "table", property(lambda _: poor))
+    monkeypatch.setattr(
+        RoundedNormal, "_settle", lambda self, word, draw, ordinal, key: settled.append((draw, ordinal)) or 0
+    )
+    law.add_to(np.zeros(count), SeededRandomness(8))
+    assert [draw for draw, _ in settled] == late and max(ordinal for _, ordinal in settled) > 128
+
+
+def test_what_64_bits_leave_open_is_settled_by_the_places_of_the_draw() -> None:
+    """The number after them under the next nonce for every 64 of a tile, the last 448 bits by the draw."""
+    law, key = RoundedNormal(300.0, 3600), SeededRandomness(8).bytes(32)
+    table, word = _table(law.sigma, law.limit), 0xFFFF0000
+    for draw, ordinal in ((5, 0), (70_000, 3), (70_000, 67)):
+        further = numbers(key, 1 + ordinal // 64, 64 * 70)[64 * (draw // 1024) + ordinal % 64]
+        number = np.array([word << 32 | int(further)], np.uint64)
+        assert law._settle(word, draw, ordinal, key) == table.search(number)[0][0]
 
 
 def test_draws_are_fresh_and_noise_that_no_table_holds_is_refused() -> None:
@@ -165,48 +207,33 @@ def drawn(sigma: float, count: int, key: BlockKey) -> np.ndarray:
     return law(sigma).draw(count, key.stream())
 
 
-@pytest.mark.parametrize(("sigma", "count"), [(10.0, 1), (37.25, (1 << 16) + 1), (8192.0, COUNT)])
-def test_draws_are_those_of_the_sampler_in_numpy(sigma: float, count: int, keys: list[BlockKey]) -> None:
-    computed = NormalTensors.of(law(sigma), "cpu").draw(count, keys)
-    for key, draws in zip(keys, computed, strict=True):
-        assert np.array_equal(draws.numpy(), drawn(sigma, count, key))
+@pytest.mark.parametrize(("sigma", "count", "last"), [(10.0, 1, 1), (37.25, 3000, 17), (8192.0, COUNT, COUNT)])
+def test_the_kernel_draws_what_the_sampler_in_numpy_draws(
+    sigma: float, count: int, last: int, keys: list[BlockKey]
+) -> None:
+    """Onto sums that are there, scaled after them; the last part has fewer."""
+    before = torch.arange(2 * count + last).float()
+    totals = before.clone()
+    normal_kernel.NormalKernel.of(law(sigma), "cpu").add_to(totals, keys, size=count, scale=0.5)
+    expected = np.concatenate([drawn(sigma, count, key) for key in keys])[: len(totals)]
+    assert np.array_equal(totals.numpy(), (before.numpy() + expected) / 2)
 
 
-def undecided(sigma: float, key: BlockKey) -> np.ndarray:
-    """The first 64 bits of a stream's draws that no strip decides."""
-    stream = key.stream()
-    rest = KeyedStream(stream.bytes(32))
-    words = stream.uint64(COUNT).view(np.uint32)[:COUNT]
-    left = words[law(sigma).table.read(words)[1]]
-    numbers: np.ndarray = (left.astype(np.uint64) << np.uint64(32)) | rest.uint64(left.size) >> np.uint64(32)
-    return numbers
-
-
-def halves(numbers: np.ndarray) -> tuple[Tensor, Tensor]:
-    upper, lower = (
-        torch.from_numpy(part.astype(np.uint32).view(np.int32)) for part in (numbers >> np.uint64(32), numbers)
-    )
-    return upper, lower
-
-
-def test_a_draw_that_64_bits_leave_open_is_decided_by_all(keys: list[BlockKey]) -> None:
-    """An end is planted where the last undecided draw falls: the sampler in numpy draws that row."""
-    last = undecided(300.0, keys[1])[-1:]
-    planted = replace(NormalTensors.of(law(300.0), "cpu"), ends=torch.from_numpy(last.view(np.int64)) ^ -(1 << 63))
-    wrong, tied = planted.search(*halves(last))
-    right = drawn(300.0, COUNT, keys[1])
-    assert tied.all()
-    assert wrong.item() not in right
-    assert np.array_equal(planted.draw(COUNT, keys)[1].numpy(), right)
-
-
-def test_numbers_are_compared_without_a_sign() -> None:
-    """Halves from 2^31 on are negative in int32; the draws rise with the numbers all the same."""
-    table = law(10.0).table
-    # Between two ends of what cells are owed; in the tails 64 bits do not tell these apart.
-    numbers = table.ends[:-1] // np.uint64(2) + table.ends[1:] // np.uint64(2)
-    draws, tied = NormalTensors.of(law(10.0), "cpu").search(*halves(numbers))
-    expected, ties = table.search(numbers)
-    assert np.array_equal(draws.numpy(), expected)
-    assert torch.nonzero(tied).ravel().tolist() == ties.tolist()
-    assert len(set(draws.tolist())) > 100
+def test_a_draw_that_the_kernel_leaves_open_is_the_sampler_s(keys: list[BlockKey]) -> None:
+    """An end is planted where the last searched draw falls; and a table that decides little, so that lists end."""
+    right = np.concatenate([drawn(300.0, COUNT, key) for key in keys])
+    planted = normal_kernel.NormalKernel.of(law(300.0), "cpu")
+    streams = keys[1].stream().bytes(32)
+    words = numbers(streams, 0, COUNT)
+    place = law(300.0).table.read(words)[1][-1]
+    ordinal = np.sum(law(300.0).table.read(words)[1] // 1024 == place // 1024) - 1
+    end = int(words[place]) << 32 | int(numbers(streams, 1, 64 * 6)[64 * (place // 1024) + ordinal])
+    below = int(np.searchsorted(law(300.0).table.ends, np.uint64(end)))
+    planted.ends[below] = int(np.array([end], np.uint64).view(np.int64)[0])
+    totals = torch.zeros(3 * COUNT)
+    planted.add_to(totals, keys, size=COUNT)
+    assert np.array_equal(totals.numpy(), right)
+    calls = chacha_kernel.cipher_numbers(chacha_kernel.keys_on(keys, "cpu"), 0, 0, 8)
+    tables = planted.strips, planted.ends, planted.starts, list(planted.law)
+    opened = normal_kernel.add_rounded_normal(totals, calls, *tables, COUNT, 1.0)
+    assert opened[:2].tolist() == [1, COUNT + place], "all 64 bits of that draw were compared, and of no other"

@@ -8,9 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from graphveil.mechanisms.samplers.rounded_normal import DIGITS, ENTRY_BITS, owed_ends, settled, strips_of
+from graphveil.mechanisms.samplers.rounded_normal import DIGITS, ENTRY_BITS, FURTHER, owed_ends, settled, strips_of
 from graphveil.mechanisms.samplers.strips_loop import add_searched
-from tests.mechanisms.samplers.scripted import Scripted
 
 ALL = 1 << DIGITS
 
@@ -53,11 +52,9 @@ def test_all_512_bits_decide_where_64_tie(half: list[int], width: int) -> None:
     table, limit, ends = strips_of(half, width), len(half) - 1, list(owed_ends(half, width))
     for cell in (-limit + 1, -1, 0, 2, limit - 1):
         end = ends[cell + limit]
-        tail = (end % 2**448).to_bytes(56, "little")
-        before = ((end - 1) % 2**448).to_bytes(56, "little")
         assert table.search(np.array([end >> 448], np.uint64))[1].tolist() == [0]
-        assert settled([end >> 448], half, width, Scripted([], tail))[0] > cell
-        assert settled([(end - 1) >> 448], half, width, Scripted([], before))[0] <= cell
+        assert settled(end, half, width) > cell
+        assert settled(end - 1, half, width) <= cell
 
 
 @pytest.mark.parametrize(("half", "width"), LAWS)
@@ -68,9 +65,16 @@ def test_the_loop_finds_what_the_search_finds(half: list[int], width: int) -> No
     near = np.concatenate([table.ends - np.uint64(1), table.ends, table.ends + np.uint64(1)])
     numbers = np.append(near[near > lowest], [lowest, np.uint64(2**64 - 1)])
     cells, ties = table.search(numbers)
-    totals, places = np.full(numbers.size, 100.0, np.float32), np.arange(numbers.size, dtype=np.int32)
-    words, more = (numbers >> np.uint64(32)).astype(np.uint32), numbers << np.uint64(32)
-    count = add_searched(words, places, more, table.ends, table.starts, table.width, totals)
-    assert places[:count].tolist() == ties.tolist() and more[:count].tolist() == numbers[ties].tolist()
+    words, further = (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
+    totals, left = np.full(numbers.size, 100.0, np.float32), []
+    # A tile each, since each has a number for 64 of its draws.
+    for i in range(numbers.size):
+        place, ordinal = np.zeros(1, np.int32), np.full(1, -1, np.int32)
+        more = np.full(FURTHER, further[i])
+        own = totals[i : i + 1]
+        if add_searched(words[i : i + 1], place, more, table.ends, table.starts, table.width, own, ordinal):
+            left.append(i)
+            assert (place[0], ordinal[0]) == (0, 0)
+    assert left == ties.tolist()
     cells[ties] = 0
     assert np.array_equal(totals, 100 + cells)

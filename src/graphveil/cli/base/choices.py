@@ -10,7 +10,7 @@ from graphveil.cli.base.console import complain, nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.graphs.value.value import parts_of
-from graphveil.methods.base.settings import OPEN_WORDS
+from graphveil.methods.base.settings import OPEN_WORDS, require_device
 from graphveil.methods.registry import METHODS, build_method, files_of
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -295,6 +295,7 @@ def prepare(device: str, threads: int | None) -> None:
         raise InputError(f"{device!r}", where="--device", allowed="cpu, cuda", remedy=nearest(device, ("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device found", where="--device", remedy="use --device cpu")
+    require_device(device)
     # Before the graph loads, so that the limit holds for reading it too.
     if threads is not None:
         torch.set_num_threads(threads)

@@ -5,10 +5,13 @@ continuous noise, so the exact privacy curve of the Gaussian mechanism holds. Th
 integrated numerically (a difference of distribution functions would lose its digits in the tails), turned into an
 integer share of 2^512, and found by a uniform 512-bit number, of which 32 bits mostly are enough.
 
-    draw i       half word 8 + i of the source; half words 0 to 7 are the key of a second stream
-    its rest     word m of the second stream, if it is undecided draw number m of the call: few are
+    key          32 bytes of the source, for the streams of this call
+    draw i       its first 32 bits: number i under nonce 0
+                 the next 32, of the o-th draw without a decision of its tile t, draws 1024 t .. 1024 t + 1023:
+                 number 64 t + o mod 64 under nonce 1 + o div 64. Some 16 of a tile are; more than 64 hardly ever
+                 the other 448: block i under nonce 2^32, once in 2^42 draws at most
 
-So every draw has a place of its own in the source, whatever the others are: any device finds the same.
+So every draw has a place of its own in the source, whatever other tiles hold: any device finds the same.
 
 `Strips`: cells stand in strips of 2^k neighbours. Of 2^15 entries a strip holds as many as its least likely cell can
 pay for, so that a uniform 512-bit number is a draw at once where its first 15 bits choose one of those: the next k bits
@@ -32,7 +35,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
@@ -44,9 +47,9 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
-from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS
+from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
 from graphveil.privacy import Randomness
-from graphveil.privacy.source.derived import KeyedStream
+from graphveil.privacy.source.randomness import draw_words, open_stream
 from graphveil.runtime.late import special
 
 #: All shares together are 2^512.
@@ -108,17 +111,14 @@ def strips_of(half: Sequence[int], width: int) -> Strips:
     return Strips(strips, numbers.size, width, ends, starts)
 
 
-def settled(numbers: Iterable[int], half: Sequence[int], width: int, randomness: Randomness) -> list[int]:
-    """The draws of numbers of which 64 bits are known and equal an end's: by all 512.
+def settled(number: int, half: Sequence[int], width: int) -> int:
+    """The draw of a number of 512 bits that no strip decides.
 
     Args:
-        numbers: the 64 bits.
+        number: of which 64 bits may equal an end's.
         half, width: what the table was made of.
-        randomness: the source of the other bits.
     """
-    ends = list(owed_ends(half, width))
-    wholes = [(number << _REST) + int.from_bytes(randomness.bytes(_REST // 8), "little") for number in numbers]
-    return [bisect_right(ends, whole) - len(half) + 1 for whole in wholes]
+    return bisect_right(list(owed_ends(half, width)), number) - len(half) + 1
 
 
 def owed_ends(half: Sequence[int], width: int) -> Iterator[int]:
@@ -147,12 +147,13 @@ RELATIVE_ERROR: Final = 1e-12
 #: Noise of a wider reach is refused: its table would take more than 32 MB.
 LARGEST_LIMIT: Final = (1 << 21) - 1
 
-#: Of the second stream, which come first.
+#: Of the streams of a call.
 KEY_BYTES: Final = 32
+_LAST: Final = 1 << 32
 # Deviations to which noise reaches at least, beyond the farthest place that a unit moves a number to, and at most.
 _REACH, _BEYOND, _FARTHEST = 12.0, 9.5, 25.0
-# Draws of a block, even so that no half word is left over: its arrays and the table stay in a core's cache.
-_BLOCK: Final = 1 << 16
+# Draws of a block, of whole tiles: its arrays and the table stay in a core's cache.
+_BLOCK: Final = 64 * TILE
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -192,37 +193,54 @@ class RoundedNormal:
         Args:
             totals: float32, float64 or int64, what the noise is added to.
         """
-        rest = KeyedStream(randomness.bytes(KEY_BYTES), randomness.void)
+        key = randomness.bytes(KEY_BYTES)
+        first, further = (open_stream(key, nonce) for nonce in (0, 1))
         # The compiler takes as long to load as a million draws take without it.
         add = self._add_compiled if totals.size >= _BLOCK else self._add
         for start in range(0, totals.size, _BLOCK):
             part = totals[start : start + _BLOCK]
-            add(part, randomness.uint64(-(-part.size // 2)).view(np.uint32)[: part.size], rest)
+            words = draw_words(first, -(-part.size // 2)).view(np.uint32)[: part.size]
+            more = draw_words(further, -(-part.size // TILE) * FURTHER // 2).view(np.uint32)
+            places, ordinals = add(part, words, more)
+            for place, ordinal in zip(places.tolist(), ordinals.tolist(), strict=True):
+                part[place] += self._settle(int(words[place]), start + place, ordinal, key)
 
-    def _add(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
-        table = self.table
-        cells, undecided = table.read(words)
-        more = rest.uint64(undecided.size) >> np.uint64(32)
-        numbers = (words[undecided].astype(np.uint64) << np.uint64(32)) | more
-        levels, ties = table.search(numbers)
-        levels[ties] = self._settle(numbers[ties], rest)
-        cells[undecided] = levels
+    def _add(
+        self, totals: np.ndarray, words: npt.NDArray[np.uint32], further: npt.NDArray[np.uint32]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Add the draws that 64 bits decide; return the places of the others, and which of their tile they are."""
+        cells, places = self.table.read(words)
+        tiles = places // TILE
+        ordinals = np.arange(places.size) - np.searchsorted(tiles, tiles)
+        more = further[tiles * FURTHER + ordinals % FURTHER].astype(np.uint64)
+        levels, ties = self.table.search((words[places].astype(np.uint64) << np.uint64(32)) | more)
+        left = np.union1d(ties, np.flatnonzero(ordinals >= FURTHER))
+        levels[left] = 0
+        cells[places] = levels
         totals += cells
+        return places[left], ordinals[left]
 
-    def _add_compiled(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
+    def _add_compiled(
+        self, totals: np.ndarray, words: npt.NDArray[np.uint32], further: npt.NDArray[np.uint32]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Add what `_add` adds, the same bits from the same words."""
         from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
 
         table, places = self.table, np.empty(words.size, np.int32)
         places = places[: add_decided(words, table.strips, table.decided, table.width, totals, places)]
-        numbers = rest.uint64(places.size)
-        ties = slice(add_searched(words, places, numbers, table.ends, table.starts, table.width, totals))
-        totals[places[ties]] += self._settle(numbers[ties], rest)
+        ordinals = np.empty_like(places)
+        left = add_searched(words, places, further, table.ends, table.starts, table.width, totals, ordinals)
+        return places[:left], ordinals[:left]
 
-    def _settle(self, numbers: npt.NDArray[np.uint64], rest: Randomness) -> Levels:
-        # Once in 2^42 draws at most: the shares are made anew and not kept.
-        levels = settled(numbers.tolist(), *_parts(self.sigma, self.limit), rest) if numbers.size else []
-        return np.array(levels, np.int64)
+    def _settle(self, word: int, draw: int, ordinal: int, key: bytes) -> int:
+        """The draw of a first word that 64 bits, or the numbers of its tile, do not decide."""
+        layer, place = divmod(ordinal, FURTHER)
+        place += draw // TILE * FURTHER
+        block = open_stream(key, 1 + layer, block=place // 16).update(bytes(64))
+        more = int.from_bytes(block[place % 16 * 4 :][:4], "little")
+        rest = int.from_bytes(open_stream(key, _LAST, block=draw).update(bytes(_REST // 8)), "little")
+        # The shares are made anew and not kept: this is rare.
+        return settled((word << 32 | more) << _REST | rest, *_parts(self.sigma, self.limit))
 
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z] for |z| <= limit."""

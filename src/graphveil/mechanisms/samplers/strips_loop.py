@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS
+from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
 from graphveil.runtime.compiled import compiled
 
 
@@ -44,27 +44,34 @@ def add_decided(
 def add_searched(
     words: npt.NDArray[np.uint32],
     places: npt.NDArray[np.int32],
-    more: npt.NDArray[np.uint64],
+    further: npt.NDArray[np.uint32],
     ends: npt.NDArray[np.uint64],
     starts: npt.NDArray[np.int32],
     width: int,
     totals: np.ndarray,
+    ordinals: npt.NDArray[np.int32],
 ) -> int:
-    """Add to `totals` at some places the draws of their words, as `Strips.search` would. Returns how many numbers equal
-    an end; their places and 64 bits come first in `places` and `more`, and their totals are as they were.
+    """Add to `totals` at some places the draws of their words, as `Strips.search` would. Returns how many are left:
+    whose numbers equal an end, or that come after `FURTHER` in their tile. Their places come first in `places`, and
+    their totals are as they were.
 
     Args:
         words: uniform 32-bit numbers [n].
-        places: those whose word decides nothing [m]; overwritten.
-        more: uniform 64-bit numbers [m], of which the first half continues a word; overwritten.
+        places: those whose word decides nothing, rising [m]; overwritten.
+        further: uniform 32-bit numbers that continue words, `FURTHER` for each tile of them.
         ends, starts, width: of the table.
         totals: what the draws are added to, in place [n].
+        ordinals: room for m; of those left, which of their tile they are.
     """
     limit, shift = ends.size >> 1, np.uint64(64 - ENTRY_BITS - width)
     first = (1 << (ENTRY_BITS + width)) - starts.size + 1
-    ties = 0
+    left = 0
+    tile, ordinal = -1, 0
     for i in range(places.size):
-        number = (np.uint64(words[places[i]]) << np.uint64(32)) | (more[i] >> np.uint64(32))
+        place = places[i]
+        ordinal = ordinal + 1 if place // TILE == tile else 0
+        tile = place // TILE
+        number = (np.uint64(words[place]) << np.uint64(32)) | np.uint64(further[tile * FURTHER + ordinal % FURTHER])
         start = np.int64(number >> shift) - first
         low, high = starts[start], starts[start + 1]
         while low < high:
@@ -73,9 +80,9 @@ def add_searched(
                 low = middle + 1
             else:
                 high = middle
-        if low < ends.size and ends[low] == number:
-            places[ties], more[ties] = places[i], number
-            ties += 1
+        if ordinal >= FURTHER or (low < ends.size and ends[low] == number):
+            places[left], ordinals[left] = place, ordinal
+            left += 1
         else:
-            totals[places[i]] += totals.dtype.type(low - limit)
-    return ties
+            totals[place] += totals.dtype.type(low - limit)
+    return left

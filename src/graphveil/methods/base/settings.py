@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, TypedDict
 
@@ -133,6 +134,8 @@ def require_device(device: str) -> None:
 
     if not (device.startswith("cuda") and torch.cuda.is_available()):
         raise InputError(f"device {device!r} is not available", allowed="cpu, or cuda where torch finds a GPU")
+    if find_spec("triton") is None:
+        raise InputError("the kernels of a GPU need Triton, which is not installed", remedy="pip install triton")
 
 
 INFINITE = math.inf

@@ -1,8 +1,9 @@
 """Noise derived from one secret: keyed streams, a device's permanent noise, and the noise of blocks of rows.
 
-    key                = HKDF-SHA256(secret; purpose, context)        words = AES-256 in counter mode under that key
+    key                = HKDF-SHA256(secret; purpose, context)        words = ChaCha20 under that key
     permanent noise    context: task, field, value                    the device's own secret
-    noise of blocks    context: hop, block                            32 bytes drawn for one publication alone
+    noise of blocks    context: hop; block b has bytes 32 b ..        32 bytes drawn for one publication alone
+                       of its words for a key
 
 Permanent noise need not be stored: a report that is made again is the report of the first time, and averaging repeated
 reports finds nothing. Noise by blocks has the same bits whoever works on which block, and when: one sequential stream
@@ -86,7 +87,7 @@ class PermanentRandomness:
     """One device's source of permanent noise for one task.
 
     Formal guarantees: `stream` gives what `SecureRandomness` gives, for each context independently, as far as
-    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. So each *different* value costs what one
+    HKDF-SHA256 and ChaCha20 cannot be told from chance without the secret. So each *different* value costs what one
     report costs, and k of them up to k times that; an equal one costs nothing more.
 
     Not hidden: whether a report is the same as before. Who sees all of them learns when a value changed (most likely),
@@ -153,7 +154,7 @@ class BlockNoise:
     """The keys of one publication's blocks.
 
     Formal guarantees: streams of different blocks are independent and as good as those of `randomness`, as far as
-    HKDF-SHA256 and AES-256 cannot be told from chance without the secret. The secret is made here, is never shown,
+    HKDF-SHA256 and ChaCha20 cannot be told from chance without the secret. The secret is made here, is never shown,
     saved or handed to a worker, and ends with this object: a publication that was broken off cannot be taken up again
     under other noise for the price of one, nor under the same.
 
@@ -179,13 +180,12 @@ class BlockNoise:
             InputError: it was given out before, here or maybe in the process that this one was forked from: two outputs
                 under the same noise would tell their exact difference.
         """
-        if context in self._given or os.getpid() != self._process:
-            raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
+        self._refuse_repeated(context, context in self._given)
         self._given.add(context)
         return BlockKey(derive(self._secret, _BLOCKS, *context), self._void)
 
     def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
-        """Yield the key of each of so many blocks, in order; raises as `key`.
+        """Yield the key of each of so many blocks, in order: the words of the key of their context, 32 bytes a block.
 
         Args:
             blocks, context: how many; what they are of, where a publication has several tables.
@@ -193,7 +193,15 @@ class BlockNoise:
         Raises:
             InputError: as :meth:`key`.
         """
-        return (self.key(*context, number) for number in range(blocks))
+        # A stream in place of one HKDF a block, which would take longer than the noise of a block on a GPU.
+        stream = self.key(*context).stream()
+        for _ in range(blocks):
+            self._refuse_repeated(context)
+            yield BlockKey(stream.bytes(SECRET_BYTES), self._void)
+
+    def _refuse_repeated(self, context: tuple[str | int, ...], given: bool = False) -> None:
+        if given or os.getpid() != self._process:
+            raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
 
     def __repr__(self) -> str:
         return "BlockNoise()"

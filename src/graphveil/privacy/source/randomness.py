@@ -1,8 +1,16 @@
-"""Where privacy noise comes from: AES-256 in counter mode, keyed by the operating system or by a seed.
+"""Where privacy noise comes from: the words of ChaCha20, keyed by the operating system or by a seed.
+
+    bytes 64 b .. 64 b + 63 of a stream = ChaCha20(key; counter b, nonce)        counter and nonce of 64 bits
+
+The cipher adds, rotates and compares bits of 32-bit numbers: it looks nothing up, so that its time tells nothing of a
+key, and is as fast on every device. Of one key no counter is used twice under one nonce.
 
 Threshold comparisons on 64-bit integers from this stream decide every random bit of the mechanisms. Float
 generators are not used: they can be predicted, and their rounding shows through (Mironov, "On significance of
 the least significant bits for differential privacy", CCS 2012).
+
+Source: Y. Nir, A. Langley, RFC 8439 (2018), section 2.3; D. J. Bernstein, "ChaCha, a variant of Salsa20", SASC 2008,
+for the counter of 64 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms
 
 from graphveil.errors import InputError
 
@@ -25,8 +33,6 @@ UInt64Array = npt.NDArray[np.uint64]
 # One buffer of zeros for all draws: 1 MiB stays in the cache, and a buffer as long as the draw would double its memory.
 _CHUNK: Final = 1 << 20
 _ZEROS: Final = bytes(_CHUNK)
-# `update_into` asks for this much room behind the text it writes.
-_BLOCK: Final = 16
 
 
 class Randomness(Protocol):
@@ -94,7 +100,7 @@ class SecureRandomness(Stream):
         # A new lock too: a child forked while another thread held the old one would wait for ever.
         self._lock = threading.Lock()
         self._process = os.getpid()
-        # 32 bytes for AES-256; counters start at zero, which is safe because a key is never used twice.
+        # Counters start at zero, which is safe because a key is never used twice.
         self._stream = open_stream(os.urandom(32))
 
 
@@ -126,10 +132,17 @@ class SeededRandomness(Stream):
         return f"SeededRandomness({self._seed})"
 
 
-def open_stream(key: bytes) -> CipherContext:
-    """The words of a key, from the first."""
-    # No counter is used twice under one key, so no two draws of a stream share a block of the cipher.
-    return Cipher(algorithms.AES(key), modes.CTR(bytes(_BLOCK))).encryptor()
+def open_stream(key: bytes, nonce: int = 0, *, block: int = 0) -> CipherContext:
+    """The words of a key.
+
+    Args:
+        key: 32 bytes.
+        nonce: which of the key's streams, below 2^64.
+        block: the 64 bytes of it to begin with.
+    """
+    # No counter is used twice under one key and nonce, so no two draws of a stream share a block of the cipher.
+    place = block.to_bytes(8, "little") + nonce.to_bytes(8, "little")
+    return Cipher(algorithms.ChaCha20(key, place), mode=None).encryptor()
 
 
 def draw_words(stream: CipherContext, count: int) -> UInt64Array:
@@ -145,13 +158,13 @@ def draw_words(stream: CipherContext, count: int) -> UInt64Array:
     if count < 0:
         raise InputError(f"{count} random numbers asked for", allowed="a count of at least 0")
     # Not zeroed first: every byte that is handed out is written by the cipher.
-    room = np.empty(8 * count + _BLOCK, dtype=np.uint8)
+    room = np.empty(8 * count, dtype=np.uint8)
     view = room.data
     for start in range(0, 8 * count, _CHUNK):
         size = min(_CHUNK, 8 * count - start)
         stream.update_into(memoryview(_ZEROS)[:size], view[start:])
     # Little-endian whatever the machine, so that a seed gives the same stream everywhere.
-    return room[: 8 * count].view("<u8").astype(np.uint64, copy=False)
+    return room.view("<u8").astype(np.uint64, copy=False)
 
 
 def _rekey_after_fork() -> None:
