@@ -1,4 +1,4 @@
-"""The kernels of a private hop on a GPU: messages added up exactly, and rows put on the grid, scaled to length 1.
+"""The kernels of a private hop on a GPU: rows put on the grid or scaled to length 1, and messages added up exactly.
 
 A program adds up the messages of some receivers in 32-bit integers. Receivers of very many messages are worked on in
 pieces, whose sums are added up in 64 bits: in whole numbers no order changes anything.
@@ -20,6 +20,63 @@ PIECE: Final = 512
 #: Columns that a program adds up, at most, and its numbers.
 _COLUMNS: Final = 128
 _NUMBERS: Final = 1024
+
+
+@triton.jit
+def _lengths(rows, ROWS: tl.constexpr, WIDE: tl.constexpr, FOLDS: tl.constexpr):
+    """L2 lengths [ROWS] of rows [ROWS, WIDE], float64, by halves as `grid.squared_lengths` adds them up."""
+    squares = rows.to(tl.float64)
+    squares *= squares
+    for fold in tl.static_range(FOLDS):
+        # Two numbers have one sum, whichever comes first.
+        squares = tl.sum(tl.reshape(squares, [ROWS, 2, WIDE >> (fold + 1)]), axis=1)
+    return tl.sqrt(tl.reshape(squares, [ROWS]))
+
+
+@triton.jit
+def _scaled(
+    x, out, rows, columns,
+    STEPS: tl.constexpr, SHORTEST: tl.constexpr, LONGEST: tl.constexpr, LARGEST: tl.constexpr,
+    ROWS: tl.constexpr, WIDE: tl.constexpr, FOLDS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, WIDE)
+    place = row.to(tl.int64)[:, None] * columns + column[None, :]
+    there = (row < rows)[:, None] & (column < columns)[None, :]
+    values = tl.load(x + place, mask=there, other=0.0)
+    long = _lengths(values, ROWS, WIDE, FOLDS)
+    # A NaN length fails both comparisons; such a row is zero before it meets any other number.
+    usable = (long > 0) & (long < LONGEST)
+    values, long = tl.where(usable[:, None], values, 0.0), tl.where(usable, long, 1.0)
+    if STEPS > 0:
+        scale = tl.minimum(STEPS / tl.maximum(long, SHORTEST), LARGEST).to(tl.float32)
+        scaled = (values * scale[:, None]).to(tl.int32)
+    else:
+        scaled = tl.div_rn(values, tl.zeros_like(values) + long.to(tl.float32)[:, None])
+    tl.store(out + place, scaled.to(out.dtype.element_ty), mask=there)
+
+
+@torch.library.custom_op("graphveil::scale_rows", mutates_args=())
+def scale_rows(x: Tensor, steps: float, shortest: float, longest: float, largest: float, narrow: bool) -> Tensor:
+    """Return rows scaled to length 1, float32 [n, c], or put on the grid, if steps are above 0.
+
+    Args:
+        x: float32 [n, c], contiguous.
+        steps, shortest, longest, largest: as `loops.put_on_grid` takes them.
+        narrow: rows on the grid are int16 in place of float32.
+    """
+    rows, columns = x.shape
+    out = torch.empty(rows, columns, device=x.device, dtype=torch.int16 if narrow else torch.float32)
+    wide = triton.next_power_of_2(max(1, columns))
+    several = max(1, _NUMBERS // wide)
+    if out.numel():
+        _scaled[(triton.cdiv(rows, several),)](
+            x, out, rows, columns,
+            # Compiled in, since numbers that are handed over have 32 bits.
+            STEPS=steps, SHORTEST=shortest, LONGEST=longest, LARGEST=largest,
+            ROWS=several, WIDE=wide, FOLDS=wide.bit_length() - 1, num_warps=4, **EXACT,
+        )  # fmt: skip
+    return out
 
 
 @triton.jit
