@@ -49,13 +49,16 @@ _MIN_ROOM = 1 << 26
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
     """Return a holder's part of the rows that all share, in their order; edges to nodes that not everybody has are
-    dropped. Raises InputError for a label holder's graph with several labels a node.
+    dropped.
 
     Args:
         graph: of the holder's own folder.
         order: its rows, int64 [n].
         labels: whether this is the label holder.
         seed: of the split, where the folder declares none.
+
+    Raises:
+        InputError: for a label holder's graph with several labels a node.
     """
     position = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     position[order] = torch.arange(len(order))
@@ -74,12 +77,15 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder of other columns, range, classes or direction than agreed; raises DataError.
+    """Refuse a folder of other columns, range, classes or direction than agreed.
 
     Args:
         graph: of the holder's folder.
         agreement: of all parties.
         name: the holder's.
+
+    Raises:
+        DataError: for such a folder.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [
@@ -106,7 +112,8 @@ class Outcome:
 
     Attributes:
         order: a holder's rows in the order that all share, int64 [n]; None at the server.
-        head: the label holder's labels and predictions. result: of the mode's program.
+        head: the label holder's labels and predictions.
+        result: of the mode's program.
         transcript: the messages that this process sent and received.
     """
 
@@ -156,7 +163,11 @@ def holder_program(
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count of rows, then run the mode's program; raises InputError if counts differ."""
+    """Wait for everybody's count of rows, then run the mode's program.
+
+    Raises:
+        InputError: if counts differ.
+    """
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
