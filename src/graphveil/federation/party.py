@@ -212,9 +212,9 @@ def run_party(
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
     setting, name = agreement.setting, identity.name
-    me = agreement.party(name)
+    party = agreement.party(name)
     # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
-    if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
+    if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
         remedy = "use the folder with the agreed certificate, or make a new agreement"
         raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
     if graph is not None:
@@ -224,18 +224,18 @@ def run_party(
 
     def build(done: int, state: State | None) -> Program[Any]:
         run = RunContext(name, setting, randomness, done=done, state=state)
-        if me.role == "server":
+        if party.role == "server":
             return server_program(run)
         if graph is None:
             raise InputError(f"{name} holds data", remedy="hand over its graph")
         return holder_program(run, graph, ids or [], seed=seed)
 
     # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
-    places = {party.name: place for place, party in enumerate(agreement.parties)}
+    places = {each.name: place for place, each in enumerate(agreement.parties)}
     peers = tuple(
-        Peer(places[party.name], party.name, party.address, party.certificate.encode())
-        for party in agreement.parties
-        if party.name != name
+        Peer(places[each.name], each.name, each.address, each.certificate.encode())
+        for each in agreement.parties
+        if each.name != name
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
 
@@ -252,7 +252,7 @@ def run_party(
     session.links = Links(
         identity,
         places[name],
-        me.address,
+        party.address,
         peers,
         agreement.hash,
         # A row of every column for the most nodes, but always room for the masks' blocks of rows.
@@ -269,7 +269,7 @@ def run_party(
     finally:
         session.links.close()
         store.close()
-    if me.role == "server":
+    if party.role == "server":
         return Outcome(None, None, finished.result, finished.transcript)
     order, head, result = finished.result
     return Outcome(order, head, result, finished.transcript)
