@@ -43,7 +43,9 @@ class Send:
     """Hand a message to one party.
 
     Attributes:
-        to: the receiver's name. kind: a name in `core.messages.KINDS`. body: the array, of that kind's element type.
+        to: the receiver's name.
+        kind: a name in `core.messages.KINDS`.
+        body: the array, of that kind's element type.
         name: of the publication that a priced message is, hexadecimal; the same name never stands for other data.
     """
 
@@ -84,10 +86,13 @@ Watch: TypeAlias = Callable[[str, Effect], None]
 
 
 def advance(program: Program[T], reply: Tensor | None) -> Effect:
-    """Run a program to its next effect; raises StopIteration, with what it returns as `value`, where it has ended.
+    """Run a program to its next effect.
 
     Args:
         reply: the array of the message that it waits for; None where its last effect was not `Receive`.
+
+    Raises:
+        StopIteration: it has ended; `value` is what it returns.
     """
     return next(program) if reply is None else program.send(reply)
 

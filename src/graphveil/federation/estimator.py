@@ -102,9 +102,7 @@ class VFGNN:
         progress: ProgressCallback | None = None,
         watch: Watch | None = None,
     ) -> VFGNN:
-        """Partition a graph among holders, and run all parties; return the estimator itself. Raises InputError for
-        settings that make no federation, BudgetError if it has run already, perhaps not to its end: publishing again
-        costs.
+        """Partition a graph among holders, and run all parties; return the estimator itself.
 
         Args:
             graph: of all holders together: n nodes, features [n, d], labels and edges.
@@ -113,6 +111,10 @@ class VFGNN:
             randomness: of shares, keys and noise; default: the operating system's.
             progress: called after each round, with the epsilon that a holder has spent.
             watch: called with a party's name and each of its effects.
+
+        Raises:
+            InputError: for settings that make no federation.
+            BudgetError: it has run already, perhaps not to its end: publishing again costs.
         """
         if self._publication.begun:
             raise BudgetError(
@@ -133,11 +135,11 @@ class VFGNN:
         return self
 
     def predict_proba(self, graph: Graph | None = None) -> Tensor:
-        """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c]. Raises
-        InputError for any `graph`: other people would have to take part to be predicted.
+        """Return the label holder's final class probabilities of all nodes of the fitted graph, float32 [n, c].
 
         Raises:
             InputError: another graph.
+            InputError: for any `graph`: other people would have to take part to be predicted.
         """
         # Other people's holders would have to publish too; the label holder has no data of theirs.
         if graph is not None:
@@ -171,7 +173,11 @@ class VFGNN:
 
     @property
     def transcript(self) -> Transcript:
-        """Every message: from, to, kind, shape, bytes, what it reveals; raises AttributeError where it was loaded."""
+        """Every message: from, to, kind, shape, bytes, what it reveals.
+
+        Raises:
+            AttributeError: where it was loaded.
+        """
         transcript = self._fitted().transcript
         if transcript is None:
             raise AttributeError("a saved federation keeps no transcript")
@@ -212,10 +218,13 @@ class VFGNN:
 
     @classmethod
     def load(cls, path: str | Path) -> VFGNN:
-        """Return a saved federation, which cannot publish again; raises ModelFileError for a missing or damaged file.
+        """Return a saved federation, which cannot publish again.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
+
+        Raises:
+            ModelFileError: for a missing or damaged file.
         """
         _, facts, tensors = storage.read_method(path, KIND)
         with storage.restoring(path):
@@ -237,7 +246,11 @@ class VFGNN:
         return {**OPTIONS, **self.settings, "seed": self.seed}
 
     def set_params(self, **changes: Option) -> VFGNN:
-        """Change settings before fitting; raises InputError for unknown ones, or when holders have published."""
+        """Change settings before fitting.
+
+        Raises:
+            InputError: for unknown ones, or when holders have published.
+        """
         seed, settings = int(changes.pop("seed", self.seed)), changes
         require_options(settings, "VFGNN")
         params = self.get_params()

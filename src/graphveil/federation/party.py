@@ -49,13 +49,16 @@ _MIN_ROOM = 1 << 26
 
 def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holding:
     """Return a holder's part of the rows that all share, in their order; edges to nodes that not everybody has are
-    dropped. Raises InputError for a label holder's graph with several labels a node.
+    dropped.
 
     Args:
         graph: of the holder's own folder.
         order: its rows, int64 [n].
         labels: whether this is the label holder.
         seed: of the split, where the folder declares none.
+
+    Raises:
+        InputError: for a label holder's graph with several labels a node.
     """
     position = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     position[order] = torch.arange(len(order))
@@ -74,12 +77,15 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
 
 
 def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
-    """Refuse a folder of other columns, range, classes or direction than agreed; raises DataError.
+    """Refuse a folder of other columns, range, classes or direction than agreed.
 
     Args:
         graph: of the holder's folder.
         agreement: of all parties.
         name: the holder's.
+
+    Raises:
+        DataError: for such a folder.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [
@@ -106,7 +112,8 @@ class Outcome:
 
     Attributes:
         order: a holder's rows in the order that all share, int64 [n]; None at the server.
-        head: the label holder's labels and predictions. result: of the mode's program.
+        head: the label holder's labels and predictions.
+        result: of the mode's program.
         transcript: the messages that this process sent and received.
     """
 
@@ -156,7 +163,11 @@ def holder_program(
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
-    """Wait for everybody's count of rows, then run the mode's program; raises InputError if counts differ."""
+    """Wait for everybody's count of rows, then run the mode's program.
+
+    Raises:
+        InputError: if counts differ.
+    """
     counts = []
     for name in run.setting.names:
         counts.append(int((yield Receive(name, "aligned", (1,)))))
@@ -201,9 +212,9 @@ def run_party(
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
     setting, name = agreement.setting, identity.name
-    me = agreement.party(name)
+    party = agreement.party(name)
     # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
-    if fingerprint_of(me.certificate.encode()) != identity.fingerprint:
+    if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
         remedy = "use the folder with the agreed certificate, or make a new agreement"
         raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
     if graph is not None:
@@ -213,18 +224,18 @@ def run_party(
 
     def build(done: int, state: State | None) -> Program[Any]:
         run = RunContext(name, setting, randomness, done=done, state=state)
-        if me.role == "server":
+        if party.role == "server":
             return server_program(run)
         if graph is None:
             raise InputError(f"{name} holds data", remedy="hand over its graph")
         return holder_program(run, graph, ids or [], seed=seed)
 
     # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
-    places = {party.name: place for place, party in enumerate(agreement.parties)}
+    places = {each.name: place for place, each in enumerate(agreement.parties)}
     peers = tuple(
-        Peer(places[party.name], party.name, party.address, party.certificate.encode())
-        for party in agreement.parties
-        if party.name != name
+        Peer(places[each.name], each.name, each.address, each.certificate.encode())
+        for each in agreement.parties
+        if each.name != name
     )
     store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
 
@@ -241,7 +252,7 @@ def run_party(
     session.links = Links(
         identity,
         places[name],
-        me.address,
+        party.address,
         peers,
         agreement.hash,
         # A row of every column for the most nodes, but always room for the masks' blocks of rows.
@@ -258,7 +269,7 @@ def run_party(
     finally:
         session.links.close()
         store.close()
-    if me.role == "server":
+    if party.role == "server":
         return Outcome(None, None, finished.result, finished.transcript)
     order, head, result = finished.result
     return Outcome(order, head, result, finished.transcript)

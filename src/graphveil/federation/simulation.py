@@ -123,11 +123,14 @@ def simulate_training(
 
 
 def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.Generator) -> list[np.ndarray]:
-    """Return which features every holder gets, ascending; raises InputError for shares that leave one without a column.
+    """Return which features every holder gets, ascending.
 
     Args:
         shares: one number a holder, any scale.
         rng: deals the columns out.
+
+    Raises:
+        InputError: for shares that leave one without a column.
     """
     blocks = [np.arange(block.start, block.stop) for block in blocks_of(schema.columns)]
     columns = len(blocks) or schema.dimension
@@ -140,10 +143,13 @@ def feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.G
 
 
 def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
-    """Return (features, edge_index) for every holder; raises InputError for shares that leave one without a column.
+    """Return (features, edge_index) for every holder.
 
     Args:
         shares: one number a holder, any scale; 5, 5 halves columns and edges.
+
+    Raises:
+        InputError: for shares that leave one without a column.
     """
     rng = np.random.default_rng(seed)
     columns = feature_parts(graph.schema, shares, rng)

@@ -57,6 +57,7 @@ def test_networks_drop_columns_by_default_where_features_have_many() -> None:
     rates = {}
     for dimension in (64, 499, 500):
         schema = replace(cm.graph().schema, dimension=dimension)
-        rates[dimension] = [kind().dropout_of(schema) for kind in (CuratorSettings, GapSettings, ProgapSettings)]
-        assert GapSettings(dropout=0.2).dropout_of(schema) == 0.2
+        kinds = (CuratorSettings, GapSettings, ProgapSettings)
+        rates[dimension] = [kind().dropout_of(schema, batch_norm=True) for kind in kinds]
+        assert [GapSettings(dropout=0.2).dropout_of(schema, batch_norm=norm) for norm in (True, False)] == [0.2, 0.0]
     assert rates == {64: [0.0, 0.0, 0.7], 499: [0.0, 0.0, 0.7], 500: [0.5, 0.5, 0.7]}

@@ -89,11 +89,14 @@ class Repetition:
 
 
 def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
-    """Return public edges in both directions, int64 [2, E]. Raises DataError for a missing column or an unknown id.
+    """Return public edges in both directions, int64 [2, E].
 
     Args:
         path: csv or parquet with the columns source and target.
         ids: of everybody, in order.
+
+    Raises:
+        DataError: for a missing column or an unknown id.
     """
     import polars
 
@@ -143,8 +146,7 @@ def learn(
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Result:
-    """Train a method and its controls on an exported collection. Raises InputError for a method that does not read what
-    was collected, or budgets beside those of the task.
+    """Train a method and its controls on an exported collection.
 
     Args:
         graph: see `collected_graph`.
@@ -152,6 +154,9 @@ def learn(
         notes: further notes for the result.
         progress: called after every epoch of training.
         engine: processes blocks of people before the training.
+
+    Raises:
+        InputError: for a method that does not read what was collected, or budgets beside those of the task.
     """
     chosen = _settings(name, received, settings)
     if keeps_apart(repetition.split):

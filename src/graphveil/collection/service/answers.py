@@ -50,7 +50,8 @@ def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], byt
     """Return status, headers and body of a refusal (RFC 9457).
 
     Args:
-        code: of `STATUS`. more: further members, such as "detail".
+        code: of `STATUS`.
+        more: further members, such as "detail".
     """
     status = STATUS[code]
     members = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}

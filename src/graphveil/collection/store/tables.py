@@ -124,12 +124,15 @@ ALONE = {"graphveil_alone": True}
 
 
 def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
-    """Return the engine of a database; missing tables are made, older ones brought up to date. Raises InputError for
-    another kind of database, an unknown shape, or a file that others may read and whose mode this user cannot change.
+    """Return the engine of a database; missing tables are made, older ones brought up to date.
 
     Args:
         url: "sqlite:///FILE" or "postgresql+psycopg://...".
         steps: see `STEPS`.
+
+    Raises:
+        InputError: for another kind of database, an unknown shape, or a file that others may read and whose mode
+            this user cannot change.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")

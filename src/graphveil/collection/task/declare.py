@@ -85,8 +85,7 @@ def task_facts(
     closes: int,
     least: int,
 ) -> dict[str, object]:
-    """Return the facts of a task to be signed. Raises InputError for no field, or a price or size that no task can
-    have.
+    """Return the facts of a task to be signed.
 
     Args:
         schema: of the graph to be collected.
@@ -94,6 +93,9 @@ def task_facts(
         ids: of everybody who may take part, in order.
         opens, closes: seconds since 1970.
         least: reports, below which nothing is exported.
+
+    Raises:
+        InputError: for no field, or a price or size that no task can have.
     """
     fields_and_mechanisms = list(_fields(schema, names, len(ids), prices))
     if not fields_and_mechanisms:
@@ -118,7 +120,11 @@ def task_facts(
 
 
 def at_most(decimal: str) -> float:
-    """Return the largest binary64 number not above a decimal, at most 44. Raises DeviceError for any other text."""
+    """Return the largest binary64 number not above a decimal, at most 44.
+
+    Raises:
+        DeviceError: for any other text.
+    """
     return below(number({"epsilon": decimal}, "epsilon"))
 
 

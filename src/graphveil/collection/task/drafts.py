@@ -87,13 +87,21 @@ class Draft:
         return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
-        """The guarantee at these prices in sentences, if any. Raises InputError for a price that no task can have."""
+        """The guarantee at these prices in sentences, if any.
+
+        Raises:
+            InputError: for a price that no task can have.
+        """
         # With any window and least number: neither changes the guarantee.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
 
     def report_bytes(self) -> int:
-        """The bytes of one report at these prices, 0 without. Raises InputError for a price that no task can have."""
+        """The bytes of one report at these prices, 0 without.
+
+        Raises:
+            InputError: for a price that no task can have.
+        """
         if not self.asks:
             return 0
         with refusals(TASK):

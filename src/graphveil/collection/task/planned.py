@@ -22,11 +22,14 @@ def drafted(
     out: Path, subject: Subject, typed: Mapping[str, object], prices: Prices
 ) -> tuple[dict[str, Any], Plan | None]:
     """Write a draft into a new folder; return what is missing, the guarantee, the bytes of a report, and the plan where
-    there is a graph to plan with. Raises InputError for a price that no task can have, or a folder that is used.
+    there is a graph to plan with.
 
     Args:
         typed: those of texts, window and least number that are known.
         prices: those that are known.
+
+    Raises:
+        InputError: for a price that no task can have, or a folder that is used.
     """
     with new_folder(out) as partial:
         # Closed to others before the key and everybody's tokens are written here.

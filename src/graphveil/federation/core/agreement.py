@@ -39,7 +39,8 @@ class Party:
     and what each of its columns may hold, where it declares that (`kinds`).
 
     Attributes:
-        role: "server" or "holder". address: "host:port".
+        role: "server" or "holder".
+        address: "host:port".
     """
 
     name: str
@@ -76,7 +77,11 @@ class Agreement:
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
 
     def party(self, name: str) -> Party:
-        """Return a party by name; raises InputError if there is none."""
+        """Return a party by name.
+
+        Raises:
+            InputError: if there is none.
+        """
         for party in self.parties:
             if party.name == name:
                 return party
@@ -119,11 +124,14 @@ def agreement_text(
 
 
 def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
-    """Return the agreement in a file's bytes, checked whole; raises DataError for a field missing, unknown or invalid.
+    """Return the agreement in a file's bytes, checked whole.
 
     Args:
         data: the file.
         where: its name, for messages.
+
+    Raises:
+        DataError: for a field missing, unknown or invalid.
     """
     try:
         content = parse_toml(data.decode(), where=where)
@@ -152,7 +160,11 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
 
 
 def read_agreement(folder: Path) -> Agreement:
-    """Return the agreement in a folder; raises DataError if a file is damaged, or a signature missing or wrong."""
+    """Return the agreement in a folder.
+
+    Raises:
+        DataError: if a file is damaged, or a signature missing or wrong.
+    """
     try:
         data = read_bytes(folder / FILE, largest=LARGEST_TOML)
         signatures = read_json(folder / SIGNATURES)

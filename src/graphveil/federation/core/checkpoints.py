@@ -38,10 +38,13 @@ _ELSEWHERE, _PLATFORM = "elsewhere", "platform"
 
 
 class Checkpoints:
-    """The last rounds in a folder; raises InputError if the party runs already with this folder.
+    """The last rounds in a folder.
 
     Args:
         agreement_hash: hexadecimal; rounds of another agreement are not resumed.
+
+    Raises:
+        InputError: if the party runs already with this folder.
     """
 
     def __init__(self, folder: Path, agreement_hash: str) -> None:
@@ -64,8 +67,11 @@ class Checkpoints:
         return sorted(int(round) for round in numbers if round.isdecimal())
 
     def load(self, round: int) -> Mapping[str, Tensor]:
-        """Return the state after a round; raises ModelFileError for a file missing or damaged, or for a published round
-        that numbers here could round otherwise.
+        """Return the state after a round.
+
+        Raises:
+            ModelFileError: for a file missing or damaged, or for a published round that numbers here could round
+                otherwise.
         """
         state = _read(self._file(round))
         with _understood(self._file(round)):
@@ -114,11 +120,19 @@ class Checkpoints:
                 self._file(round).unlink()
 
     def published(self) -> int:
-        """Return the last round for which this party has begun to publish, or 0; raises ModelFileError if damaged."""
+        """Return the last round for which this party has begun to publish, or 0.
+
+        Raises:
+            ModelFileError: if damaged.
+        """
         return int(self._note()[0])
 
     def noted(self) -> str:
-        """Return the name of what was published for that round, "" for none; raises ModelFileError if damaged."""
+        """Return the name of what was published for that round, "" for none.
+
+        Raises:
+            ModelFileError: if damaged.
+        """
         return self._note()[1]
 
     def publish(self, round: int, name: str = "") -> None:

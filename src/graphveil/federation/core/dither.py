@@ -53,7 +53,8 @@ class Dither:
     """The noise of one holder on numbers at scale 2^scale; public.
 
     Attributes:
-        publication: not one without noise. holders: how many add such noise, each all of it.
+        publication: not one without noise.
+        holders: how many add such noise, each all of it.
 
     Raises:
         InputError: the ring has no room for the noise, or a step is as long as a row.
@@ -112,7 +113,9 @@ class Dither:
 @dataclass(frozen=True)
 class Bounds:
     """Public facts: I holders, d columns, width h, K hops, R rounds, f bits, and C', inf where nothing is protected.
-    Raises InputError for so few fraction bits that rounding takes all the room.
+
+    Raises:
+        InputError: for so few fraction bits that rounding takes all the room.
     """
 
     holders: int

@@ -126,7 +126,11 @@ class Entry:
 
 
 def require_kind(kind: str, body: Tensor) -> None:
-    """Refuse, before it is sent, an unknown kind or an array of another type; raises InputError."""
+    """Refuse, before it is sent, what may not be.
+
+    Raises:
+        InputError: for an unknown kind, or an array of another type.
+    """
     listed = KINDS.get(kind)
     if listed is None:
         raise InputError(f"message {kind!r} is not on the list of what may be sent", allowed=", ".join(KINDS))
@@ -136,7 +140,11 @@ def require_kind(kind: str, body: Tensor) -> None:
 
 
 def _require_shape(receive: Receive, body: Tensor) -> None:
-    """Refuse a message of another type or shape than expected; raises InputError."""
+    """Refuse a message that was not expected.
+
+    Raises:
+        InputError: for another type or shape.
+    """
     require_kind(receive.kind, body)
     fits = len(receive.shape) == body.dim() and all(
         expected in (-1, size) for expected, size in zip(receive.shape, body.shape, strict=True)
@@ -173,10 +181,12 @@ _Mail: TypeAlias = dict[tuple[str, str], deque[tuple[str, Tensor]]]
 
 def simulate(programs: Mapping[str, Program[Any]], *, watch: Watch | None = None) -> tuple[dict[str, Any], Transcript]:
     """Run all parties to their ends in one process, deterministically; return what each returned, and the transcript.
-    Raises InputError for parties that wait for each other, by name, or for a message that is not what was expected.
 
     Args:
         watch: called with a party's name and each of its effects, for progress and tests.
+
+    Raises:
+        InputError: for parties that wait for each other, by name, or for a message that is not what was expected.
     """
     mail: _Mail = defaultdict(deque)
     results: dict[str, Any] = {}

@@ -56,10 +56,12 @@ class PersonPrice(PaidOnce):
 
     Attributes:
         epsilon, delta: what it costs one person, whether they train or are guessed about (who pays no delta).
-        classes: c. columns: the most feature columns of a holder that guesses.
+        classes: c.
+        columns: the most feature columns of a holder that guesses.
         degree_bound: D, to how many others each who trains tells their label; 0: connections are not read.
 
-    Raises InputError for a value outside its range, or an epsilon that no noise reaches.
+    Raises:
+        InputError: for a value outside its range, or an epsilon that no noise reaches.
     """
 
     epsilon: float

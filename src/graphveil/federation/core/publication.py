@@ -114,9 +114,12 @@ class Publication:
 
     Attributes:
         epsilon, delta: what all publications together cost one row; inf publishes in the clear.
-        rounds: R, how often the holder publishes. columns: d. clip: C.
+        rounds: R, how often the holder publishes.
+        columns: d.
+        clip: C.
 
-    Raises InputError for a value outside its range, or an epsilon that no noise reaches.
+    Raises:
+        InputError: for a value outside its range, or an epsilon that no noise reaches.
     """
 
     epsilon: float
@@ -227,7 +230,8 @@ class Guessing(PaidOnce):
 
     Attributes:
         epsilon: what it costs one guess; inf publishes guesses as they are; raises InputError outside its range.
-        classes: c, of which a guess is one. size: k, how many classes a report names; 1 is randomized response.
+        classes: c, of which a guess is one.
+        size: k, how many classes a report names; 1 is randomized response.
     """
 
     epsilon: float

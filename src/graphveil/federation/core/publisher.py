@@ -52,11 +52,13 @@ class Publisher:
 
     def publish(self, x: Tensor, round: int) -> Tensor:
         """Return clipped noisy rows on the grid, float32 [n, d]: the same bytes for the same rows, round and key.
-        Raises BudgetError for more publications than were paid for, before anything is sent.
 
         Args:
             x: embeddings, float32 [n, d].
             round: its number, from 1.
+
+        Raises:
+            BudgetError: for more publications than were paid for, before anything is sent.
         """
         if self.publication.public:
             return clip_rows(x.detach(), self.publication.clip)
@@ -86,7 +88,10 @@ class Publisher:
 
     def count(self, name: str) -> None:
         """Count a publication before it is made, by a digest of all that the rows depend on, hexadecimal; one that was
-        counted before costs nothing. Raises BudgetError for more publications than were paid for.
+        counted before costs nothing.
+
+        Raises:
+            BudgetError: for more publications than were paid for.
         """
         self.latest = name
         # The same rows in the same round have the same noise: sending them again tells nothing more.

@@ -93,7 +93,8 @@ class Privacy:
 
     Attributes:
         epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.
-        clip: C, how long a published row may be. shrink: whether the server shrinks noisy rows (`james_stein`).
+        clip: C, how long a published row may be.
+        shrink: whether the server shrinks noisy rows (`james_stein`).
         epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
         unit: one of UNITS; "person" in mode guesses alone.
         degree_bound: with unit person, how many names of a list are read of those who train; 0: no connection is.
@@ -113,7 +114,8 @@ class Protocol:
     """How the parties work together.
 
     Attributes:
-        mode: one of MODES. bits: f, fraction bits of shared numbers.
+        mode: one of MODES.
+        bits: f, fraction bits of shared numbers.
         opened: the acknowledgement that paper mode opens more than a quarter of a holder's columns.
     """
 
@@ -141,11 +143,15 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Setting:
-    """The agreed run; public. Raises InputError for a value outside its range, or members that make no federation.
+    """The agreed run; public.
 
     Attributes:
         members: the holders in the order that concatenation uses; exactly one holds the labels.
-        classes: number of classes. server: the server's name.
+        classes: number of classes.
+        server: the server's name.
+
+    Raises:
+        InputError: for a value outside its range, or members that make no federation.
 
     Example:
         >>> setting = Setting.of((Member("bank", 3, labels=True), Member("shop", 5)), 2, epsilon=8.0, epochs=40)
@@ -163,13 +169,16 @@ class Setting:
 
     @staticmethod
     def of(members: Sequence[Member], classes: int, *, server: str = "server", **options: Option) -> Setting:
-        """Build a setting from options by the names of OPTIONS; raises InputError as the class, and for unknown names.
+        """Build a setting from options by the names of OPTIONS.
 
         Args:
             members: the holders in order.
             classes: number of classes.
             server: the server's name.
             options: those that are not at their defaults.
+
+        Raises:
+            InputError: as the class, and for unknown names.
         """
         require_options(options)
         groups = {
@@ -184,7 +193,11 @@ class Setting:
         return {name: getattr(getattr(self, group), name) for name, group in _GROUP_OF.items()}
 
     def with_options(self, **options: Option) -> Setting:
-        """Return the setting with other values of some options; raises InputError for an unknown option or value."""
+        """Return the setting with other values of some options.
+
+        Raises:
+            InputError: for an unknown option or value.
+        """
         return Setting.of(self.members, self.classes, server=self.server, **{**self.options, **options})
 
     def __post_init__(self) -> None:
@@ -256,6 +269,7 @@ class Setting:
 
     @cached_property
     def bounds(self) -> Bounds:
+        """The public facts that limit what rounding adds."""
         longest = math.inf if self.dither is None else self.dither.longest
         width, hops, bits = self.model.width, self.model.hops, self.protocol.bits
         return Bounds(len(self.members), self.columns, width, hops, self.publications, bits, longest)
@@ -272,6 +286,7 @@ class Setting:
 
     @cached_property
     def of_person(self) -> PersonPrice:
+        """The price and noise of one person at one holder."""
         columns = max(member.columns for member in self.members if not member.labels)
         privacy = self.privacy
         return PersonPrice(privacy.epsilon, privacy.delta, self.classes, columns, privacy.degree_bound)
@@ -320,11 +335,14 @@ class Setting:
 
 
 def require_options(names: Iterable[str], where: str | None = None) -> None:
-    """Refuse names that are no option of a setting; raises InputError.
+    """Refuse names that are no option of a setting.
 
     Args:
         names: of a caller or a file.
         where: whose they are, for the message.
+
+    Raises:
+        InputError: for such a name.
     """
     for name in names:
         if name not in OPTIONS:

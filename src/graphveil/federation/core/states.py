@@ -31,7 +31,11 @@ def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_module(prefix: str, module: nn.Module, state: State) -> None:
-    """Set the parameters of a network from a checkpoint; raises InputError for a state of another network."""
+    """Set the parameters of a network from a checkpoint.
+
+    Raises:
+        InputError: for a state of another network.
+    """
     values = {name.removeprefix(f"{prefix}/"): value for name, value in state.items() if name.startswith(f"{prefix}/")}
     try:
         module.load_state_dict(values)
@@ -93,7 +97,8 @@ class RunContext:
     Attributes:
         randomness: of shares, keys and noise; the secure source except in tests.
         generator: of initial weights and dropout; protects nobody.
-        done: how many rounds are finished. state: of the last checkpoint; None where the run begins.
+        done: how many rounds are finished.
+        state: of the last checkpoint; None where the run begins.
     """
 
     me: str

@@ -52,7 +52,11 @@ class Identity:
 
 
 def new_identity(name: str) -> Identity:
-    """Return a fresh key and certificate for a party; raises InputError for a name that no agreement can have."""
+    """Return a fresh key and certificate for a party.
+
+    Raises:
+        InputError: for a name that no agreement can have.
+    """
     if not NAME.fullmatch(name):
         raise InputError(f"name {name[:80]!r}", allowed=NAMES)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -97,8 +101,11 @@ def write_identity(identity: Identity, folder: Path) -> None:
 
 
 def read_identity(folder: Path) -> Identity:
-    """Return the identity in a folder; raises DataError if key or certificate is missing, damaged or expired, they are
-    of two parties, or other users can read the key.
+    """Return the identity in a folder.
+
+    Raises:
+        DataError: if key or certificate is missing, damaged or expired, they are of two parties, or other users can
+            read the key.
     """
     file = folder / KEY
     try:
@@ -125,17 +132,24 @@ def read_identity(folder: Path) -> Identity:
 
 
 def fingerprint_of(certificate: bytes) -> str:
-    """Return SHA-256 of a PEM certificate; raises DataError if it cannot be read."""
+    """Return SHA-256 of a PEM certificate.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
     return _load(certificate).fingerprint(hashes.SHA256()).hex()
 
 
 def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None:
-    """Refuse a signature that is not the certificate holder's; raises DataError.
+    """Refuse a signature that is not the certificate holder's.
 
     Args:
         certificate: PEM, of the signer.
         data: the signed bytes.
         signature: DER.
+
+    Raises:
+        DataError: for another signature.
     """
     signer = _load(certificate)
     key = signer.public_key()
@@ -148,7 +162,11 @@ def require_signature(certificate: bytes, data: bytes, signature: bytes) -> None
 
 
 def name_of(certificate: bytes) -> str:
-    """Return the name in a PEM certificate; raises DataError if it cannot be read, or has no name."""
+    """Return the name in a PEM certificate.
+
+    Raises:
+        DataError: if it cannot be read, or has no name.
+    """
     return _name_of(_load(certificate))
 
 

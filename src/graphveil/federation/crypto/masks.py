@@ -123,12 +123,15 @@ class ZeroSum:
 
 
 def agree_on_masks(roster: Roster, *, randomness: Randomness) -> Program[ZeroSum]:
-    """Exchange public keys with every other holder, on the streams between holders; return this holder's masks. Raises
-    DataError for a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret is 0).
+    """Exchange public keys with every other holder, on the streams between holders; return this holder's masks.
 
     Args:
         roster: all holders.
         randomness: of this holder's secret X25519 key.
+
+    Raises:
+        DataError: for a key that is no point of the curve's large group (RFC 7748, section 6.1: the shared secret
+            is 0).
     """
     # Drawn anew in every session: a session that is run again never masks another sum with an old mask.
     secret = X25519PrivateKey.from_private_bytes(randomness.bytes(KEY_BYTES))

@@ -39,7 +39,8 @@ class LeftMatrix:
     """A private matrix X [rows, columns], the left factor of products; its name is unique in a run.
 
     Attributes:
-        owner: the holder that has it. partners: the holders whose matrices it is multiplied with.
+        owner: the holder that has it.
+        partners: the holders whose matrices it is multiplied with.
     """
 
     name: str

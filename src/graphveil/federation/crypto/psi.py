@@ -67,11 +67,14 @@ def hashed(texts: Sequence[bytes], *, tag: bytes = TAG) -> bytes:
 
 
 def multiplied(secret: bytes, points: bytes) -> bytes:
-    """Return every point times the secret, clamped as X25519 does; raises ValueError for one of small order.
+    """Return every point times the secret, clamped as X25519 does.
 
     Args:
         secret: 32 bytes.
         points: u-coordinates, 32 bytes each.
+
+    Raises:
+        ValueError: for one of small order.
     """
     key = X25519PrivateKey.from_private_bytes(secret)
     return b"".join(key.exchange(X25519PublicKey.from_public_bytes(row)) for row in _split(points))
@@ -153,13 +156,17 @@ def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
 
 def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
     """Intersect the holders' ids; return the rows of this holder's nodes that all have, in the order that all share,
-    int64 [n]. Raises DataError for an id twice, no ids, or none in common; InputError for too many; PeerError for what
-    no honest holder sends.
+    int64 [n].
 
     Args:
         roster: all holders; blinded ids go round in their order.
         ids: of this holder's rows, as text.
         randomness: of the secret and of the order in which points are sent.
+
+    Raises:
+        DataError: for an id twice, no ids, or none in common.
+        InputError: for too many ids.
+        PeerError: for what no honest holder sends.
     """
     texts = _texts(roster.me, ids)
     # New in every run: with an old secret, points of two runs could be compared and ids followed from one to the next.

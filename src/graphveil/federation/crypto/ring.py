@@ -28,11 +28,14 @@ RingMatrix: TypeAlias = Tensor | scipy.sparse.csr_array
 
 
 def encode(values: Tensor, bits: int = FRACTION_BITS) -> Tensor:
-    """Return round(x 2^f), int64, half to even; raises InputError for what is not finite, or too large for the ring.
+    """Return round(x 2^f), int64, half to even.
 
     Args:
         values: floats of any shape.
         bits: f, the fraction bits.
+
+    Raises:
+        InputError: for what is not finite, or too large for the ring.
 
     Example:
         >>> encode(torch.tensor([0.5, -1.25]), bits=4)
@@ -65,12 +68,15 @@ def decode(ring: Tensor, bits: int = FRACTION_BITS) -> Tensor:
 
 
 def require_room(left: float, right: float, terms: int, bits: int = FRACTION_BITS) -> None:
-    """Refuse a product whose true value could leave the ring's half; raises InputError with the bits that would do.
+    """Refuse a product whose true value could leave the ring's half.
 
     Args:
         left, right: public bounds of the factors' absolute values.
         terms: how many products are summed.
         bits: f of both factors.
+
+    Raises:
+        InputError: with the bits that would do.
     """
     # The floor is for a bound of 0, whose logarithm would be an error in place of "anything fits".
     reach = max(left * right * terms, 1e-300)

@@ -35,12 +35,15 @@ PARTIES = (2, 5)
 
 def share(secret: Tensor, parties: int, *, randomness: Randomness) -> tuple[Tensor, ...]:
     """Share ring elements additively: int64 shares that add up to the secret modulo 2^64. The last is the secret less
-    uniform words, so any `parties` - 1 of them are uniform for any secret. Raises InputError for parties outside 2..5.
+    uniform words, so any `parties` - 1 of them are uniform for any secret.
 
     Args:
         secret: int64 of any shape.
         parties: how many shares.
         randomness: of all shares but the last.
+
+    Raises:
+        InputError: for parties outside 2..5.
 
     Example:
         >>> from graphveil.privacy import SecureRandomness

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.models.labels.pool import FEWEST_JUDGES, held_out, pool_weights, surely_better
+from graphveil.models.labels.pool import FEWEST_JUDGES, better_pool, held_out
 
 #: The initial weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E.
 FIRST_ALONE = (1.0, 0.3, 0.3)
@@ -111,13 +111,12 @@ def _pool(
     opinions: Tensor, first: Sequence[float], val: Tensor, log_likelihood: Tensor, *, otherwise: Tensor
 ) -> Tensor:
     """Return the pool of opinions [k, n, c] where it is surely better than the first of them, else `otherwise`."""
-    start, at_val, alone = torch.tensor(first), opinions[:, val], torch.ones(1)
-    if len(log_likelihood) < FEWEST_JUDGES or not surely_better(
-        held_out(at_val, log_likelihood, start), held_out(at_val[:1], log_likelihood, alone)
-    ):
+    if len(log_likelihood) < FEWEST_JUDGES:
         return otherwise
-    weights: Tensor = pool_weights(at_val, log_likelihood, start)
-    return (weights[:, None, None] * opinions).sum(dim=0)
+    at_val = opinions[:, val]
+    rival = held_out(at_val[:1], log_likelihood, torch.ones(1))
+    pool = better_pool(at_val, log_likelihood, torch.tensor(first), rival)
+    return otherwise if pool is None else (pool.weights[:, None, None] * opinions).sum(dim=0)
 
 
 def _sharpened(logits: Tensor, val: Tensor, log_likelihood: Tensor) -> Tensor:

@@ -145,7 +145,8 @@ class GuessPublisher:
 
     Attributes:
         reports: int64 [n], drawn once and saved before they leave, so that a round that runs again sends the same.
-        seen: one entry for each publication. paid: whether a person's epsilon was charged.
+        seen: one entry for each publication.
+        paid: whether a person's epsilon was charged.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -164,11 +165,14 @@ class GuessPublisher:
             raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
-        """Draw the reports, int64 [n]; raises BudgetError if they were drawn before.
+        """Draw the reports, int64 [n].
 
         Args:
             guesses: of all nodes that are guessed about, int64 [n].
             randomness: of the response.
+
+        Raises:
+            BudgetError: if they were drawn before.
         """
         # A second draw of the same guesses would be a second report of them: two reports cost twice.
         if self.reports is not None:

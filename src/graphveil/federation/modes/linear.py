@@ -78,8 +78,11 @@ class LinearHolder:
     """A holder's state in a run, which its program returns.
 
     Attributes:
-        p: its share of P = S^K X, int64 [n, d]; never changes. w: its share of W, int64 [d, h].
-        commitment: to both. publisher: counts publications and draws noise. head: the label holder's alone.
+        p: its share of P = S^K X, int64 [n, d]; never changes.
+        w: its share of W, int64 [d, h].
+        commitment: to both.
+        publisher: counts publications and draws noise.
+        head: the label holder's alone.
     """
 
     p: Tensor

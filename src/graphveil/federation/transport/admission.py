@@ -94,12 +94,15 @@ class _Pair:
 
 
 class AdmissionProxy:
-    """The door at an address; raises OSError where it cannot be listened on.
+    """The door at an address.
 
     Args:
         address: "host:port" to listen on.
         refused: called with the host of a stranger whose TLS the server refused.
         note: called with a line about a shortage of files or memory.
+
+    Raises:
+        OSError: where it cannot be listened on.
     """
 
     def __init__(self, address: str, *, refused: Callable[[str], None], note: Callable[[str], None]) -> None:
@@ -425,7 +428,11 @@ class AdmissionProxy:
 
 
 def listeners(address: str) -> list[socket.socket]:
-    """Return listening sockets, one for each address that "host:port" resolves to; raises OSError if there is none."""
+    """Return listening sockets, one for each address that "host:port" resolves to.
+
+    Raises:
+        OSError: if there is none.
+    """
     host, _, port = address.rpartition(":")
     opened: list[socket.socket] = []
     failed: OSError | None = None

@@ -119,7 +119,11 @@ class Links:
         }
 
     def open(self) -> None:
-        """Listen for the parties after this one, and connect to those before it; raises InputError if it cannot."""
+        """Listen for the parties after this one, and connect to those before it.
+
+        Raises:
+            InputError: if it cannot.
+        """
         # gRPC reads it once, when it is imported.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters is said by `note` and by errors
         import grpc  # type: ignore[import-untyped]
@@ -344,7 +348,7 @@ class Links:
 
 
 def first_message(call: Iterator[bytes], seconds: float) -> bytes:
-    """Return the first message of a call, b"" where it ends without one; raises WireError if nothing comes.
+    """Return the first message of a call, b"" where it ends without one.
 
     gRPC can wait for ever for a connection that broke while the call began, and cancelling the call does not always
     wake its reader (grpc/grpc issue 20562).  So a separate thread reads, and is abandoned where nothing comes.
@@ -352,6 +356,9 @@ def first_message(call: Iterator[bytes], seconds: float) -> bytes:
     Args:
         call: the stream.
         seconds: how long it is waited for.
+
+    Raises:
+        WireError: if nothing comes.
     """
     answer: Future[bytes] = Future()
 

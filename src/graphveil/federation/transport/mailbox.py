@@ -156,7 +156,11 @@ class Mailbox:
             self._monitor.lock.notify_all()
 
     def receive(self) -> tuple[str, Tensor]:
-        """Wait for the next message and return it; raises SessionOver if a party started anew."""
+        """Wait for the next message and return it.
+
+        Raises:
+            SessionOver: a party started anew.
+        """
         with self._monitor.lock:
             self._wait(lambda: bool(self._inbox))
             kind, body = self._inbox.popleft()
@@ -252,12 +256,14 @@ class Mailbox:
         return frames
 
     def arrived(self, data: bytes, stream: int) -> bytes | None:
-        """Take a frame from a stream; return the body of a control frame, else None. Raises WireError for a frame that
-        is damaged, of another run or pair, or out of order.
+        """Take a frame from a stream; return the body of a control frame, else None.
 
         Args:
             data: a frame.
             stream: its number, from `open_stream`.
+
+        Raises:
+            WireError: for a frame that is damaged, of another run or pair, or out of order.
         """
         frame, ends = wire.parse(data), self._ends
         if (frame.agreement_hash, frame.sender, frame.receiver) != (ends.agreement_hash, ends.peer, ends.me):

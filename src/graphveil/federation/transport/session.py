@@ -102,11 +102,14 @@ class Session:
         self.links: Links | None = None
 
     def on_control(self, name: str, word: dict[str, Any]) -> None:
-        """Take a word of another party; raises WireError for one outside the protocol.
+        """Take a word of another party.
 
         Args:
             name: of the party.
             word: its control message.
+
+        Raises:
+            WireError: for one outside the protocol.
         """
         monitor = self._open().monitor
         with monitor.lock:
@@ -145,9 +148,11 @@ class Session:
         return self.links
 
     def run(self) -> Finished:
-        """Run to the end; raises PeerError if another party is gone for too long, refuses this one, or stopped,
-        GraphveilError if a message or this party's own data are refused. The other parties are told the reason, as a
-        key of `WHY`.
+        """Run to the end; where it fails, the other parties are told the reason, as a key of `WHY`.
+
+        Raises:
+            PeerError: another party is gone for too long, refuses this one, or stopped.
+            GraphveilError: a message or this party's own data are refused.
         """
         while True:
             try:

@@ -105,11 +105,16 @@ class Structure(Protocol):
     """Who is linked with whom, edge_index int64 [2, E], without anybody's features and labels."""
 
     @property
-    def num_nodes(self) -> int: ...
+    def num_nodes(self) -> int:
+        """n, people without edges too."""
+
     @property
-    def edge_index(self) -> Tensor: ...
+    def edge_index(self) -> Tensor:
+        """int64 [2, E], sorted, in both directions where undirected."""
+
     @property
-    def schema(self) -> GraphSchema: ...
+    def schema(self) -> GraphSchema:
+        """The public declaration."""
 
 
 class Graph(Protocol):
@@ -130,7 +135,8 @@ class Graph(Protocol):
     public_edges: Tensor
     private_nodes: Tensor
 
-    def keys(self) -> list[str]: ...
+    def keys(self) -> list[str]:
+        """Return the names of the parts that are there."""
 
     @overload
     def get(self, key: Part) -> Tensor: ...

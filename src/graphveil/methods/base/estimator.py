@@ -433,8 +433,7 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
         )
     # A class that fixes settings of another saves what that one saves.
     base: Any = next(each for each in kind.__mro__ if "kind" in vars(each))
-    restore = base.restore
-    build = restore if backbone is None else partial(restore, backbone=backbone)
+    build = base.restore if backbone is None else partial(base.restore, backbone=backbone)
     with restoring(path):
         restored: Estimator = build(Stored(facts, tensors))
     if kind is not base:
@@ -484,6 +483,7 @@ class FittedEstimator(Estimator, Generic[F]):
 
     @property
     def fitted(self) -> bool:
+        """Whether fitting has left its value."""
         return self._fitted is not None
 
     @property
@@ -496,4 +496,5 @@ class FittedEstimator(Estimator, Generic[F]):
 
     @property
     def schema(self) -> GraphSchema:
+        """The public declaration of the graph that was fitted; raises InputError before."""
         return self.result.schema

@@ -6,12 +6,13 @@
     classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
     prediction  the classifier, or its pool with encoders, see `methods.curator.pooled`
 
-Where edges are protected, encoder and classifier cost nothing; where nodes are, both train by private gradient descent
-and are charged. Sums, not means: a mean divides by a private degree. m is ours, post-processing of the noisy sums:
-where people have many neighbours all sums point almost the same way, and the next sum would add up little but that.
-As published, and where nodes are protected, m is 0: there a node's row is for that node alone, and a mean of rows would
-carry it to everybody. Source: Sajadmanesh, Shamsabadi, Bellet,
-Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the unit that is named, exactly.
+Each sum and its noise come from `aggregation.perturbed.PerturbedSum.perturb`. Where edges are protected, encoder and
+classifier cost nothing; where nodes are, both train by private gradient descent and are charged. Sums, not means: a
+mean divides by a private degree. m is ours, post-processing of the noisy sums: where people have many neighbours all
+sums point almost the same way, and the next sum would add up little but that. As published, and where nodes are
+protected, m is 0: there a node's row is for that node alone, and a mean of rows would carry it to everybody. Source:
+Sajadmanesh, Shamsabadi, Bellet, Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the
+unit that is named, exactly.
 """
 
 from __future__ import annotations

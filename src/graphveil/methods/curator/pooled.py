@@ -35,14 +35,7 @@ from graphveil.methods.curator.stages.training import (
     train_openly,
 )
 from graphveil.models.labels.label_prior import log_channel
-from graphveil.models.labels.pool import (
-    FEWEST_JUDGES,
-    held_out,
-    held_out_scores,
-    likelihoods,
-    pool_weights,
-    surely_better,
-)
+from graphveil.models.labels.pool import FEWEST_JUDGES, better_pool, held_out
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -116,11 +109,11 @@ def pool_for(
     labels = people.labels[people.val]
     heard = log_channel(people.classes, 1.0, 0.0).double()[:, labels].T
     first = torch.full((len(opinions),), 1 / len(opinions), dtype=torch.float64)
-    scores, last = held_out_scores(opinions, heard, first), opinions[-1]
-    surely = surely_better(likelihoods(scores, heard), held_out(last[None], heard, first.new_ones(1)))
-    if not surely or _right(scores, labels) < _right(last, labels):
+    last = opinions[-1]
+    better = better_pool(opinions, heard, first, held_out(last[None], heard, first.new_ones(1)))
+    if better is None or _right(better.scores, labels) < _right(last, labels):
         return None
-    return Pool(encoder, tuple(pool_weights(opinions, heard, first).tolist()))
+    return Pool(encoder, tuple(better.weights.tolist()))
 
 
 def scores_of(

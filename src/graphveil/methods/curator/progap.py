@@ -23,6 +23,7 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import pooling_for
 from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
+from graphveil.methods.curator.stages.encoder import stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
@@ -43,13 +44,7 @@ class ProgapRecipe(Recipe):
     kind: str = "progap"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        hidden, classes = settings.hidden, len(schema.classes)
-        return [
-            models.Stage(
-                widths, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout_of(schema) * batch_norm
-            )
-            for widths in _read(settings, schema)
-        ]
+        return [stage_for(settings, schema, widths, batch_norm=batch_norm) for widths in _read(settings, schema)]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
         return [stage_size(widths, settings.hidden, len(schema.classes)) for widths in _read(settings, schema)]

@@ -186,8 +186,12 @@ class CuratorSettings:
         largest_weight(self.weights)
         require_device(self.device)
 
-    def dropout_of(self, schema: GraphSchema) -> float:
-        """Return the rate for features with these columns: few people learn many columns by heart, and few not."""
+    def dropout_of(self, schema: GraphSchema, *, batch_norm: bool) -> float:
+        """Return the rate for features with these columns: few people learn many columns by heart, and few not. A
+        network without batch norm, which is trained behind noise, has none.
+        """
+        if not batch_norm:
+            return 0.0
         if self.dropout is not None:
             return self.dropout
         return WIDE_DROPOUT if schema.dimension >= _WIDE else 0.0

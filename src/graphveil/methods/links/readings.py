@@ -44,7 +44,7 @@ from graphveil.models.blocks.block_model import NamedPairs
 from graphveil.models.blocks.labelled_blocks import LabelledPeople, Likeness, block_fields, likeness
 from graphveil.models.blocks.list_sums import unbiased_labels
 from graphveil.models.labels.label_prior import log_channel
-from graphveil.models.labels.pool import held_out, pool_weights, surely_better
+from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import Tensor, torch
 from graphveil.runtime.progress import Progress, ProgressCallback
 
@@ -122,9 +122,10 @@ def read_lists(
     server.steps.finish()
     likelihood = heard[:, labels.values[labels.val]].T
     alone, without_lists = worth_pooling(free, labels, likelihood)
-    used = bool(lists) and surely_better(_held_out(both, labels, likelihood), without_lists)
-    pooled = _pooled(both if used else alone, labels, likelihood)
-    return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED, parts)
+    judged, first = _stacked(both, labels)
+    better = better_pool(judged, likelihood, first, without_lists) if lists else None
+    pooled = _pooled(alone, labels, likelihood) if better is None else _weighted(both, better.weights)
+    return Reading(with_labels(pooled, labels, heard), LINKS_UNUSED if better is None else LINKS_USED, parts)
 
 
 def judged_labels(labels: Labels, device: str) -> Labels:
@@ -178,10 +179,12 @@ def _pooled(opinions: list[Opinion], labels: Labels, likelihood: Tensor) -> Tens
     if len(opinions) == 1:
         return opinions[0].final
     judged, first = _stacked(opinions, labels)
-    pooled: Tensor = torch.tensordot(
-        pool_weights(judged, likelihood, first), torch.stack([opinion.final for opinion in opinions]), dims=1
-    )
-    return pooled
+    return _weighted(opinions, pool_weights(judged, likelihood, first))
+
+
+def _weighted(opinions: list[Opinion], weights: Tensor) -> Tensor:
+    weighted: Tensor = torch.tensordot(weights, torch.stack([opinion.final for opinion in opinions]), dims=1)
+    return weighted
 
 
 class _Steps:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.label_pool import pool_labels
-from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.local.question import QuestionPrivacy
 from graphveil.privacy import SeededRandomness
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: `LPGNN`, a plain network or `LabelPropagation`: what they have not in common is told by `trains_network`.
-LocalMethod: TypeAlias = Any
+#: A plain network is an `LPGNN`; what the two have not in common, `trains_network` tells apart.
+LocalMethod: TypeAlias = LPGNN | LabelPropagation
 #: Hops of the random-features control where the method itself propagates fewer.
 CONTROL_HOPS = 8
 
@@ -82,7 +82,7 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
     # Raw features need no averaging over neighbours before the network: that is there against noise.
     plain = asdict(replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard"))
     # A seeded source: what is sent as it is takes no noise.
-    network: LocalMethod = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **plain) if pooled else baseline(**plain)
+    network: LPGNN = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **plain) if pooled else baseline(**plain)
     network.fit(graph, split=split, randomness=SeededRandomness(settings.seed))
     return hits(network.predict_proba(), graph, split)
 
@@ -111,8 +111,7 @@ def majority_of(labels: Labels) -> Tensor:
 def network_settings(method: LocalMethod) -> NetworkSettings:
     """Return the settings of the networks to compare with: the method's own where it trains one."""
     if method.trains_network:
-        settings: NetworkSettings = method.settings
-        return settings
+        return method.settings
     return NetworkSettings(seed=method.seed, device=method.device)
 
 
@@ -124,7 +123,7 @@ def _random_features(method: LocalMethod, labels: Labels, graph: Graph, split: S
     return hits(train_network(noise, 0.0, labels, topology_of(graph), settings).logits, graph, split)
 
 
-def _no_edges(method: LocalMethod, released: LocalReports, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
+def _no_edges(method: LPGNN, released: LocalReports, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
     features, offset = features_of(released, method.settings.seed)
     settings = replace(method.settings, model="mlp", steps_x=0, steps_y=0, scaling="standard")
     network = train_network(features, offset, labels, topology_of(graph), settings)

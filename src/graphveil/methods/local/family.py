@@ -27,14 +27,16 @@ from graphveil.privacy.accounting.printed import rounded_up
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from graphveil.methods.base.settings import NetworkSettings
     from graphveil.methods.local.controls import LocalMethod
+    from graphveil.methods.local.lpgnn import LPGNN
 
 
 #: What methods of labels alone take beside budgets.
 _OF_POOLS = ("question", "statistics", "start")
 
 
-class LocalFamily(Family[Any, LocalReports]):
+class LocalFamily(Family["LocalMethod", LocalReports]):
     """See `base.family.Family`. What trains networks to compare with is imported where it is called: a plan trains
     none.
     """
@@ -55,12 +57,9 @@ class LocalFamily(Family[Any, LocalReports]):
         if not math.isinf(estimator.privacy.epsilon_y):
             require_one_label(graph)
         classes = len(graph.schema.classes)
-        network = estimator.settings if estimator.trains_network else None
-        p = propagation_of(graph.edge_index, int(graph.num_nodes))
-        if network is not None:
-            if estimator.open_hops:
-                likely = public_hops(p.matrix, classes)
-                network = replace(network, **{name: likely[name] for name in estimator.open_hops})
+        p, network = propagation_of(graph.edge_index, int(graph.num_nodes)), None
+        if estimator.trains_network:
+            network = _likely_network(estimator, p, classes)
             cost = network_cost(p, graph, network, estimator.privacy)
             if estimator.pooling == "labels" and network.loss == "drop":
                 seconds, memory = pool_cost(p, classes)
@@ -103,14 +102,27 @@ class LocalFamily(Family[Any, LocalReports]):
         return repeats_on_topology(estimator.released, repeats)
 
     def collect(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
-        if not estimator.trains_network:
-            raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
-        reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
-        return reports
+        return _tunable(estimator).randomize(graph, split=split, randomness=randomness)
 
     def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
-        estimator.fit_reports(collected, topology_of(graph), unheard=unheard)
+        _tunable(estimator).fit_reports(collected, topology_of(graph), unheard=unheard)
         return collected.labels
+
+
+def _likely_network(estimator: LPGNN, p: Propagation, classes: int) -> NetworkSettings:
+    """Return the settings of the network with the hops that reports will choose, as far as public edges tell."""
+    network = estimator.settings
+    if not estimator.open_hops:
+        return network
+    likely: dict[str, Any] = public_hops(p.matrix, classes)
+    return replace(network, **{name: likely[name] for name in estimator.open_hops})
+
+
+def _tunable(estimator: LocalMethod) -> LPGNN:
+    """Return the method if its settings may be tuned, and refuse one that trains nothing."""
+    if not estimator.trains_network:
+        raise InputError("the whole budget goes to the label, so there is nothing to tune", where="tune")
+    return estimator
 
 
 def pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
@@ -122,12 +134,12 @@ def _split_note(total: float, estimator: LocalMethod) -> str:
     privacy = estimator.privacy
     if isinstance(privacy, QuestionPrivacy):
         return f"everybody spends at most {rounded_up(total)}, on a label or on an answer, never on both"
-    alone = privacy.epsilon_x is None
-    features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"
+    epsilon_x = privacy.epsilon_x
+    features = "nothing (no features are collected)" if epsilon_x is None else f"{rounded_up(epsilon_x, 3)}"
     return (
         f"the total of {rounded_up(total)} per person was split as advised: "
         f"the label gets {rounded_up(privacy.epsilon_y, 3)}, the features {features}"
-        + ("; with labels alone the method run is label-pool" if alone else "")
+        + ("; with labels alone the method run is label-pool" if epsilon_x is None else "")
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.shared import quick_width
@@ -174,7 +174,7 @@ class LabelPropagation(ReportsEstimator[FittedLabels]):
     """
 
     entry, kind = entry_of("label-propagation", LOCAL_METHODS), "label-propagation"
-    trains_network = False
+    trains_network: ClassVar[Literal[False]] = False
     says_who: tuple[str, ...] = ()
     several = False
     seed: int

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 
 from graphveil import models
 from graphveil.aggregation.inputs import require_dense, upgnet_features
@@ -124,7 +124,7 @@ class LPGNN(ReportsEstimator[Fitted]):
     """
 
     entry, kind = entry_of("lpgnn", LOCAL_METHODS), "lpgnn"
-    trains_network = True
+    trains_network: ClassVar[Literal[True]] = True
     predicts_by_blocks: ClassVar[bool] = True
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")

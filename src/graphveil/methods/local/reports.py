@@ -96,6 +96,7 @@ class ReportsEstimator(FittedEstimator[F], ABC):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> None:
+        """Train on a collection: `fit_reports`."""
         self.fit_reports(collected.reports, collected.topology, progress=progress, engine=engine)
 
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:

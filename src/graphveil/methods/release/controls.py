@@ -28,10 +28,10 @@ from graphveil.methods.base.people.released import LocalReports, Topology, topol
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNN
-from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import joined, warning_of
 from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.published import domain_of
+from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
@@ -62,7 +62,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     if not origin.edges:
         return controls
     public = Topology(graph.edge_index[:, graph.public_edges], int(graph.num_nodes))
-    random = Topology(random_in_place(graph, _seed(method)), int(graph.num_nodes))
+    random = Topology(random_in_place(graph, method.seed), int(graph.num_nodes))
     controls["public-edges"] = lambda: _again(method, released, public, graph, split)
     controls["random-edges"] = lambda: _again(method, released, random, graph, split)
     if released.labels.dim() == 1:
@@ -71,7 +71,7 @@ def made_edge_controls(method: LocalMethod, graph: Graph, split: Split) -> Mappi
     return controls
 
 
-def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
+def _several_labels(method: LPGNN, released: LocalReports, graph: Graph, split: Split) -> dict[str, Control]:
     """Return the controls that other methods have, for several labels a node."""
     topology, settings = topology_of(graph), method.settings
     noise = random_features(released.labels.shape[0], released.schema.dimension, settings.seed)
@@ -85,6 +85,8 @@ def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, s
 
 def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
+    if method.published is None:
+        return {}
     measured, reading = _with_truth(method.published, graph), method.reading
     controls = {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
     return controls if reading is None else controls | {"public-part": lambda: hits(reading.public, measured, split)}
@@ -119,7 +121,7 @@ def rival_name(edges: str) -> str:
     return "edge-rr" if edges == "public-tree" else edges
 
 
-def release_rivals_left_out(method: HeteroRR | ClassCounts, graph: Graph) -> Mapping[str, str]:
+def release_rivals_left_out(method: Publisher, graph: Graph) -> Mapping[str, str]:
     """Return the rivals whose release would be too large, and what their mechanism says of its size."""
     if "edges" not in method.privacy.protected:
         return {}
@@ -215,7 +217,3 @@ def _with_truth(released: Graph, graph: Graph) -> Graph:
     measured = copy.copy(released)
     measured.y = graph.y
     return measured
-
-
-def _seed(method: LocalMethod) -> int:
-    return int(method.seed)

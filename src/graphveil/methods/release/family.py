@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
-from graphveil.methods.base.family import Control, Plan
+from graphveil.methods.base.family import Control, Family, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.local.family import pool_cost
 from graphveil.methods.release.controls import (
@@ -22,9 +23,10 @@ from graphveil.methods.release.controls import (
     release_rivals_of,
     release_warning,
 )
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.plan import release_plan
 from graphveil.methods.release.published import domain_of
+from graphveil.methods.release.publisher import PublishedGraph, Publisher
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
@@ -34,14 +36,60 @@ if TYPE_CHECKING:
 #: Trainings, experts among them, where a network is pooled with the public part (measured, rough).
 TRAININGS = 5
 
+E_contra = TypeVar("E_contra", bound=Publisher, contravariant=True)
 
-class ReleaseFamily:
-    """See `base.family.Family`."""
+
+class PublishingFamily(Family[E_contra, PublishedGraph]):
+    """What methods have in common whose curator publishes a graph, see `base.family.Family`."""
 
     serves_releases = True
 
-    def used_settings(self, estimator: HeteroRR, settled: Mapping[str, object]) -> dict[str, Any]:
+    def used_settings(self, estimator: E_contra, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
+
+    def rivals(
+        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
+        # What was published has its price already: a rival would need the truth, and pay once more.
+        if graph.get("release") is not None:
+            return {}
+        return self.fresh_rivals(estimator, graph, split, randomness=randomness)
+
+    def notes(
+        self, estimator: E_contra, graph: Graph, settled: Mapping[str, object], *, controlled: bool
+    ) -> tuple[str, ...]:
+        """Return what the release says of itself, what was used of it, and which rivals are missing."""
+        if estimator.published is None:
+            return ()
+        made_here = graph.get("release") is None
+        missing = release_rivals_left_out(estimator, graph) if controlled and made_here else {}
+        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
+        measured = () if made_here else noisy_label_notes(graph.release)
+        return (*estimator.published.release.notes, *self.used(estimator), *measured, *left_out)
+
+    def repeats_note(self, estimator: E_contra, repeats: int) -> str:
+        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
+
+    def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
+        return estimator.collect(graph, split=split, randomness=randomness)
+
+    def train(self, estimator: E_contra, collected: PublishedGraph, graph: Graph, *, unheard: bool = False) -> Tensor:
+        estimator.train(collected)
+        return torch.as_tensor(collected.graph.y)
+
+    @abstractmethod
+    def fresh_rivals(
+        self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness
+    ) -> Mapping[str, Control]:
+        """Return other ways to publish a graph that was not published yet, at the same price."""
+
+    @abstractmethod
+    def used(self, estimator: E_contra) -> tuple[str, ...]:
+        """Return what was used of the release, in at most one sentence."""
+
+
+class ReleaseFamily(PublishingFamily[HeteroRR]):
+    """See `base.family.Family`."""
 
     def plan(self, name: str, estimator: HeteroRR, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
@@ -82,37 +130,13 @@ class ReleaseFamily:
     def ceiling(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return release_ceiling(estimator, graph, split)
 
-    def rivals(
+    def fresh_rivals(
         self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
-        # What was published has its price already: a rival would need the truth, and pay once more.
-        if graph.get("release") is not None:
-            return {}
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
-    def notes(
-        self, estimator: HeteroRR, graph: Graph, settled: Mapping[str, object], *, controlled: bool
-    ) -> tuple[str, ...]:
-        """Return what the release says of itself, what was used of it, and which rivals are missing."""
-        if estimator.published is None:
-            return ()
-        made_here = graph.get("release") is None
-        missing = release_rivals_left_out(estimator, graph) if controlled and made_here else {}
-        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        used = () if estimator.reading is None else (estimator.reading.words,)
-        measured = () if made_here else noisy_label_notes(graph.release)
-        return (*estimator.published.release.notes, *used, *measured, *left_out)
-
-    def repeats_note(self, estimator: HeteroRR, repeats: int) -> str:
-        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
-
-    def collect(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
-        collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
-        return collected
-
-    def train(self, estimator: HeteroRR, collected: PublishedGraph, graph: Graph, *, unheard: bool = False) -> Tensor:
-        estimator.fit_released(collected.graph, split=collected.split)
-        return torch.as_tensor(collected.graph.y)
+    def used(self, estimator: HeteroRR) -> tuple[str, ...]:
+        return () if estimator.reading is None else (estimator.reading.words,)
 
 
 RELEASES = ReleaseFamily()

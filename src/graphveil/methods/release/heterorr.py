@@ -15,9 +15,9 @@ Markov chain to have converged (`edges` = "mcmc" is the paper's, with one joint 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -26,7 +26,6 @@ from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.parameters import not_by_blocks
 from graphveil.methods.base.people.account import Account, restored_account
@@ -47,12 +46,12 @@ from graphveil.methods.release.published import (
     assemble,
     describe,
     domain_of,
-    edge_price,
     published_features,
     published_schema,
     release_digest,
     rows_of,
 )
+from graphveil.methods.release.publisher import Publisher
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness
 from graphveil.runtime.late import torch
@@ -70,15 +69,7 @@ HOPS = 8
 PUBLIC_PART, POOLINGS = "public-part", ("public-part", "none")
 
 
-@dataclass(frozen=True)
-class PublishedGraph:
-    """What anybody trains on: a released graph, and who trains, validates and tests."""
-
-    graph: Graph
-    split: Split
-
-
-class HeteroRR(Estimator):
+class HeteroRR(Publisher):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -112,8 +103,8 @@ class HeteroRR(Estimator):
     """
 
     entry, kind = entry_of("heterorr", RELEASE_METHODS), "heterorr"
-    by_blocks: ClassVar[bool] = True
     settings_type, derived = NetworkSettings, ("steps_x",)
+    privacy: ReleasePrivacy
 
     def __init__(
         self,
@@ -150,7 +141,6 @@ class HeteroRR(Estimator):
         self._given, self._of_network = {"steps_x": settings.get("steps_x")}, dict[str, Any](settings)
         self.network = self._built(noisy=math.isfinite(epsilon_x))
         self.account = Account(self.privacy.open_ledger())
-        self.published: Any = None
         self.reading: NetworkReading | None = None
         self._people: str | None = None
 
@@ -273,32 +263,6 @@ class HeteroRR(Estimator):
         self.published, self._people = released, people_key(released)
         return self
 
-    # ---- both ----
-
-    def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
-    ) -> PublishedGraph:
-        """Release `graph`; one that was released already is taken as it is."""
-        if graph.get("release") is not None:
-            return PublishedGraph(graph, split)
-        return PublishedGraph(self.release(graph, randomness=randomness, engine=engine), split)
-
-    def train(
-        self,
-        collected: PublishedGraph,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Train on a release: `fit_released`."""
-        self.fit_released(collected.graph, split=collected.split, progress=progress)
-
     # ---- what comes out ----
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
@@ -360,11 +324,6 @@ class HeteroRR(Estimator):
         """Every epoch's figures; all of them computed from what was released."""
         self._require_fitted()
         return self.network.history
-
-    @property
-    def epsilon_relationship(self) -> float:
-        """What one private edge costs, or has cost."""
-        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
 

@@ -5,7 +5,8 @@
 A log-linear pool: an opinion that is too sure gets a small weight, one that repeats another shares its weight, one that
 says nothing gets none.  T is the channel of the labels, m the number of validation nodes, w0 a first guess that holds
 where m is small.  Whether a set of opinions is worth more than another is judged by labels that did not choose its
-weights.  `fit_weights` pools scores by noisy reports and has no first guess:
+weights: `better_pool`, the one decision of every method that has a pool and something to fall back on.  `fit_weights`
+pools scores by noisy reports and has no first guess:
 
     p(y | v) propto exp( sum_m w_m s_m(v) + b log pi )
     L(w, b)  = sum_v log( p(. | v) T )_{y'_v}                         v sent a report that took no part in s(v)
@@ -92,6 +93,32 @@ def held_out_scores(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tens
         rest, here = nodes != fold, nodes == fold
         scores[here] = pooled(opinions[:, here], pool_weights(opinions[:, rest], likelihood[rest], first))
     return scores
+
+
+@dataclass(frozen=True)
+class BetterPool:
+    """The weights [k] of a pool that is surely better than its rival, and what it says of each validation node [m, c]
+    under weights that the other folds chose.
+    """
+
+    weights: Tensor
+    scores: Tensor
+
+
+def better_pool(opinions: Tensor, likelihood: Tensor, first: Tensor, rival: Tensor) -> BetterPool | None:
+    """Return the pool where held-out validation labels are surely likelier under it than under its rival, else None:
+    then the rival stays.
+
+    Args:
+        opinions: [k, m, c].
+        likelihood: [m, c].
+        first: w0 [k].
+        rival: `held_out` log-likelihoods [m] of the opinion, or the pool, that stays otherwise.
+    """
+    scores = held_out_scores(opinions, likelihood, first)
+    if not surely_better(likelihoods(scores, likelihood), rival):
+        return None
+    return BetterPool(pool_weights(opinions, likelihood, first), scores)
 
 
 def surely_better(candidate: Tensor, rival: Tensor) -> bool:

@@ -23,8 +23,11 @@ class Backbone(Protocol):
 
     weight1: nn.Parameter
 
-    def first(self, inputs: Inputs, structure: Any) -> Tensor: ...
-    def rest(self, first: Tensor, structure: Any) -> Tensor: ...
+    def first(self, inputs: Inputs, structure: Any) -> Tensor:
+        """Return what is linear in the features, a row for each node."""
+
+    def rest(self, first: Tensor, structure: Any) -> Tensor:
+        """Return scores [n, c] from what `first` returned."""
 
 
 def build_backbone(

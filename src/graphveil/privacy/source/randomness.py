@@ -39,7 +39,8 @@ class Randomness(Protocol):
     """A source of independent uniform bits. `void` says why noise from it protects nobody, or is None."""
 
     @property
-    def void(self) -> str | None: ...
+    def void(self) -> str | None:
+        """Why a guarantee made with this source is void; None where it holds."""
 
     def uint64(self, count: int) -> UInt64Array:
         """`count` uniform 64-bit integers."""
@@ -49,14 +50,16 @@ class Randomness(Protocol):
 
 
 class Stream:
-    """The words of one key in order; `uint64` raises InputError for a negative count."""
+    """The words of one key in order."""
 
     _stream: CipherContext
 
     def uint64(self, count: int) -> UInt64Array:
+        """`count` uniform 64-bit integers; raises InputError for a negative count."""
         return draw_words(self._stream, count)
 
     def bytes(self, count: int) -> builtins.bytes:
+        """`count` uniform bytes."""
         # Whole words are used up even for fewer bytes: no bit of the stream is given to two callers.
         return self.uint64(-(-count // 8)).tobytes()[:count]
 

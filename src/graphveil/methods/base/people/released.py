@@ -61,6 +61,7 @@ class Topology:
 
     @cached_property
     def adjacency(self) -> Adjacency:
+        """A [n, n], with the weights of the edges where they have some."""
         return Adjacency.of(self.edge_index, self.num_nodes, weights=self.weights)
 
     @cached_property

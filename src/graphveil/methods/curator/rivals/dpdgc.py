@@ -27,6 +27,7 @@ from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
+from graphveil.methods.curator.stages.encoder import stage_for
 from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, NodeInputs, Recipe, Steps, Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
@@ -48,16 +49,7 @@ class DpdgcRecipe(Recipe):
     kind: str = "dpdgc"
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
-        widths = [schema.dimension, settings.hidden]
-        return [
-            models.Stage(
-                widths,
-                settings.hidden,
-                len(schema.classes),
-                batch_norm=batch_norm,
-                dropout=settings.dropout_of(schema) * batch_norm,
-            )
-        ]
+        return [stage_for(settings, schema, [schema.dimension, settings.hidden], batch_norm=batch_norm)]
 
     def steps(self, networks: Sequence[nn.Module], inputs: NodeInputs, settings: CuratorSettings) -> Steps:
         """Ask for the sum of rows that whoever carries this out learns, and return it beside the features."""

@@ -22,10 +22,23 @@ if TYPE_CHECKING:
 
 def encoder_for(settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> models.Encoder:
     """Return an encoder of features, untrained."""
-    dropout = settings.dropout_of(schema) if batch_norm else 0.0
+    dropout = settings.dropout_of(schema, batch_norm=batch_norm)
     return models.Encoder(
         schema.dimension, settings.hidden, len(schema.classes), batch_norm=batch_norm, dropout=dropout
     )
+
+
+def stage_for(
+    settings: CuratorSettings, schema: GraphSchema, widths: Sequence[int], *, batch_norm: bool
+) -> models.Stage:
+    """Return a classifier of the features and of noisy sums, untrained.
+
+    Args:
+        settings, schema, batch_norm: as of `Recipe.networks`.
+        widths: the columns of the features, then of each sum.
+    """
+    dropout = settings.dropout_of(schema, batch_norm=batch_norm)
+    return models.Stage(list(widths), settings.hidden, len(schema.classes), batch_norm=batch_norm, dropout=dropout)
 
 
 def encoder_and_classifier(

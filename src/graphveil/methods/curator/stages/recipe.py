@@ -222,6 +222,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         return self
 
     def collect(self, graph: Graph, **how: Any) -> Published:
+        """Publish noisy sums of `graph`: `publish`."""
         return self.publish(graph, **how)
 
     def train(
@@ -231,6 +232,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
+        """Train on a publication: `fit_published`."""
         self.fit_published(collected, randomness=randomness, progress=progress)
 
     # ---- what comes out ----
@@ -262,14 +264,17 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
         return self.settings.seed
 
     def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         return {**privacy, **asdict(self.settings)}
 
     @property
     def guarantee(self) -> Guarantee:
+        """What all trainings and queries that were paid for protect."""
         fitted = self.result
         return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)
 
@@ -347,6 +352,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def hops(self) -> int:
+        """K, noisy sums one after the other."""
         return self.settings.hops
 
     @property
@@ -356,6 +362,7 @@ class StagedEstimator(FittedEstimator[FittedCurator]):
 
     @property
     def w_max(self) -> float:
+        """The largest weight of a message."""
         return largest_weight(self.settings.weights)
 
     def _weighing(self) -> dict[str, float | int | str]:

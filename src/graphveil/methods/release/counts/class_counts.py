@@ -30,10 +30,11 @@ from graphveil.methods.base.storage import Stored, schema_facts, schema_from, st
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
 from graphveil.methods.release.entries import CLASS_COUNTS, RELEASE_METHODS
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of, edge_price, release_digest
+from graphveil.methods.release.publisher import Publisher
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import ProgressCallback
@@ -54,7 +55,7 @@ class FittedCounts:
     variant: str
 
 
-class ClassCounts(FittedEstimator[FittedCounts]):
+class ClassCounts(Publisher, FittedEstimator[FittedCounts]):
     """Noisy counts of private neighbours by class: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -80,7 +81,7 @@ class ClassCounts(FittedEstimator[FittedCounts]):
     entry, kind = entry_of(CLASS_COUNTS, RELEASE_METHODS), CLASS_COUNTS
     fits = "fit_released"
     says_who: tuple[str, ...] = ()
-    several, by_blocks = False, True
+    several = False
     seed: int
     history: tuple[Epoch, ...] = ()
 
@@ -90,7 +91,6 @@ class ClassCounts(FittedEstimator[FittedCounts]):
             raise InputError("epsilon_a = inf: all edges are public", remedy="train gcn, which takes them as they are")
         self._curator = HeteroRR(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
         self.seed, self.device = seed, device
-        self.published: Graph | None = None
 
     # ---- the curator ----
 
@@ -131,32 +131,6 @@ class ClassCounts(FittedEstimator[FittedCounts]):
         self._fitted = FittedCounts(schema, people_key(released), origin.guarantee, probabilities, reading.variant)
         self.published = released
         return self
-
-    # ---- both ----
-
-    def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
-    ) -> PublishedGraph:
-        """Release `graph`; one that was released already is taken as it is."""
-        if graph.get("release") is not None:
-            return PublishedGraph(graph, split)
-        return PublishedGraph(self.release(graph, randomness=randomness, split=split, engine=engine), split)
-
-    def train(
-        self,
-        collected: PublishedGraph,
-        *,
-        randomness: Randomness | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Read a release: `fit_released`."""
-        self.fit_released(collected.graph, split=collected.split, progress=progress)
 
     # ---- what comes out ----
 
@@ -201,11 +175,6 @@ class ClassCounts(FittedEstimator[FittedCounts]):
     def guarantee(self) -> Guarantee:
         """What the release protects."""
         return self.result.guarantee
-
-    @property
-    def epsilon_relationship(self) -> float:
-        """What one private edge costs, or has cost."""
-        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
 

@@ -33,7 +33,7 @@ from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.release.public_part import PublicPart, neighbour_sums, public_part_of
 from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
 from graphveil.models.labels.label_prior import log_channel
-from graphveil.models.labels.pool import held_out, pool_weights, surely_better
+from graphveil.models.labels.pool import better_pool, held_out, pool_weights
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -61,9 +61,8 @@ def read_counts(public: PublicPart, counts: NeighbourCounts, rate: float) -> Cou
     free = public.opinions
     both = [*_counted(public, counts, rate), *free]
     judge = _judge_of(public)
-    if judge.find_better(both, free, (*FIRST_COUNTS, *FIRST_PUBLIC)):
-        return CountReading(judge.pooled(both, (*FIRST_COUNTS, *FIRST_PUBLIC)), COUNTS_USED)
-    return CountReading(judge.pooled(free), COUNTS_UNUSED)
+    better = judge.better(both, free, (*FIRST_COUNTS, *FIRST_PUBLIC))
+    return CountReading(judge.pooled(free), COUNTS_UNUSED) if better is None else CountReading(better, COUNTS_USED)
 
 
 def read_public(public: PublicPart) -> Tensor:
@@ -115,9 +114,8 @@ def read_network(
     free = published.public()
     both = [torch.log_softmax(logits, dim=1), *published.networks(), *free]
     judge = _Judge(judges, log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values[judges]].T)
-    used = judge.find_better(both, free)
-    public = judge.pooled(free)
-    return NetworkReading(judge.pooled(both) if used else public, public, used)
+    better, public = judge.better(both, free), judge.pooled(free)
+    return NetworkReading(public if better is None else better, public, better is not None)
 
 
 @dataclass(frozen=True)
@@ -188,26 +186,29 @@ class _Judge:
     def __init__(self, val: Tensor, heard: Tensor) -> None:
         self.val, self.heard = val, heard
 
-    def find_better(self, opinions: list[Tensor], rivals: list[Tensor], first: Sequence[float] | None = None) -> bool:
-        """Return whether labels that chose no weights are surely likelier under some opinions than under others."""
-        return surely_better(self._held_out(opinions, first), self._held_out(rivals, None))
-
-    def pooled(self, opinions: list[Tensor], first: Sequence[float] | None = None) -> Tensor:
-        """Return the pool [n, c]; `first` are the weights that opinions are thought to deserve before any label judges,
-        None: all the same.
+    def better(
+        self, opinions: list[Tensor], rivals: list[Tensor], first: Sequence[float] | None = None
+    ) -> Tensor | None:
+        """Return the pool [n, c] of opinions where it is surely better than that of the rivals, else None; `first` are
+        the weights that opinions are thought to deserve before any label judges, None: all the same.
         """
-        stacked, weights = self._stacked(opinions, first)
-        pooled: Tensor = torch.tensordot(pool_weights(stacked[:, self.val], self.heard, weights), stacked, dims=1)
+        stacked, weights = _stacked(opinions, first)
+        stacked_rivals, equal = _stacked(rivals)
+        rival = held_out(stacked_rivals[:, self.val], self.heard, equal)
+        pool = better_pool(stacked[:, self.val], self.heard, weights, rival)
+        return None if pool is None else torch.tensordot(pool.weights, stacked, dims=1)
+
+    def pooled(self, opinions: list[Tensor]) -> Tensor:
+        """Return the pool [n, c], from equal weights."""
+        stacked, equal = _stacked(opinions)
+        pooled: Tensor = torch.tensordot(pool_weights(stacked[:, self.val], self.heard, equal), stacked, dims=1)
         return pooled
 
-    def _held_out(self, opinions: list[Tensor], first: Sequence[float] | None) -> Tensor:
-        stacked, weights = self._stacked(opinions, first)
-        return held_out(stacked[:, self.val], self.heard, weights)
 
-    def _stacked(self, opinions: list[Tensor], first: Sequence[float] | None) -> tuple[Tensor, Tensor]:
-        # One opinion alone never rules a class out.
-        stacked = torch.stack([scores.clamp_min(LEAST) for scores in opinions])
-        return stacked, torch.tensor(first or (1 / len(opinions),) * len(opinions))
+def _stacked(opinions: list[Tensor], first: Sequence[float] | None = None) -> tuple[Tensor, Tensor]:
+    # One opinion alone never rules a class out.
+    stacked = torch.stack([scores.clamp_min(LEAST) for scores in opinions])
+    return stacked, torch.tensor(first or (1 / len(opinions),) * len(opinions))
 
 
 def _judge_of(public: PublicPart) -> _Judge:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +19,19 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import assumed_propagation, network_cost
-from graphveil.methods.base.family import Control, Family, Plan
+from graphveil.methods.base.family import Control, Plan
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.controls import RIVAL_EDGES, release_rivals_left_out, rival_name
 from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.counts.count_readings import read_public
-from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph
+from graphveil.methods.release.family import PublishingFamily
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.plan import release_plan
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import domain_of
 from graphveil.privacy import Randomness
-from graphveil.runtime.late import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: A network, three experts and two regressions without counts, as many again with them (measured, rough).
 TRAININGS = 4
@@ -42,13 +39,8 @@ TRAININGS = 4
 HARDLY_ANY_NOISE = 30.0
 
 
-class CountsFamily(Family[ClassCounts, Any]):
+class CountsFamily(PublishingFamily[ClassCounts]):
     """See `base.family.Family`."""
-
-    serves_releases = True
-
-    def used_settings(self, estimator: ClassCounts, settled: Mapping[str, object]) -> dict[str, Any]:
-        return dict(settled)
 
     def plan(self, name: str, estimator: ClassCounts, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return the plan; of the edges only public ones are looked at."""
@@ -84,12 +76,9 @@ class CountsFamily(Family[ClassCounts, Any]):
         plain = ClassCounts(epsilon_a=HARDLY_ANY_NOISE, seed=estimator.seed)
         return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
-    def rivals(
+    def fresh_rivals(
         self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
-        # What was published has its price already: a rival would need the truth, and pay once more.
-        if graph.get("release") is not None:
-            return {}
         too_large, epsilon = release_rivals_left_out(estimator, graph), estimator.privacy.epsilon_a
 
         def run(edges: str) -> np.ndarray:
@@ -99,34 +88,8 @@ class CountsFamily(Family[ClassCounts, Any]):
 
         return {rival_name(edges): partial(run, edges) for edges in RIVAL_EDGES if rival_name(edges) not in too_large}
 
-    def notes(
-        self,
-        estimator: ClassCounts,
-        graph: Graph,
-        settled: Mapping[str, object],
-        *,
-        controlled: bool,
-    ) -> tuple[str, ...]:
-        """Return what the release says of itself, what was used, and which rivals are missing."""
-        if estimator.published is None:
-            return ()
-        released = graph.get("release") is not None
-        missing = release_rivals_left_out(estimator, graph) if controlled and not released else {}
-        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        return (*estimator.published.release.notes, f"used: {estimator.variant}", *left_out)
-
-    def repeats_note(self, estimator: ClassCounts, repeats: int) -> str:
-        return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
-
-    def collect(self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
-        collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
-        return collected
-
-    def train(
-        self, estimator: ClassCounts, collected: PublishedGraph, graph: Graph, *, unheard: bool = False
-    ) -> Tensor:
-        estimator.fit_released(collected.graph, split=collected.split)
-        return torch.as_tensor(collected.graph.y)
+    def used(self, estimator: ClassCounts) -> tuple[str, ...]:
+        return (f"used: {estimator.variant}",)
 
 
 COUNTS = CountsFamily()

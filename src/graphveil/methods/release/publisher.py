@@ -1,0 +1,75 @@
+"""What every method has whose curator publishes a graph: a collection is a release, and training reads it.
+
+collect   release, or take what was released      the curator, once
+train     fit_released                            anybody, again and again
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from graphveil.engine import LOCAL, Engine
+from graphveil.graphs import Graph, Split
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.release.published import edge_price
+from graphveil.privacy import Randomness
+from graphveil.runtime.progress import ProgressCallback
+
+if TYPE_CHECKING:
+    from graphveil.methods.release.privacy import ReleasePrivacy
+
+
+@dataclass(frozen=True)
+class PublishedGraph:
+    """What anybody trains on: a released graph, and who trains, validates and tests."""
+
+    graph: Graph
+    split: Split
+
+
+class Publisher(Estimator):
+    """A method in two halves: `release` (the curator), then `fit_released` (anybody); `published`: the graph that was
+    fitted.
+    """
+
+    by_blocks: ClassVar[bool] = True
+    published: Graph | None = None
+
+    if TYPE_CHECKING:  # what each method has of its own
+
+        @property
+        def privacy(self) -> ReleasePrivacy: ...
+        def release(
+            self, graph: Graph, *, randomness: Randomness, split: Split | None = None, engine: Engine = LOCAL
+        ) -> Graph: ...
+        def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Any: ...
+
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> PublishedGraph:
+        """Release `graph`; one that was released already is taken as it is."""
+        if graph.get("release") is not None:
+            return PublishedGraph(graph, split)
+        return PublishedGraph(self.release(graph, randomness=randomness, split=split, engine=engine), split)
+
+    def train(
+        self,
+        collected: PublishedGraph,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a release: `fit_released`."""
+        self.fit_released(collected.graph, split=collected.split, progress=progress)
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one private edge costs, or has cost."""
+        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
