@@ -1,40 +1,50 @@
-"""A GPU beside the CPU, in one command: words of noise, a private hop beside the plain product, private and plain steps
-of a training, an epoch of LPGNN and of GAP for nodes.
+"""A GPU beside the CPU, in one command of about ten minutes: words of noise, a private hop beside the plain product,
+private and plain steps of a training, an epoch, and whole fits beside all cores.
 
-    python benchmarks/gpu.py [--nodes 10000000] [--edges 100000000] [--columns 64] [--repeats 3]
+    python benchmarks/gpu.py [--nodes 10000000] [--edges 100000000] [--columns 64] [--repeats 5] [--profile FOLDER]
 
-Prints one JSON object a line, each with the device it was taken on. Without a GPU it stops before it makes anything.
+Prints one JSON object a line, each with the device it was taken on; seconds are medians. Without a GPU it stops before
+it makes anything. With a folder, each fit is profiled once more, and its trace is kept there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
-from graphveil.privacy.source.aes_words import KeyStreams
 
 import dp_sgd
 from graphveil.aggregation import PerturbedSum, ReceiverRows
-from graphveil.graphs import social_graph
-from graphveil.methods import GAP, LPGNN
+from graphveil.graphs import Graph, social_graph
+from graphveil.methods import GAP, LPGNN, ClassSums, LabelPropagation, Links, NodeSums
 from graphveil.privacy import BlockNoise, SecureRandomness
 from timing import processor
 
 #: Numbers of 32 bits of a key, and keys at once.
-NUMBERS, KEYS = 1 << 18, 16
+NUMBERS, KEYS = 1 << 22, 64
 EPOCHS = 50
 #: Steps of a training that are timed together, and their network.
 STEPS, LAYERS, BATCH = 200, [1433, 64, 64, 7], 256
+FITS: dict[str, Callable[[str], Any]] = {
+    "gap": lambda device: GAP(epsilon=4.0, device=device),
+    "class-sums": lambda device: ClassSums(epsilon=4.0, device=device),
+    "label-pool": lambda device: LabelPropagation(epsilon_y=2.0, rule="pool", device=device),
+    "lpgnn": lambda device: LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=100, device=device),
+    "node-sums": lambda device: NodeSums(epsilon=8.0, degree_bound=20, device=device),
+    "links": lambda device: Links(epsilon_x=2.0, epsilon_a=4.0, epsilon_y=2.0, device=device),
+}
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the least wall seconds of some runs after a first one, until the device has finished."""
+    """Return the median wall seconds of some runs after a first one, until the device has finished."""
     times = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -42,7 +52,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
         work()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    return min(times[1:])
+    return statistics.median(times[1:])
 
 
 def report(**facts: object) -> None:
@@ -52,27 +62,33 @@ def report(**facts: object) -> None:
 
 def words(repeats: int) -> None:
     """Time the cipher alone."""
-    streams = KeyStreams.of(list(BlockNoise(SecureRandomness()).keys(KEYS)), "cuda")
-    took = seconds(lambda: streams.numbers(0, NUMBERS), repeats)
+    from graphveil.privacy.source.chacha_kernel import cipher_numbers, keys_on
+
+    keys = keys_on(BlockNoise(SecureRandomness()).keys(KEYS), "cuda")
+    took = seconds(lambda: cipher_numbers(keys, 0, 0, NUMBERS), repeats)
     report(what="words of noise", numbers_per_second=KEYS * NUMBERS / took)
 
 
-def hop(nodes: int, edges: int, columns: int, repeats: int) -> None:
+def hop(nodes: int, edges: int, columns: int, repeats: int, *, weighted: bool) -> None:
     """Time a private hop, and the sums of the same rows over the same edges without grid and noise."""
     drawn = torch.Generator().manual_seed(0)
-    rows = ReceiverRows.of(torch.randint(0, nodes, (2, edges), generator=drawn), nodes).to("cuda")
+    pairs = torch.randint(0, nodes, (2, edges), generator=drawn)
+    weights = torch.rand(edges, generator=drawn) if weighted else None
+    rows = ReceiverRows.of(pairs, nodes, weights=weights).to("cuda")
     x = torch.randn(nodes, columns, device="cuda")
     perturbed = PerturbedSum(unit="edge", sigmas=(8.0,))
     torch.cuda.reset_peak_memory_stats()
     private = seconds(lambda: perturbed.perturb(rows, x, 1, SecureRandomness()), repeats)
-    peak = torch.cuda.max_memory_allocated()
+    peak, held = torch.cuda.max_memory_allocated(), 2 * x.numel() * 4
+    matrix = torch.sparse_csr_tensor(rows.starts, rows.senders, torch.ones(rows.senders.numel(), device="cuda"))
 
     def plain() -> object:
         return torch.nn.functional.embedding_bag(rows.senders, x, rows.starts, mode="sum", include_last_offset=True)
 
-    summed = seconds(plain, repeats)
-    facts = {"nodes": nodes, "entries": rows.senders.numel(), "columns": columns, "peak_gib": peak / 2**30}
-    report(what="private hop", **facts, seconds=private, plain_product=summed, ratio=private / summed)
+    summed = min(seconds(plain, repeats), seconds(lambda: matrix @ x, repeats))
+    facts = {"nodes": nodes, "entries": rows.senders.numel(), "columns": columns, "weighted": weighted}
+    memory = {"peak_gib": peak / 2**30, "peak_by_rows_and_sums": peak / held}
+    report(what="private hop", **facts, **memory, seconds=private, plain_product=summed, ratio=private / summed)
 
 
 def step(repeats: int) -> None:
@@ -97,33 +113,59 @@ def several(program: Callable[[], object]) -> None:
 def epoch(nodes: int, repeats: int) -> None:
     """Time an epoch: the difference of two trainings, so that what comes before an epoch drops out."""
     graph = social_graph(nodes, average_degree=20, dimension=200, classes=8, seed=1)
-    methods: dict[str, Callable[..., Any]] = {
-        "lpgnn": lambda epochs, device: LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, device=device),
-        "gap for nodes": lambda epochs, device: GAP(
-            epsilon=8.0, unit="node", degree_bound=20, batch=nodes // 100, passes=epochs, device=device
-        ),
-    }
 
-    def fit(name: str, epochs: int, device: str) -> None:
-        methods[name](epochs, device).fit(graph, randomness=SecureRandomness())
+    def fit(epochs: int, device: str) -> None:
+        method = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, device=device)
+        method.fit(graph, randomness=SecureRandomness())
 
-    for name, device in product(methods, ("cuda", "cpu")):
-        few, many = (seconds(partial(fit, name, epochs, device), repeats) for epochs in (1, 1 + EPOCHS))
-        report(what=f"epoch of {name}", nodes=nodes, trained_on=device, seconds=(many - few) / EPOCHS)
+    for device in ("cuda", "cpu"):
+        few, many = (seconds(partial(fit, epochs, device), repeats) for epochs in (1, 1 + EPOCHS))
+        report(what="epoch of lpgnn", nodes=nodes, trained_on=device, seconds=(many - few) / EPOCHS)
+
+
+def fit_once(name: str, device: str, graph: Graph) -> None:
+    """Fit a method as a user does."""
+    FITS[name](device).fit(graph, randomness=SecureRandomness())
+
+
+def fits(nodes: int, repeats: int, traces: Path | None) -> None:
+    """Time whole fits on a graph of ten relationships a person, on the GPU and by all cores."""
+    graph = social_graph(nodes, average_degree=20, dimension=200, classes=8, seed=1)
+    took: dict[tuple[str, str], float] = {}
+    for name, device in product(FITS, ("cuda", "cpu")):
+        took[name, device] = seconds(partial(fit_once, name, device, graph), repeats if device == "cuda" else 1)
+    for name in FITS:
+        gpu, cpu = took[name, "cuda"], took[name, "cpu"]
+        report(
+            what=f"fit of {name}",
+            nodes=nodes,
+            seconds=gpu,
+            by_the_cpu=cpu,
+            cores=torch.get_num_threads(),
+            ratio=cpu / gpu,
+        )
+        if traces is not None:
+            with torch.profiler.profile() as profiled:
+                fit_once(name, "cuda", graph)
+            profiled.export_chrome_trace(str(traces / f"{name}.json"))
 
 
 def main() -> None:
     """Measure, or refuse."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("nodes", 10**7), ("edges", 10**8), ("columns", 64), ("repeats", 3), ("people", 10**5)):
+    sizes = (("nodes", 10**7), ("edges", 10**8), ("columns", 64), ("repeats", 5), ("people", 200_000))
+    for name, default in sizes:
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--profile", type=Path)
     args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("no GPU: torch finds no CUDA device, and nothing here is measured on a CPU in its place")
     words(args.repeats)
-    hop(args.nodes, args.edges, args.columns, args.repeats)
+    for weighted in (False, True):
+        hop(args.nodes, args.edges, args.columns, args.repeats, weighted=weighted)
     step(args.repeats)
-    epoch(args.people, args.repeats)
+    epoch(args.people // 10, args.repeats)
+    fits(args.people, 3, args.profile)
 
 
 if __name__ == "__main__":
