@@ -2,7 +2,7 @@
 
     S_u = sum over senders v of u of  W_uv v_v          (row = receiver; integers throughout)
 
-A float32 `embedding_bag`, or a compiled loop over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
+A float32 `embedding_bag`, or the compiled loop `add_rows` over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
 Rows that could exceed it are cut into pieces that cannot, added up as 64-bit integers, whatever the order and degree.
 """
 
@@ -111,12 +111,13 @@ class ReceiverRows:
         data = np.ones(self.senders.numel()) if self.weights is None else self.weights.numpy().astype(np.float64)
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
-    def sums(self, rows: GridRows, receivers: slice = slice(None)) -> _Sums:
+    def sums(self, rows: GridRows, receivers: slice = slice(None), *, out: Tensor | None = None) -> _Sums:
         """Return the exact sums; `_Sums` says where they stand.
 
         Args:
             rows: what every node sends.
             receivers: consecutive ones, whose sums are asked for; all by default.
+            out: float32 [receivers, c] that becomes the values; None: a new one.
 
         Raises:
             InputError: the rows are not one per node, or a message can exceed 2^24 steps.
@@ -135,30 +136,17 @@ class ReceiverRows:
         starts = self.starts[first : stop + 1]
         # So many of the largest messages add up to 2^24 at most: no partial sum of a piece is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
-        if values.dtype == torch.int16:
-            return self._compiled(values, starts, piece)
         none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
-            return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
+            empty = values.new_empty(stop - first, values.shape[1], dtype=torch.float32) if out is None else out
+            return _Sums(empty.zero_(), *none)
         lengths = torch.diff(starts)
         # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
-            return _Sums(self._bag(values, starts), *none)
-        return self._pieces(values, starts, lengths, piece)
-
-    def _compiled(self, values: Tensor, starts: Tensor, piece: int) -> _Sums:
-        """Add up rows of int16, in the same pieces."""
-        from graphveil.aggregation.loops import add_messages
-
-        entries, own = slice(int(starts[0]), int(starts[-1])), (starts - starts[0]).long()
-        long = torch.nonzero(torch.diff(own) > piece).ravel()
-        sums = torch.empty(len(own) - 1, values.shape[1])
-        totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
-        weights = None if self.weights is None else self.weights[entries].numpy()
-        senders = self.senders[entries].contiguous().numpy()
-        add_messages(own.numpy(), senders, weights, values.numpy(), piece, sums.numpy(), totals.numpy())
-        return _Sums(sums, long, totals)
+            return _Sums(self._bag(values, starts, out), *none)
+        sums = self._pieces(values, starts, lengths, piece)
+        return sums if out is None else sums._replace(values=out.copy_(sums.values))
 
     def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
@@ -177,17 +165,22 @@ class ReceiverRows:
         sums[long] = 0.0
         return _Sums(sums, long, totals)
 
-    def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
+    def _bag(self, values: Tensor, starts: Tensor, out: Tensor | None = None) -> Tensor:
         # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
         first, stop = int(starts[0]), int(starts[-1])
-        return torch.nn.functional.embedding_bag(
-            self.senders[first:stop],
-            values,
-            (starts - first).int(),
-            mode="sum",
-            per_sample_weights=None if self.weights is None else self.weights[first:stop],
-            include_last_offset=True,
+        senders, own = self.senders[first:stop], (starts - first).int()
+        weights = None if self.weights is None else self.weights[first:stop]
+        if values.dtype == torch.int16:
+            from graphveil.aggregation.loops import add_rows
+
+            sums = torch.empty(len(own) - 1, values.shape[1]) if out is None else out
+            steps = None if weights is None else weights.numpy()
+            add_rows(own.numpy(), senders.contiguous().numpy(), steps, values.numpy(), sums.numpy())
+            return sums
+        sums = torch.nn.functional.embedding_bag(
+            senders, values, own, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
+        return sums if out is None else out.copy_(sums)
 
 
 def _largest(w_max: float, weight_bits: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
-from graphveil.aggregation.shared import as_tensor
+from graphveil.aggregation.shared import as_tensor, room
 from graphveil.engine import Block, Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
@@ -53,6 +53,11 @@ class GridRows:
         """Return the rows in the unit of the input, float32 [n, c]."""
         return self.values * self.step
 
+    def room(self, beside: npt.NDArray[Any]) -> GridRows:
+        """Return memory for as many rows of the same grid, on disk if an array beside it is."""
+        kind = np.int16 if self.values.dtype == torch.int16 else np.float32
+        return GridRows(_room(tuple(self.values.shape), kind, beside), self.cap, self.bits)
+
 
 def quantise(
     x: Tensor,
@@ -62,6 +67,8 @@ def quantise(
     normalise: bool = True,
     narrow: bool = False,
     beside: npt.NDArray[Any] | None = None,
+    over: GridRows | None = None,
+    loops: bool | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
     A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -70,6 +77,8 @@ def quantise(
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
+        over: rows of the same shape and grid whose memory is written over; None: new memory.
+        loops: whether compiled loops do it; None: where torch would take longer than they take to load.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -79,15 +88,15 @@ def quantise(
     if not 0.0 < cap < math.inf:
         raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
     require_bits(bits)
-    kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
-    shape = int(x.shape[0]), int(x.shape[1])
-    if x.is_cpu:
-        # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
-        values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
+    if over is not None:
+        values = over.values
+    elif x.is_cpu:
+        kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
+        values = _room(tuple(x.shape), kind, beside)
     else:
-        values = torch.empty(shape, device=x.device)
+        values = torch.empty(x.shape, device=x.device)
     steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
-    if _worth_a_loop(x):
+    if worth_a_loop(x) if loops is None else loops:
         from graphveil.aggregation.loops import put_on_grid
 
         _each_block(x, values.numpy(), lambda rows, own: put_on_grid(rows, steps, shortest, _LONGEST, _LARGEST, own))
@@ -95,6 +104,13 @@ def quantise(
         for own in _parts(x):
             values[own] = _on_grid(x[own].detach().float(), steps, shortest)
     return GridRows(values, cap, bits)
+
+
+def _room(shape: tuple[int, ...], kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
+    if getattr(beside, "filename", None) is not None:
+        return torch.from_numpy(room_beside(beside, shape, kind))
+    # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
+    return torch.from_numpy(room(*shape, kind))
 
 
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
@@ -111,14 +127,15 @@ def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     return rows
 
 
-def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
+def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None, loops: bool | None = None) -> Tensor:
     """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero. For values that are
     released or public: the lengths are right up to rounding only.
 
     Args:
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
+        loops: as for `quantise`.
     """
-    if _worth_a_loop(x):
+    if worth_a_loop(x) if loops is None else loops:
         from graphveil.aggregation.loops import scale_to_one
 
         unit = np.empty(tuple(x.shape), np.float32) if out is None else out
@@ -138,7 +155,7 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     return as_tensor(out)
 
 
-def _worth_a_loop(x: Tensor) -> bool:
+def worth_a_loop(x: Tensor) -> bool:
     """Whether torch would take longer over rows than a compiler takes to load."""
     return x.is_cpu and x.numel() > FEW
 
@@ -152,7 +169,8 @@ def _each_block(
         # As tensors and back: for arrays that are mapped or may not be written, loops would be compiled once more.
         task(x[block.rows].detach().float().contiguous().numpy(), as_tensor(out[block.rows]).numpy())
 
-    for _ in LocalEngine(torch.get_num_threads()).map_blocks(work, Blocks.of(*out.shape)):
+    blocks = Blocks.of(*out.shape)
+    for _ in LocalEngine(min(len(blocks), torch.get_num_threads()) or 1).map_blocks(work, blocks):
         pass
 
 
