@@ -2,7 +2,7 @@
 
     S_u = sum over senders v of u of  W_uv v_v          (row = receiver; integers throughout)
 
-A float32 `embedding_bag`, or the compiled loop `add_rows` over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
+A float32 `embedding_bag`, or a compiled loop over int16, adds whole numbers exactly while no partial sum exceeds 2^24.
 Rows that could exceed it are cut into pieces that cannot, added up as 64-bit integers, whatever the order and degree.
 """
 
@@ -40,7 +40,8 @@ class _Sums(NamedTuple):
 
     def whole(self) -> Tensor:
         """Return all sums in `values`: to what stands in the long rows, 0 or noise, their totals are added."""
-        self.values[self.long] = (self.totals + self.values[self.long].long()).float()
+        if len(self.long):
+            self.values[self.long] = (self.totals + self.values[self.long].long()).float()
         return self.values
 
 
@@ -139,8 +140,7 @@ class ReceiverRows:
         none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
-            empty = values.new_empty(stop - first, values.shape[1], dtype=torch.float32) if out is None else out
-            return _Sums(empty.zero_(), *none)
+            return _Sums(_room(values, stop - first, out).zero_(), *none)
         lengths = torch.diff(starts)
         # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
@@ -173,14 +173,17 @@ class ReceiverRows:
         if values.dtype == torch.int16:
             from graphveil.aggregation.loops import add_rows
 
-            sums = torch.empty(len(own) - 1, values.shape[1]) if out is None else out
-            steps = None if weights is None else weights.numpy()
+            sums, steps = _room(values, len(own) - 1, out), None if weights is None else weights.numpy()
             add_rows(own.numpy(), senders.contiguous().numpy(), steps, values.numpy(), sums.numpy())
             return sums
         sums = torch.nn.functional.embedding_bag(
             senders, values, own, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
         return sums if out is None else out.copy_(sums)
+
+
+def _room(values: Tensor, rows: int, out: Tensor | None) -> Tensor:
+    return values.new_empty(rows, values.shape[1], dtype=torch.float32) if out is None else out
 
 
 def _largest(w_max: float, weight_bits: int) -> int:

@@ -9,7 +9,7 @@ what one edge can change.  Truncation towards zero never lengthens a row, and in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
 from graphveil.aggregation.shared import as_tensor, room
-from graphveil.engine import Block, Blocks, LocalEngine, room_beside
+from graphveil.engine import Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 
@@ -56,7 +56,8 @@ class GridRows:
     def room(self, beside: npt.NDArray[Any]) -> GridRows:
         """Return memory for as many rows of the same grid, on disk if an array beside it is."""
         kind = np.int16 if self.values.dtype == torch.int16 else np.float32
-        return GridRows(_room(tuple(self.values.shape), kind, beside), self.cap, self.bits)
+        rows, columns = self.values.shape
+        return GridRows(_room(rows, columns, kind, beside), self.cap, self.bits)
 
 
 def quantise(
@@ -68,7 +69,6 @@ def quantise(
     narrow: bool = False,
     beside: npt.NDArray[Any] | None = None,
     over: GridRows | None = None,
-    loops: bool | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
     A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -78,7 +78,6 @@ def quantise(
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
         over: rows of the same shape and grid whose memory is written over; None: new memory.
-        loops: whether compiled loops do it; None: where torch would take longer than they take to load.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -92,25 +91,38 @@ def quantise(
         values = over.values
     elif x.is_cpu:
         kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
-        values = _room(tuple(x.shape), kind, beside)
+        values = _room(int(x.shape[0]), int(x.shape[1]), kind, beside)
     else:
         values = torch.empty(x.shape, device=x.device)
-    steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
-    if worth_a_loop(x) if loops is None else loops:
-        from graphveil.aggregation.loops import put_on_grid
-
-        _each_block(x, values.numpy(), lambda rows, own: put_on_grid(rows, steps, shortest, _LONGEST, _LARGEST, own))
+    shortest = 0.0 if normalise else cap
+    if worth_a_loop(x):
+        _each_block(x.shape, lambda rows: put_block(x[rows], values[rows], bits, shortest))
     else:
         for own in _parts(x):
-            values[own] = _on_grid(x[own].detach().float(), steps, shortest)
+            values[own] = _on_grid(x[own].detach().float(), 2.0**bits * _SAFETY, shortest)
     return GridRows(values, cap, bits)
 
 
-def _room(shape: tuple[int, ...], kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
-    if getattr(beside, "filename", None) is not None:
-        return torch.from_numpy(room_beside(beside, shape, kind))
+def put_block(x: Tensor, out: Tensor, bits: int, shortest: float = 0.0) -> None:
+    """Put rows on the grid as `quantise` does, by a compiled loop in this thread.
+
+    Args:
+        x: float [n, c].
+        out: int16 or float32 [n, c], set.
+        bits: of the grid.
+        shortest: shorter rows are scaled as if they had this length.
+    """
+    from graphveil.aggregation.loops import put_on_grid
+
+    rows = x.detach().float().contiguous().numpy()
+    put_on_grid(rows, 2.0**bits * _SAFETY, shortest, _LONGEST, _LARGEST, out.numpy())
+
+
+def _room(rows: int, columns: int, kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
+    if beside is not None and getattr(beside, "filename", None) is not None:
+        return torch.from_numpy(room_beside(beside, (rows, columns), kind))
     # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
-    return torch.from_numpy(room(*shape, kind))
+    return torch.from_numpy(room(rows, columns, kind))
 
 
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
@@ -127,20 +139,17 @@ def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
     return rows
 
 
-def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None, loops: bool | None = None) -> Tensor:
+def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
     """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero. For values that are
     released or public: the lengths are right up to rounding only.
 
     Args:
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
-        loops: as for `quantise`.
     """
-    if worth_a_loop(x) if loops is None else loops:
-        from graphveil.aggregation.loops import scale_to_one
-
-        unit = np.empty(tuple(x.shape), np.float32) if out is None else out
-        _each_block(x, unit, lambda rows, own: scale_to_one(rows, _LONGEST, own))
-        return as_tensor(unit)
+    if worth_a_loop(x):
+        unit = as_tensor(np.empty(tuple(x.shape), np.float32) if out is None else out)
+        _each_block(x.shape, lambda rows: unit_block(unit[rows].copy_(x[rows].detach())))
+        return unit
     rows = x.detach().float()
     result = torch.empty_like(rows)
     for own in _parts(rows):
@@ -155,22 +164,21 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None, loops: b
     return as_tensor(out)
 
 
+def unit_block(rows: Tensor) -> None:
+    """Scale float32 rows [n, c] to length 1, in place, by a compiled loop, in this thread."""
+    from graphveil.aggregation.loops import scale_to_one
+
+    scale_to_one(rows.numpy(), _LONGEST)
+
+
 def worth_a_loop(x: Tensor) -> bool:
     """Whether torch would take longer over rows than a compiler takes to load."""
     return x.is_cpu and x.numel() > FEW
 
 
-def _each_block(
-    x: Tensor, out: npt.NDArray[Any], task: Callable[[npt.NDArray[np.float32], npt.NDArray[Any]], None]
-) -> None:
-    """Have a compiled task write rows of `out` from those of `x` [n, c], block by block in torch's threads."""
-
-    def work(block: Block) -> None:
-        # As tensors and back: for arrays that are mapped or may not be written, loops would be compiled once more.
-        task(x[block.rows].detach().float().contiguous().numpy(), as_tensor(out[block.rows]).numpy())
-
-    blocks = Blocks.of(*out.shape)
-    for _ in LocalEngine(min(len(blocks), torch.get_num_threads()) or 1).map_blocks(work, blocks):
+def _each_block(shape: Sequence[int], task: Callable[[slice], object]) -> None:
+    """Have a task work on rows of arrays [n, c], block by block in torch's threads."""
+    for _ in LocalEngine(torch.get_num_threads()).map_blocks(lambda block: task(block.rows), Blocks.of(*shape)):
         pass
 
 

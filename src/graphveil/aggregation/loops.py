@@ -76,13 +76,12 @@ def put_on_grid(
 
 
 @compiled
-def scale_to_one(rows: npt.NDArray[np.float32], longest: float, out: npt.NDArray[np.float32]) -> None:
-    """Divide every row by its length.
+def scale_to_one(rows: npt.NDArray[np.float32], longest: float) -> None:
+    """Divide every row by its length, in place: two arrays that may be one are not worked on by vectors.
 
     Args:
         rows: [n, c].
         longest: as for `put_on_grid`.
-        out: [n, c], set; may be `rows`.
     """
     room = np.empty(rows.shape[1], np.float64)
     for i in range(len(rows)):
@@ -90,10 +89,10 @@ def scale_to_one(rows: npt.NDArray[np.float32], longest: float, out: npt.NDArray
         if 0.0 < long < longest:
             whole = np.float32(long)
             for k in range(rows.shape[1]):
-                out[i, k] = rows[i, k] / whole
+                rows[i, k] /= whole
         else:
             for k in range(rows.shape[1]):
-                out[i, k] = 0.0
+                rows[i, k] = 0.0
 
 
 @compiled

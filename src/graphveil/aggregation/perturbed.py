@@ -33,7 +33,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
-from graphveil.aggregation.grid import GridRows, quantise, unit_rows, worth_a_loop
+from graphveil.aggregation.grid import GridRows, put_block, quantise, unit_block, unit_rows, worth_a_loop
 from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
@@ -237,7 +237,7 @@ class PerturbedSum:
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
-        return _Hops(self, rows, randomness, engine).perturb(x, hop, out)
+        return Hops(self, rows, randomness, engine).perturb(x, hop, out)
 
     def require_noise(self, *, weighted: bool) -> None:
         """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
@@ -270,7 +270,12 @@ class PerturbedSum:
             )
 
     def noise_of(self, hop: int, bits: int) -> RoundedNormal | None:
-        """Return the noise of a hop in steps of a grid of so many bits, None for none; raises as `require_noise`."""
+        """Return the noise of a hop in steps of its grid, or None where there is none; raises as `require_noise`.
+
+        Args:
+            hop: 1..K.
+            bits: of the grid's rows and weights.
+        """
         sigma = self.sigmas[hop - 1]
         if sigma == 0.0:
             return None
@@ -286,58 +291,60 @@ class PerturbedSum:
 
 
 @dataclass
-class _Hops:
-    """The hops of one publication. Memory is slow to take from the system: what they send lies in two arrays in turn."""
+class Hops:
+    """The hops of one publication. What they send lies in two arrays in turn: fresh memory costs as much as sums."""
 
     sums: PerturbedSum
     rows: ReceiverRows
     randomness: Randomness
     engine: Engine
-    grid: GridRows | None = None  # what every node sends in the next hop
-    spare: GridRows | None = None  # what it sent in the hop before, to be written over
+    sent: GridRows | None = None  # in the hop before, to be written over
+    ready: GridRows | None = None  # what the hop before has put on the grid for the next
 
     def perturb(
         self, x: Tensor, hop: int, out: np.ndarray | None, *, normalise: bool = False, last: bool = True
     ) -> Tensor:
-        """As `PerturbedSum.perturb`; the rows are of length 1 if `normalise`, and are sent next unless it is the last."""
+        """As `PerturbedSum.perturb`.
+
+        Args:
+            x: what the hop before has returned, if any.
+            hop, out: as there.
+            normalise: scale the noisy rows to length 1, which is post-processing.
+            last: whether no hop follows, which would sum what is returned.
+        """
         hidden, rows, loops = self.sums, self.rows, worth_a_loop(x)
         hidden.require_allowed(rows)
         # Before the first draw: a publication that breaks off later has been paid for.
         target = require_room(out, *x.shape)
         bits = hidden.row_bits(rows.weight_bits)
         # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
-        grid = self.grid or quantise(x, bits=bits, narrow=loops, beside=out)
+        grid = self.ready or quantise(x, bits=bits, narrow=loops, beside=out, over=self.sent)
         noise = hidden.noise_of(hop, bits + rows.weight_bits)
         blocks = Blocks.of(*x.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = BlockNoise(self.randomness).keys(len(blocks), hop)
-        if x.is_cpu:
-            task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, loops)
-            return self._by_blocks(task, grid, blocks, keys, target, last)
-        # A power of two, as below.
-        sums = noisy_sums(rows, grid, noise, blocks, keys).mul_(2.0 ** -(bits + rows.weight_bits))
-        result = unit_rows(sums) if normalise else sums
-        return result if out is None else as_tensor(target).copy_(result)
+        if not x.is_cpu:
+            # A power of two, as below.
+            sums = noisy_sums(rows, grid, noise, blocks, keys).mul_(2.0 ** -(bits + rows.weight_bits))
+            result = unit_rows(sums) if normalise else sums
+            return result if out is None else as_tensor(target).copy_(result)
+        further = loops and not last and isinstance(self.engine, LocalEngine)
+        self.ready, self.sent = self.sent or grid.room(target) if further else None, grid
+        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, loops)
+        return self._by_blocks(task, grid, blocks, keys, target)
 
     def _by_blocks(
-        self,
-        task: _NoisyBlock,
-        grid: GridRows,
-        blocks: Blocks,
-        keys: Iterator[BlockKey],
-        target: np.ndarray,
-        last: bool,
+        self, task: _NoisyBlock, grid: GridRows, blocks: Blocks, keys: Iterator[BlockKey], target: np.ndarray
     ) -> Tensor:
         # Compiled loops have as many threads as torch's own kernels would have.
         engine = LocalEngine(torch.get_num_threads()) if self.engine == LOCAL and task.loops else self.engine
         shared = engine.put(*self.rows.arrays, grid.values.numpy())
-        if not (isinstance(engine, LocalEngine) and task.loops):
+        if not isinstance(engine, LocalEngine):
             return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
-        # Written where they belong and sent on while they are in the cache.
-        onward = None if last else self.spare or grid.room(target)
-        for _ in engine.map_blocks(task, blocks, (*shared, target, onward and onward.values.numpy()), keys):
+        # Written where they belong, and put on the grid again while they are in the cache.
+        ready = None if self.ready is None else self.ready.values.numpy()
+        for _ in engine.map_blocks(task, blocks, (*shared, target, ready), keys):
             pass
-        self.grid, self.spare = onward, grid
         return as_tensor(target)
 
 
@@ -361,7 +368,7 @@ class _NoisyBlock:
         weights: np.ndarray | None,
         values: np.ndarray,
         target: np.ndarray | None = None,
-        onward: np.ndarray | None = None,
+        ready: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c].
 
@@ -369,7 +376,7 @@ class _NoisyBlock:
             block, key: its rows, and what its noise comes from.
             starts, senders, weights, values: of all nodes.
             target: [n, c], whose rows they are written into; None: a new array.
-            onward: [n, c], whose rows they are put on the grid in; None: nowhere.
+            ready: [n, c], whose rows they are put on the grid in; None: nowhere.
         """
         steps = None if weights is None else as_tensor(weights)
         rows = ReceiverRows(as_tensor(starts), as_tensor(senders), steps, self.largest, self.weight_bits)
@@ -379,14 +386,15 @@ class _NoisyBlock:
             # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             self.noise.add_to(sums.values.view(-1).numpy(), key.stream())
         noisy = sums.whole()
-        if self.normalise:
-            unit_rows(noisy, out=noisy.numpy(), loops=self.loops)
-        else:
+        if not self.normalise:
             # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
             noisy.mul_(2.0 ** -(self.bits + self.weight_bits))
-        if onward is not None:
-            sent = GridRows(as_tensor(onward[block.rows]), 1.0, self.bits)
-            quantise(noisy, bits=self.bits, over=sent, loops=self.loops)
+        elif self.loops:
+            unit_block(noisy)
+        else:
+            unit_rows(noisy, out=noisy.numpy())
+        if ready is not None:
+            put_block(noisy, as_tensor(ready[block.rows]), self.bits)
         result: np.ndarray = noisy.numpy()
         return result
 
@@ -417,7 +425,7 @@ def propagate_privately(
     if len(places) != perturbed.hops + 1:
         raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    layers, hops = [unit_rows(start, out=places[0])], _Hops(perturbed, rows, randomness, engine)
+    layers, hops = [unit_rows(start, out=places[0])], Hops(perturbed, rows, randomness, engine)
     for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
         last = hop == perturbed.hops

@@ -68,14 +68,13 @@ def room(rows: int, columns: int, kind: npt.DTypeLike = np.float32) -> npt.NDArr
         columns: of the array, from 1.
         kind: of its entries.
     """
-    size = rows * columns * np.dtype(kind).itemsize
     if rows * columns < _MUCH:
         # By torch, whose memory is used again, and begins with a line.
-        space, start = torch.empty(size, dtype=torch.uint8).numpy(), 0
-    else:
-        # By numpy, which asks for large pages: they make rows all over it quicker to find.
-        space = np.empty(size + _LINE, np.uint8)
-        start = -space.ctypes.data % _LINE
+        return torch.empty(rows, columns, dtype=getattr(torch, np.dtype(kind).name)).numpy()
+    # By numpy, which asks for large pages: they make rows all over it quicker to find.
+    size = rows * columns * np.dtype(kind).itemsize
+    space = np.empty(size + _LINE, np.uint8)
+    start = -space.ctypes.data % _LINE
     return space[start : start + size].view(kind).reshape(rows, columns)
 
 

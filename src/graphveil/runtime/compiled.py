@@ -59,7 +59,7 @@ prefetch = intrinsic(_fetched)
 
 #: Rows are asked for so many entries ahead: memory answers about when they are added up.
 _AHEAD: Final = 16
-_LINE_BYTES: Final = 64
+_LINE: Final = 64
 
 
 def _weighted(
@@ -82,7 +82,7 @@ def _weighted(
         return None
     if not isinstance(lanes, types.IntegerLiteral):
         return None
-    wide = lanes.literal_value
+    wide, size = lanes.literal_value, 2 if whole else 4
 
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
@@ -90,10 +90,10 @@ def _weighted(
         ir, (first, stop, row, column) = cgutils.ir, arguments[4:8]
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
         stored = ir.VectorType(ir.IntType(16), wide) if whole else vector
-        # Whole numbers without weights are added up as they are, which saves a conversion of each.
-        kept = vector if weighted else ir.VectorType(ir.IntType(32), wide)
-        arrays = [
-            None if kind == types.none else context.make_array(kind)(context, builder, arguments[n])
+        # Whole numbers without weights are added up as such, which saves a conversion of each.
+        summand = vector if weighted else ir.VectorType(ir.IntType(32), wide)
+        arrays: list[Any] = [
+            context.make_array(kind)(context, builder, arguments[n]) if kind != types.none else None
             for n, kind in enumerate(kinds)
         ]
 
@@ -104,18 +104,18 @@ def _weighted(
             return builder.zext(builder.load(entry(0, j)), number)
 
         def ask(j: Type) -> None:
-            ahead = builder.add(j, number(_AHEAD))
-            soon = sender(builder.select(builder.icmp_signed("<", ahead, last), ahead, last))
-            for place in range(0, wide, _LINE_BYTES // x.dtype.bitwidth * 8):
+            soon = builder.add(j, number(_AHEAD))
+            soon = sender(builder.select(builder.icmp_signed("<", soon, last), soon, last))
+            for place in range(0, wide, _LINE // size):
                 _fetch(builder, entry(2, soon, builder.add(column, number(place))))
 
         def added(total: Any, j: Type) -> Any:
-            sent = builder.load(builder.bitcast(entry(2, sender(j), column), stored.as_pointer()), align=x.dtype.bitwidth // 8)
+            sent = builder.load(builder.bitcast(entry(2, sender(j), column), stored.as_pointer()), align=size)
             if not weighted:
-                return builder.add(total, builder.sext(sent, kept))
+                return builder.add(total, builder.sext(sent, summand))
             weight = builder.insert_element(nothing, builder.load(entry(1, j)), ir.IntType(32)(0))
             weight = builder.shuffle_vector(weight, nothing, all_first)
-            return builder.call(multiply_add, [weight, builder.sitofp(sent, kept) if whole else sent, total])
+            return builder.call(multiply_add, [weight, builder.sitofp(sent, summand) if whole else sent, total])
 
         multiply_add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{wide}f32"
@@ -123,12 +123,11 @@ def _weighted(
         nothing, all_first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), wide), None)
         last = builder.sub(arrays[0].nitems, number(1))
         # Nothing else can point at it, so the compiler keeps it in registers.
-        total = cgutils.alloca_once_value(builder, ir.Constant(kept, None))
+        total = cgutils.alloca_once_value(builder, ir.Constant(summand, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
             ask(j)
             builder.store(added(builder.load(total), j), total)
-        result = builder.load(total)
-        result = result if weighted else builder.sitofp(result, vector)
+        result = builder.load(total) if weighted else builder.sitofp(builder.load(total), vector)
         builder.store(result, builder.bitcast(entry(3, row, column), vector.as_pointer()), align=4)
         return context.get_dummy_value()
 
@@ -142,9 +141,7 @@ def _weighted(
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)
 
 
-def _squared(
-    _: BaseContext, rows: Array, row: Type, lanes: Type
-) -> tuple[Signature, Callable[..., object]] | None:
+def _squared(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signature, Callable[..., object]] | None:
     if rows.dtype != types.float32 or rows.layout != "C" or not isinstance(lanes, types.IntegerLiteral):
         return None
     wide = lanes.literal_value
@@ -171,6 +168,6 @@ def _squared(
     return types.float64(rows, types.intp, lanes), write
 
 
-#: squared_sum(rows, row, lanes), in a compiled loop: the sum of the squares of a row of so many float32, in float64, added
-#: up by halves. `lanes`, how many columns there are, is written out: a power of 2.
+#: squared_sum(rows, row, lanes), in a compiled loop: the sum of the squares of a row of so many float32, in float64 and
+#: added up by halves. `lanes`, how many columns there are, is written out: a power of 2.
 squared_sum = intrinsic(prefer_literal=True)(_squared)
