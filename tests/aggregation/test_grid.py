@@ -104,7 +104,7 @@ def test_whatever_comes_in_the_loop_finds_what_torch_does(x: np.ndarray) -> None
     assert alike(both_roads(lambda: unit_rows(rows)))
 
 
-@pytest.mark.parametrize("columns", [0, 1, 2, 3, 31, 33, 64, 100])
+@pytest.mark.parametrize("columns", [0, 1, 2, 3, 16, 31, 32, 33, 64, 100])
 def test_the_loop_finds_the_bits_of_torch(columns: int, tmp_path: Path, threads: Callable[[int], None]) -> None:
     """At every length and width, in any layout and precision, in several blocks and threads, in place and on disk."""
     rows = many_rows()[:, torch.arange(columns) % 33] * torch.linspace(0.5, 2.0, columns)

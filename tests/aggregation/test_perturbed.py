@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphveil.aggregation import PerturbedSum, ReceiverRows, perturbed, propagate_privately, quantise, unit_rows
+from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, propagate_privately, quantise, unit_rows
+from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists, require_degree
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
@@ -155,7 +156,7 @@ def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: i
 def test_the_noise_released_is_the_noise_declared() -> None:
     """Checklist item 18, end to end: the very draws of the table, whose law has its own test."""
     noise = noise_of(PerturbedSum(sigmas=(1.5,), bits=10), nodes=300)
-    stream = BlockNoise(SeededRandomness(0)).key(1, 0).stream()
+    stream = next(BlockNoise(SeededRandomness(0)).keys(1, 1)).stream()
     assert np.array_equal(noise.ravel(), RoundedNormal(1536.0, 12 * 1536).draw(3000, stream))
 
 
@@ -219,6 +220,24 @@ def test_hops_follow_each_other_with_fresh_noise_in_every_call() -> None:
     assert torch.allclose(raw[2], hidden.perturb(rows, raw[1], 2, source), atol=1e-2)
     fresh = SecureRandomness()
     assert not torch.equal(hidden.perturb(rows, x, 1, fresh), hidden.perturb(rows, x, 1, fresh))
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_large_graphs_get_the_bits_of_small_ones(
+    monkeypatch: pytest.MonkeyPatch, normalise: bool, weighted: bool
+) -> None:
+    """By compiled loops rows are added up, scaled and put on the grid block by block, in threads, from hop to hop."""
+    nodes, columns = 9000, 33
+    index = undirected([(i, (i * i + j) % nodes) for i in range(nodes) for j in range(3)])
+    x = torch.randn(nodes, columns, generator=torch.Generator().manual_seed(0))
+    rows = rows_for(index, x, weighted)
+    hidden = PerturbedSum(sigmas=(1.0, 1.5, 3.0), w_max=rows.w_max)
+    small = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise)
+    monkeypatch.setattr(grid, "FEW", -1)
+    for engine in (LOCAL, LocalEngine(3)):
+        large = propagate_privately(hidden, rows, x, SeededRandomness(1), normalise=normalise, engine=engine)
+        assert all(torch.equal(*pair) for pair in zip(small, large, strict=True))
 
 
 def test_the_noise_has_the_declared_size_and_reach() -> None:

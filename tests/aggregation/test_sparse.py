@@ -100,13 +100,19 @@ MATRIX = sp.random_array(
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 48, 49, 65])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 48, 49, 65, 96])
 def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
     x = DRAWN.integers(-100, 100, (30, columns))
     matrix = MATRIX.indptr.astype(kind), MATRIX.indices.astype(np.int32), MATRIX.data.astype(np.float32)
     sums = np.full((40, columns), np.nan, np.float32)
     add_rows(*matrix, x.astype(np.float32), sums)
     assert np.array_equal(sums, MATRIX @ x)
+    # A stored zero counts as well, where no weights are given.
+    ones = sp.csr_matrix((np.ones_like(MATRIX.data), MATRIX.indices, MATRIX.indptr), MATRIX.shape)
+    for weights, counted in ((matrix[2], MATRIX), (None, ones)):
+        sums[:] = np.nan
+        add_rows(matrix[0], matrix[1], weights, x.astype(np.int16), sums)
+        assert np.array_equal(sums, counted @ x)
 
 
 @pytest.mark.parametrize(("columns", "width"), [(1, 4), (4, 4), (5, 8), (17, 32), (33, 48)])

@@ -44,9 +44,10 @@ class _Sums(NamedTuple):
         Args:
             scale: what a whole step is worth in `values`, a power of two.
         """
-        noise = (self.values[self.long] / scale).long()
-        # Rounded once, after the noise.
-        self.values[self.long] = (self.totals + noise).float() * scale
+        if len(self.long):
+            noise = (self.values[self.long] / scale).long()
+            # Rounded once, after the noise.
+            self.values[self.long] = (self.totals + noise).float() * scale
         return self.values
 
 
@@ -117,12 +118,13 @@ class ReceiverRows:
         data = np.ones(self.senders.numel()) if self.weights is None else self.weights.numpy().astype(np.float64)
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
-    def sums(self, rows: GridRows, receivers: slice = slice(None)) -> _Sums:
+    def sums(self, rows: GridRows, receivers: slice = slice(None), *, out: Tensor | None = None) -> _Sums:
         """Return the exact sums; `_Sums` says where they stand.
 
         Args:
             rows: what every node sends.
             receivers: consecutive ones, whose sums are asked for; all by default.
+            out: float32 [receivers, c] that becomes the values; None: a new one.
 
         Raises:
             InputError: the rows are not one per node, or a message can exceed 2^24 steps.
@@ -145,30 +147,16 @@ class ReceiverRows:
             from graphveil.aggregation.hop_kernel import PIECE, add_messages
 
             return _Sums(*add_messages(starts, self.senders, self.weights, values, min(PIECE, piece)))
-        if values.dtype == torch.int16:
-            return self._compiled(values, starts, piece)
         none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
-            return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
+            return _Sums(_room(values, stop - first, out).zero_(), *none)
         lengths = torch.diff(starts)
         # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
-            return _Sums(self._bag(values, starts), *none)
-        return self._pieces(values, starts, lengths, piece)
-
-    def _compiled(self, values: Tensor, starts: Tensor, piece: int) -> _Sums:
-        """Add up rows of int16, in the same pieces."""
-        from graphveil.aggregation.loops import add_messages
-
-        entries, own = slice(int(starts[0]), int(starts[-1])), (starts - starts[0]).long()
-        long = torch.nonzero(torch.diff(own) > piece).ravel()
-        sums = torch.empty(len(own) - 1, values.shape[1])
-        totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
-        weights = None if self.weights is None else self.weights[entries].numpy()
-        senders = self.senders[entries].contiguous().numpy()
-        add_messages(own.numpy(), senders, weights, values.numpy(), piece, sums.numpy(), totals.numpy())
-        return _Sums(sums, long, totals)
+            return _Sums(self._bag(values, starts, out), *none)
+        sums = self._pieces(values, starts, lengths, piece)
+        return sums if out is None else sums._replace(values=out.copy_(sums.values))
 
     def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
@@ -187,17 +175,25 @@ class ReceiverRows:
         sums[long] = 0.0
         return _Sums(sums, long, totals)
 
-    def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
+    def _bag(self, values: Tensor, starts: Tensor, out: Tensor | None = None) -> Tensor:
         # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
         first, stop = int(starts[0]), int(starts[-1])
-        return torch.nn.functional.embedding_bag(
-            self.senders[first:stop],
-            values,
-            (starts - first).int(),
-            mode="sum",
-            per_sample_weights=None if self.weights is None else self.weights[first:stop],
-            include_last_offset=True,
+        senders, own = self.senders[first:stop], (starts - first).int()
+        weights = None if self.weights is None else self.weights[first:stop]
+        if values.dtype == torch.int16:
+            from graphveil.aggregation.loops import add_rows
+
+            sums, steps = _room(values, len(own) - 1, out), None if weights is None else weights.numpy()
+            add_rows(own.numpy(), senders.contiguous().numpy(), steps, values.numpy(), sums.numpy())
+            return sums
+        sums = torch.nn.functional.embedding_bag(
+            senders, values, own, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
+        return sums if out is None else out.copy_(sums)
+
+
+def _room(values: Tensor, rows: int, out: Tensor | None) -> Tensor:
+    return values.new_empty(rows, values.shape[1], dtype=torch.float32) if out is None else out
 
 
 def _largest(w_max: float, weight_bits: int) -> int:

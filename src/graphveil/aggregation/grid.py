@@ -9,7 +9,7 @@ what one edge can change.  Truncation towards zero never lengthens a row, and in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
-from graphveil.aggregation.shared import as_tensor
-from graphveil.engine import Block, Blocks, LocalEngine, room_beside
+from graphveil.aggregation.shared import as_tensor, room
+from graphveil.engine import Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
 from graphveil.runtime.late import torch
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # Room for the two roundings of a float32 product and for the norm's in float64, both relative.
 _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
-#: Values of a part on a device: few launches, and 128 MB of temporary numbers.
-_DEVICE: Final = 1 << 22
 #: More values than these take longer by torch than a compiler takes to load.
 FEW: Final = 1 << 22
 _LARGEST: Final = float(np.finfo(np.float32).max)
@@ -53,6 +51,12 @@ class GridRows:
         """Return the rows in the unit of the input, float32 [n, c]."""
         return self.values * self.step
 
+    def room(self, beside: npt.NDArray[Any]) -> GridRows:
+        """Return memory for as many rows of the same grid, on disk if an array beside it is."""
+        kind = np.int16 if self.values.dtype == torch.int16 else np.float32
+        rows, columns = self.values.shape
+        return GridRows(_room(rows, columns, kind, beside), self.cap, self.bits)
+
 
 def quantise(
     x: Tensor,
@@ -62,6 +66,7 @@ def quantise(
     normalise: bool = True,
     narrow: bool = False,
     beside: npt.NDArray[Any] | None = None,
+    over: GridRows | None = None,
 ) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap` and by itself, every coordinate truncated towards zero.
     A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -70,6 +75,7 @@ def quantise(
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
         beside: an array where the rows are kept, on disk if that is; None: in memory.
+        over: rows of the same shape and grid whose memory is written over; None: new memory.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -79,22 +85,47 @@ def quantise(
     if not 0.0 < cap < math.inf:
         raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
     require_bits(bits)
-    kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
-    shape = int(x.shape[0]), int(x.shape[1])
-    if x.is_cpu:
-        # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
-        values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
-    else:
-        values = torch.empty(shape, device=x.device, dtype=torch.int16 if kind is np.int16 else torch.float32)
-    steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
-    if _worth_a_loop(x):
-        from graphveil.aggregation.loops import put_on_grid
-
-        _each_block(x, values.numpy(), lambda rows, own: put_on_grid(rows, steps, shortest, _LONGEST, _LARGEST, own))
+    narrow, shortest = narrow and 1 << bits <= np.iinfo(np.int16).max, 0.0 if normalise else cap
+    if not x.is_cpu:
+        return GridRows(_scaled_there(x, 2.0**bits * _SAFETY, shortest, narrow=narrow), cap, bits)
+    kind = np.int16 if narrow else np.float32
+    values = _room(int(x.shape[0]), int(x.shape[1]), kind, beside) if over is None else over.values
+    if worth_a_loop(x):
+        _each_block(x.shape, lambda rows: put_block(x[rows], values[rows], bits, shortest))
     else:
         for own in _parts(x):
-            values[own] = _on_grid(x[own].detach().float(), steps, shortest)
+            values[own] = _on_grid(x[own].detach().float(), 2.0**bits * _SAFETY, shortest)
     return GridRows(values, cap, bits)
+
+
+def put_block(x: Tensor, out: Tensor, bits: int, shortest: float = 0.0) -> None:
+    """Put rows on the grid as `quantise` does, by a compiled loop in this thread.
+
+    Args:
+        x: float [n, c].
+        out: int16 or float32 [n, c], set.
+        bits: of the grid.
+        shortest: shorter rows are scaled as if they had this length.
+    """
+    from graphveil.aggregation.loops import put_on_grid
+
+    rows = x.detach().float().contiguous().numpy()
+    put_on_grid(rows, 2.0**bits * _SAFETY, shortest, _LONGEST, _LARGEST, out.numpy())
+
+
+def _scaled_there(x: Tensor, steps: float, shortest: float, *, narrow: bool = False) -> Tensor:
+    """Put rows on the grid, or scale them to length 1 where steps are 0, on the GPU where they lie."""
+    from graphveil.aggregation.hop_kernel import scale_rows
+
+    rows: Tensor = scale_rows(x.detach().float().contiguous(), steps, shortest, _LONGEST, _LARGEST, narrow)
+    return rows
+
+
+def _room(rows: int, columns: int, kind: npt.DTypeLike, beside: npt.NDArray[Any] | None) -> Tensor:
+    if beside is not None and getattr(beside, "filename", None) is not None:
+        return torch.from_numpy(room_beside(beside, (rows, columns), kind))
+    # From a line of the cache on: rows are read in random order, and so they lie in as few lines as they can.
+    return torch.from_numpy(room(rows, columns, kind))
 
 
 def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
@@ -118,12 +149,12 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     Args:
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
-    if _worth_a_loop(x):
-        from graphveil.aggregation.loops import scale_to_one
-
-        unit = np.empty(tuple(x.shape), np.float32) if out is None else out
-        _each_block(x, unit, lambda rows, own: scale_to_one(rows, _LONGEST, own))
-        return as_tensor(unit)
+    if worth_a_loop(x):
+        unit = as_tensor(np.empty(tuple(x.shape), np.float32) if out is None else out)
+        _each_block(x.shape, lambda rows: unit_block(unit[rows].copy_(x[rows].detach())))
+        return unit
+    if not x.is_cpu:
+        return _scaled_there(x, 0.0, 0.0)
     rows = x.detach().float()
     result = torch.empty_like(rows)
     for own in _parts(rows):
@@ -138,28 +169,27 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
     return as_tensor(out)
 
 
-def _worth_a_loop(x: Tensor) -> bool:
+def unit_block(rows: Tensor) -> None:
+    """Scale float32 rows [n, c] to length 1, in place, by a compiled loop, in this thread."""
+    from graphveil.aggregation.loops import scale_to_one
+
+    scale_to_one(rows.numpy(), _LONGEST)
+
+
+def worth_a_loop(x: Tensor) -> bool:
     """Whether torch would take longer over rows than a compiler takes to load."""
     return x.is_cpu and x.numel() > FEW
 
 
-def _each_block(
-    x: Tensor, out: npt.NDArray[Any], task: Callable[[npt.NDArray[np.float32], npt.NDArray[Any]], None]
-) -> None:
-    """Have a compiled task write rows of `out` from those of `x` [n, c], block by block in torch's threads."""
-
-    def work(block: Block) -> None:
-        # As tensors and back: for arrays that are mapped or may not be written, loops would be compiled once more.
-        task(x[block.rows].detach().float().contiguous().numpy(), as_tensor(out[block.rows]).numpy())
-
-    for _ in LocalEngine(torch.get_num_threads()).map_blocks(work, Blocks.of(*out.shape)):
+def _each_block(shape: Sequence[int], task: Callable[[slice], object]) -> None:
+    """Have a task work on rows of arrays [n, c], block by block in torch's threads."""
+    for _ in LocalEngine(torch.get_num_threads()).map_blocks(lambda block: task(block.rows), Blocks.of(*shape)):
         pass
 
 
 def _parts(rows: Tensor) -> Iterator[slice]:
-    """So many rows at once that they stay in a core's cache, or keep a device busy."""
-    size = _BLOCK if rows.is_cpu else max(_BLOCK, _DEVICE // max(1, rows.shape[1]))
-    return (slice(start, start + size) for start in range(0, len(rows), size))
+    """So many rows at once that they stay in a core's cache."""
+    return (slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK))
 
 
 def _lengths(rows: Tensor) -> Tensor:
@@ -172,11 +202,10 @@ def _lengths(rows: Tensor) -> Tensor:
 def squared_lengths(rows: Tensor) -> Tensor:
     """Return the sums [n] of squares of float64 rows [n, c], the same bits on every processor and in any company."""
     squares = rows.square()
-    # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.
+    # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors. They
+    # are those of the next power of 2, as if zeros came behind the row.
     while (columns := squares.shape[1]) > 1:
-        half = columns // 2
-        folded = squares[:, :half].add_(squares[:, half : 2 * half])
-        if columns % 2:
-            folded[:, 0] += squares[:, -1]
-        squares = folded
+        half = 1 << (columns - 1).bit_length() - 1
+        squares[:, : columns - half] += squares[:, half:]
+        squares = squares[:, :half]
     return squares.sum(dim=1)

@@ -27,18 +27,19 @@ one entry, and the sampler behind sqrt(D) is not stable.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
-from graphveil.aggregation.grid import FEW, GridRows, quantise, unit_rows
+from graphveil.aggregation.grid import GridRows, put_block, quantise, unit_block, unit_rows, worth_a_loop
 from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
-from graphveil.engine import LOCAL, Block, Blocks, Engine
+from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -234,29 +235,14 @@ class PerturbedSum:
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
-        self._check(rows)
-        # Before the first draw: a publication that breaks off later has been paid for.
-        target = require_room(out, *x.shape)
-        bits = self.row_bits(rows.weight_bits)
-        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
-        grid = quantise(x, bits=bits, narrow=x.numel() > FEW or not x.is_cpu, beside=out)
-        noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
-        blocks = Blocks.of(*grid.values.shape)
-        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
-        keys = BlockNoise(randomness).keys(len(blocks), hop)
-        if not x.is_cpu:
-            sums = noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
-            return sums if out is None else as_tensor(target).copy_(sums)
-        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
-        shared = engine.put(*rows.arrays, grid.values.numpy())
-        return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
+        return Hops(self, rows, randomness, engine).perturb(x, hop, out)
 
     def require_noise(self, *, weighted: bool) -> None:
         """Raise NoiseError for noise too small or too large for the grid, before anything is read or paid."""
         weight_bits = WEIGHT_BITS if weighted else 0
         bits = self.row_bits(weight_bits) + weight_bits
-        for sigma in self.sigmas:
-            self._noise(sigma, bits)
+        for hop in range(1, self.hops + 1):
+            self.noise_of(hop, bits)
 
     def row_bits(self, weight_bits: int = 0) -> int:
         """The bits of the rows' grid, which depend on the noise and on nothing private."""
@@ -268,7 +254,8 @@ class PerturbedSum:
         rooms = [min(most, math.floor(math.log2(steps / largest)) - weight_bits) for most, steps in (_FINE, _COARSE)]
         return max(1, *rooms)
 
-    def _check(self, rows: ReceiverRows) -> None:
+    def require_allowed(self, rows: ReceiverRows) -> None:
+        """Raise InputError for weights above the declared one, or edges without the declared bound."""
         if rows.w_max > self.w_max:
             raise InputError(f"weights of up to {rows.w_max:g}", allowed=f"the declared w_max of {self.w_max:g}")
         # A number beside the edges is not believed: only edges that were cut to the bound carry it with them.
@@ -280,7 +267,14 @@ class PerturbedSum:
                 remedy="build the rows from graphs.degree_bound",
             )
 
-    def _noise(self, sigma: float, bits: int) -> RoundedNormal | None:
+    def noise_of(self, hop: int, bits: int) -> RoundedNormal | None:
+        """Return the noise of a hop in steps of its grid, or None where there is none; raises as `require_noise`.
+
+        Args:
+            hop: 1..K.
+            bits: of the grid's rows and weights.
+        """
+        sigma = self.sigmas[hop - 1]
         if sigma == 0.0:
             return None
         steps = sigma * 2.0**bits
@@ -294,6 +288,63 @@ class PerturbedSum:
         return RoundedNormal(steps, math.ceil(reach * steps))
 
 
+@dataclass
+class Hops:
+    """The hops of one publication. What they send lies in two arrays in turn: fresh memory costs as much as sums."""
+
+    sums: PerturbedSum
+    rows: ReceiverRows
+    randomness: Randomness
+    engine: Engine
+    sent: GridRows | None = None  # in the hop before, to be written over
+    ready: GridRows | None = None  # what the hop before has put on the grid for the next
+
+    def perturb(
+        self, x: Tensor, hop: int, out: np.ndarray | None, *, normalise: bool = False, last: bool = True
+    ) -> Tensor:
+        """As `PerturbedSum.perturb`.
+
+        Args:
+            x: what the hop before has returned, if any.
+            hop, out: as there.
+            normalise: scale the noisy rows to length 1, which is post-processing.
+            last: whether no hop follows, which would sum what is returned.
+        """
+        hidden, rows, loops = self.sums, self.rows, worth_a_loop(x)
+        hidden.require_allowed(rows)
+        # Before the first draw: a publication that breaks off later has been paid for.
+        target = require_room(out, *x.shape)
+        bits = hidden.row_bits(rows.weight_bits)
+        # Every row is brought to the cap here: the sensitivity does not lean on what the caller normalised.
+        grid = self.ready or quantise(x, bits=bits, narrow=loops or not x.is_cpu, beside=out, over=self.sent)
+        noise = hidden.noise_of(hop, bits + rows.weight_bits)
+        blocks = Blocks.of(*x.shape)
+        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
+        keys = BlockNoise(self.randomness).keys(len(blocks), hop)
+        if not x.is_cpu:
+            sums = noisy_sums(rows, grid, noise, blocks, keys, 2.0 ** -(bits + rows.weight_bits))
+            result = unit_rows(sums) if normalise else sums
+            return result if out is None else as_tensor(target).copy_(result)
+        further = loops and not last and isinstance(self.engine, LocalEngine)
+        self.ready, self.sent = self.sent or grid.room(target) if further else None, grid
+        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise, normalise, loops)
+        return self._by_blocks(task, grid, blocks, keys, target)
+
+    def _by_blocks(
+        self, task: _NoisyBlock, grid: GridRows, blocks: Blocks, keys: Iterator[BlockKey], target: np.ndarray
+    ) -> Tensor:
+        # Compiled loops have as many threads as torch's own kernels would have.
+        engine = LocalEngine(torch.get_num_threads()) if self.engine == LOCAL and task.loops else self.engine
+        shared = engine.put(*self.rows.arrays, grid.values.numpy())
+        if not isinstance(engine, LocalEngine):
+            return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, target))
+        # Written where they belong, and put on the grid again while they are in the cache.
+        ready = None if self.ready is None else self.ready.values.numpy()
+        for _ in engine.map_blocks(task, blocks, (*shared, target, ready), keys):
+            pass
+        return as_tensor(target)
+
+
 @dataclass(frozen=True)
 class _NoisyBlock:
     """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
@@ -302,6 +353,8 @@ class _NoisyBlock:
     weight_bits: int
     bits: int
     noise: RoundedNormal | None
+    normalise: bool
+    loops: bool  # whether the rows are so many that compiled loops pay
 
     def __call__(
         self,
@@ -311,18 +364,36 @@ class _NoisyBlock:
         senders: np.ndarray,
         weights: np.ndarray | None,
         values: np.ndarray,
+        target: np.ndarray | None = None,
+        ready: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c]."""
+        """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c].
+
+        Args:
+            block, key: its rows, and what its noise comes from.
+            starts, senders, weights, values: of all nodes.
+            target: [n, c], whose rows they are written into; None: a new array.
+            ready: [n, c], whose rows they are put on the grid in; None: nowhere.
+        """
         steps = None if weights is None else as_tensor(weights)
         rows = ReceiverRows(as_tensor(starts), as_tensor(senders), steps, self.largest, self.weight_bits)
-        sums = rows.sums(GridRows(as_tensor(values), 1.0, self.bits), block.rows)
-        out = sums.values
+        out = None if target is None else as_tensor(target[block.rows])
+        sums = rows.sums(GridRows(as_tensor(values), 1.0, self.bits), block.rows, out=out)
         if self.noise is not None:
             # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
-            self.noise.add_to(out.view(-1).numpy(), key.stream())
-        # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
-        scaled: np.ndarray = sums.whole().mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
-        return scaled
+            self.noise.add_to(sums.values.view(-1).numpy(), key.stream())
+        noisy = sums.whole()
+        if not self.normalise:
+            # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
+            noisy.mul_(2.0 ** -(self.bits + self.weight_bits))
+        elif self.loops:
+            unit_block(noisy)
+        else:
+            unit_rows(noisy, out=noisy.numpy())
+        if ready is not None:
+            put_block(noisy, as_tensor(ready[block.rows]), self.bits)
+        result: np.ndarray = noisy.numpy()
+        return result
 
 
 def propagate_privately(
@@ -351,11 +422,11 @@ def propagate_privately(
     if len(places) != perturbed.hops + 1:
         raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    layers = [unit_rows(start, out=places[0])]
+    layers, hops = [unit_rows(start, out=places[0])], Hops(perturbed, rows, randomness, engine)
     for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
-        sums = perturbed.perturb(rows, layers[-1], hop, randomness, engine=engine, out=place)
-        layers.append(unit_rows(sums, out=sums.numpy() if sums.is_cpu else None) if normalise else sums)
+        last = hop == perturbed.hops
+        layers.append(hops.perturb(layers[-1], hop, place, normalise=normalise, last=last))
     return layers
 
 

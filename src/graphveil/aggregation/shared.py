@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 #: Rows [n, c] in memory or on disk.
 Dense: TypeAlias = "Tensor | npt.NDArray[Any] | Mapped"
-#: Numbers in a line of the cache.
-_LINE: Final = 16
+#: Bytes of a line of the cache.
+_LINE: Final = 64
 #: Numbers that the system hands out anew each time, 16 MB of them.
 _MUCH: Final = 1 << 22
 
 
 def as_tensor(array: npt.NDArray[Any]) -> Tensor:
     """Return an array without a copy; one that may not be written, on disk or in shared memory, must not be written."""
+    if array.flags.writeable:
+        return torch.from_numpy(array)
     with warnings.catch_warnings():
         # What a task shares with all others is read-only on purpose, and torch has no tensors that are.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
@@ -59,19 +61,21 @@ def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.N
     return out
 
 
-def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
+def room(rows: int, columns: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
 
     Args:
         columns: of the array, from 1.
+        kind: of its entries.
     """
     if rows * columns < _MUCH:
         # By torch, whose memory is used again, and begins with a line.
-        return torch.empty(rows, columns).numpy()
+        return torch.empty(rows, columns, dtype=getattr(torch, np.dtype(kind).name)).numpy()
     # By numpy, which asks for large pages: they make rows all over it quicker to find.
-    space = np.empty(rows * columns + _LINE, np.float32)
-    start = -space.ctypes.data % (4 * _LINE) // 4
-    return space[start : start + rows * columns].reshape(rows, columns)
+    size = rows * columns * np.dtype(kind).itemsize
+    space = np.empty(size + _LINE, np.uint8)
+    start = -space.ctypes.data % _LINE
+    return space[start : start + size].view(kind).reshape(rows, columns)
 
 
 def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:

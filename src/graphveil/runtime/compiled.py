@@ -7,7 +7,7 @@ importing a room stays light.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit, types
 from numba.core import cgutils
@@ -33,19 +33,22 @@ def compiled(loop: Loop) -> Loop:
         return cast(Loop, njit(nogil=True)(loop))
 
 
+def _fetch(builder: cgutils.ir.IRBuilder, pointer: Any) -> None:
+    """Write that a line of the cache will be read soon: to be kept in all caches, as data."""
+    ir = cgutils.ir
+    number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+    call = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0i8"
+    )
+    builder.call(call, [builder.bitcast(pointer, byte), number(0), number(3), number(1)])
+
+
 def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Signature, Callable[..., object]]:
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
-        kind, ir = signature.args[0], cgutils.ir
-        value = context.make_array(kind)(context, builder, arguments[0])
-        pointer = cgutils.get_item_pointer(context, builder, kind, value, arguments[1:])
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        call = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0i8"
-        )
-        # To be read, kept in all caches, as data.
-        builder.call(call, [builder.bitcast(pointer, byte), number(0), number(3), number(1)])
+        value = context.make_array(array)(context, builder, arguments[0])
+        _fetch(builder, cgutils.get_item_pointer(context, builder, array, value, arguments[1:]))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), write
@@ -53,6 +56,10 @@ def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Sign
 
 #: prefetch(array, row, column), in a compiled loop: ask for an entry that will be read soon, and wait for nothing.
 prefetch = intrinsic(_fetched)
+
+#: Rows are asked for so many entries ahead: memory answers about when they are added up.
+_AHEAD: Final = 16
+_LINE: Final = 64
 
 
 def _weighted(
@@ -68,39 +75,60 @@ def _weighted(
     lanes: Type,
 ) -> tuple[Signature, Callable[..., object]] | None:
     kinds = columns, weights, x, sums
+    weighted, whole = not isinstance(weights, types.NoneType), x.dtype == types.int16
     # Entries of another size, or apart from each other, would be read as what they are not: refused when compiled.
-    if {kind.dtype for kind in kinds[1:]} != {types.float32} or {x.layout, sums.layout} != {"C"}:
+    floats = [sums.dtype, *([weights.dtype] if weighted else []), *([] if whole else [x.dtype])]
+    if set(floats) != {types.float32} or {x.layout, sums.layout} != {"C"} or not (weighted or whole):
         return None
     if not isinstance(lanes, types.IntegerLiteral):
         return None
-    wide = lanes.literal_value
+    wide, size = lanes.literal_value, 2 if whole else 4
 
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
     ) -> object:
         ir, (first, stop, row, column) = cgutils.ir, arguments[4:8]
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
-        arrays = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
+        stored = ir.VectorType(ir.IntType(16), wide) if whole else vector
+        # Whole numbers without weights are added up as such, which saves a conversion of each.
+        summand = vector if weighted else ir.VectorType(ir.IntType(32), wide)
+        arrays: list[Any] = [
+            context.make_array(kind)(context, builder, arguments[n]) if kind != types.none else None
+            for n, kind in enumerate(kinds)
+        ]
 
         def entry(array: int, *at: Type) -> Any:
             return cgutils.get_item_pointer(context, builder, kinds[array], arrays[array], at)
 
-        def part_of(array: int, row: Type) -> Any:
-            return builder.bitcast(entry(array, row, column), vector.as_pointer())
+        def sender(j: Type) -> Any:
+            return builder.zext(builder.load(entry(0, j)), number)
+
+        def ask(j: Type) -> None:
+            soon = builder.add(j, number(_AHEAD))
+            soon = sender(builder.select(builder.icmp_signed("<", soon, last), soon, last))
+            for place in range(0, wide, _LINE // size):
+                _fetch(builder, entry(2, soon, builder.add(column, number(place))))
+
+        def added(total: Any, j: Type) -> Any:
+            sent = builder.load(builder.bitcast(entry(2, sender(j), column), stored.as_pointer()), align=size)
+            if not weighted:
+                return builder.add(total, builder.sext(sent, summand))
+            weight = builder.insert_element(nothing, builder.load(entry(1, j)), ir.IntType(32)(0))
+            weight = builder.shuffle_vector(weight, nothing, all_first)
+            return builder.call(multiply_add, [weight, builder.sitofp(sent, summand) if whole else sent, total])
 
         multiply_add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{wide}f32"
         )
         nothing, all_first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), wide), None)
+        last = builder.sub(arrays[0].nitems, number(1))
         # Nothing else can point at it, so the compiler keeps it in registers.
-        total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        total = cgutils.alloca_once_value(builder, ir.Constant(summand, None))
         with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
-            sender = builder.zext(builder.load(entry(0, j)), number)
-            sent = builder.load(part_of(2, sender), align=4)
-            weight = builder.insert_element(nothing, builder.load(entry(1, j)), ir.IntType(32)(0))
-            weight = builder.shuffle_vector(weight, nothing, all_first)
-            builder.store(builder.call(multiply_add, [weight, sent, builder.load(total)]), total)
-        builder.store(builder.load(total), part_of(3, row), align=4)
+            ask(j)
+            builder.store(added(builder.load(total), j), total)
+        result = builder.load(total) if weighted else builder.sitofp(builder.load(total), vector)
+        builder.store(result, builder.bitcast(entry(3, row, column), vector.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(*kinds, *[types.intp] * 4, lanes), write
@@ -108,5 +136,38 @@ def _weighted(
 
 #: weighted_sum(columns, weights, x, sums, first, stop, row, column, lanes), in a compiled loop: set so many entries of
 #: a row of `sums`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
-#: without gaps, in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2.
+#: without gaps, in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2. With x of
+#: int16 sums are exact where none exceeds 2^24 on its way, and weights, whole numbers too, may be None: 1 each.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)
+
+
+def _squared(_: BaseContext, rows: Array, row: Type, lanes: Type) -> tuple[Signature, Callable[..., object]] | None:
+    if rows.dtype != types.float32 or rows.layout != "C" or not isinstance(lanes, types.IntegerLiteral):
+        return None
+    wide = lanes.literal_value
+
+    def write(
+        context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
+    ) -> object:
+        ir, array = cgutils.ir, context.make_array(rows)(context, builder, arguments[0])
+        first = cgutils.get_item_pointer(context, builder, rows, array, [arguments[1], ir.IntType(64)(0)])
+        entries = builder.load(builder.bitcast(first, ir.VectorType(ir.FloatType(), wide).as_pointer()), align=4)
+        total = builder.fpext(entries, ir.VectorType(ir.DoubleType(), wide))
+        total, left = builder.fmul(total, total), wide
+        while left > 1:
+            left //= 2
+            halves = [
+                builder.shuffle_vector(
+                    total, total, ir.Constant(ir.VectorType(ir.IntType(32), left), list(range(start, start + left)))
+                )
+                for start in (0, left)
+            ]
+            total = builder.fadd(*halves)
+        return builder.extract_element(total, ir.IntType(32)(0))
+
+    return types.float64(rows, types.intp, lanes), write
+
+
+#: squared_sum(rows, row, lanes), in a compiled loop: the sum of the squares of a row of so many float32, in float64 and
+#: added up by halves. `lanes`, how many columns there are, is written out: a power of 2.
+squared_sum = intrinsic(prefer_literal=True)(_squared)
