@@ -14,7 +14,7 @@ from graphveil.privacy.source.chacha_kernel import cipher_numbers, keys_on
 from graphveil.privacy.source.randomness import open_stream
 from graphveil.training import PrivateDescent, PrivateSchedule
 from tests.methods.on_gpu import METHODS, fitted
-from tests.training.test_dp_sgd import SCHEDULE, Fixed, flat, perceptron, samples
+from tests.training.test_dp_sgd import SCHEDULE, Fixed, perceptron, samples
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
 
@@ -49,9 +49,9 @@ def test_removing_one_sample_moves_a_clipped_sum_by_its_own_part_only() -> None:
     schedule = PrivateSchedule(**{**SCHEDULE, "rate": 0.02})
     descent = PrivateDescent(perceptron(300, 64, 64, 7).to("cuda"), x, y, schedule)
     everybody = torch.randperm(9000, generator=torch.Generator().manual_seed(1))[:500].sort().values
-    whole = flat(descent.clipped_sums(everybody, Fixed()))
+    whole = descent.clipped_sums(everybody, Fixed())
     for gone in everybody[::50]:
-        rest, alone = (flat(descent.clipped_sums(own, Fixed())) for own in (everybody[everybody != gone], gone[None]))
+        rest, alone = (descent.clipped_sums(own, Fixed()) for own in (everybody[everybody != gone], gone[None]))
         assert torch.equal(whole - rest, alone)
         assert 0 < float(alone.norm()) <= schedule.grid.cap
 

@@ -21,14 +21,17 @@ from triton.compiler import ASTSource
 from graphveil.aggregation import hop_kernel as hop
 from graphveil.mechanisms.samplers import normal_kernel as normal
 from graphveil.privacy.source import chacha_kernel as words
+from graphveil.training import clip_kernel as clip
 
 POINTERS = {
     "keys": "i32", "lists": "i32", "counts": "i32", "starts": "i32", "senders": "i32", "strips": "i16", "ends": "i64",
     "opened": "i64", "firsts": "i64", "stops": "i64", "owners": "i64", "weights": "fp32", "sums": "fp32", "x": "fp32",
+    "deltas": "fp32", "dither": "i32", "scales": "fp64", "squares": "fp64", "whole": "fp64",
 }
 WIDE = {"first", "entries"}
 CONSTANTS = {
     "BLOCKS": 64, "TILES": 1, "ROWS": 16, "COLUMNS": 64, "WIDE": 64, "FOLDS": 6, "WEIGHTED": True,
+    "BITS": 6, "STEP": 2.0**-12, "CAP": 4096.0, "ROOM": 4048.0,
     "STEPS": 1023.5, "SHORTEST": 0.0, "LONGEST": 1e30, "LARGEST": 3e38,
 }
 
@@ -56,6 +59,8 @@ for kind in (80, 90):
     compiled(hop._scaled, target, {"STEPS": 0.0}, out="fp32")
     compiled(hop._rows, target, {}, values="i16")
     compiled(hop._pieces, target, {"WEIGHTED": False}, values="fp32", totals="i64")
+    compiled(clip._put_on_grids, target, {"WIDE": 2048}, rows="fp32")
+    compiled(clip._clip, target, {"WIDE": 256}, owners="i32", out="fp32")
 """
 EXACT = [
     ["_numbers"],
@@ -65,6 +70,8 @@ EXACT = [
     ["_scaled", "div.rn.f32", "sqrt.rn.f64"],
     ["_rows"],
     ["_pieces"],
+    ["_put_on_grids"],
+    ["_clip", "div.rn.f64", "sqrt.rn.f64"],
 ]
 
 

@@ -1,4 +1,4 @@
-"""Clipping in tensor arithmetic against the compiled loops, and in Python's whole numbers."""
+"""Clipping by kernels, which the interpreter runs, against the compiled loops, and in Python's whole numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.training.clip_loop import clip, fits, measure, rounded, squared
-from graphveil.training.clipped_sum import GradientGrid, WholeRows, clipped, products
+import tests.pretended  # noqa: F401  (kernels are run by the interpreter)
+from graphveil.training.clip_loop import clip, fits, measure, round_rows, squared
+from graphveil.training.clip_tensor import WholeRows, clipped, products
+from graphveil.training.clipped_sum import GradientGrid
 
 GRID = GradientGrid(1e-3, 1 << 10)
 WIDTHS = (13, 6)
@@ -26,34 +28,28 @@ def rows(width: int, seed: int) -> Tensor:
     return x
 
 
-def by_loop(inputs: Tensor, *, bias: bool) -> tuple[np.ndarray, ...]:
-    """Whole numbers, scale, ones, squares, sound."""
-    lengths = np.empty(40), np.empty(40), np.empty(40), np.empty(40, np.bool_)
-    measure(inputs.numpy(), bias, *lengths)
-    whole = np.empty(inputs.shape, np.float32)
-    rounded(inputs.numpy(), lengths[0], lengths[3], whole)
-    return whole, *lengths
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_grids_are_those_of_the_loops(bias: bool) -> None:
     inputs = rows(13, 1)
-    whole, scale, unit, squares, sound = by_loop(inputs, bias=bias)
-    grids = WholeRows.of(inputs, bias)
-    assert np.array_equal(grids.sound.numpy(), sound) and not sound[16:19].any()
-    assert np.array_equal(grids.scale.numpy()[sound], scale[sound])
-    assert np.array_equal(grids.squares.numpy()[sound], squares[sound])
-    expected = np.column_stack([whole, np.where(sound, unit, 0.0)]) if bias else whole
-    assert np.array_equal(grids.whole.numpy(), expected)
+    whole, grids = torch.empty_like(inputs), np.empty((3, 40))
+    measure(inputs.numpy(), bias, whole.numpy(), grids)
+    assert np.isinf(grids[2]).nonzero()[0].tolist() == [16, 17, 18]
+    found = WholeRows.of(inputs, bias)
+    sound = np.isfinite(grids[2])
+    assert np.array_equal(found.squares.isfinite().numpy(), sound) and bool(found.whole.isfinite().all())
+    assert np.array_equal(torch.stack([found.scale, found.squares]).numpy()[:, sound], grids[::2, sound])
+    expected = np.column_stack([whole, grids[1]]) if bias else whole.numpy()
+    assert np.array_equal(found.whole.numpy()[sound], expected[sound])
+    some = torch.tensor([3, 19, 12])
+    assert torch.equal(found.narrow().rows(some).whole.double(), found.whole[some])
 
 
-def layers() -> tuple[list[Tensor], list[WholeRows], list[Tensor]]:
+def layers() -> tuple[Tensor, list[WholeRows], Tensor]:
     """Gradients by outputs, what the layers saw, and dither."""
-    deltas = [rows(width, seed + 3) for seed, width in enumerate(WIDTHS)]
-    deltas[0][30:] *= 1e-4
-    deltas[1][30:] *= 1e-4
+    deltas = torch.cat([rows(width, seed + 3) for seed, width in enumerate(WIDTHS)], dim=1)
+    deltas[30:] *= 1e-4
     drawn = torch.Generator().manual_seed(9)
-    dither = [torch.randint(0, 1 << 16, (40, width), generator=drawn).float() for width in WIDTHS]
+    dither = torch.randint(0, 1 << 16, (40, sum(WIDTHS)), generator=drawn, dtype=torch.int32)
     return deltas, seen_rows(torch.arange(40)), dither
 
 
@@ -65,39 +61,38 @@ def seen_rows(chosen: Tensor) -> list[WholeRows]:
 def test_gradients_are_those_of_the_loops() -> None:
     """Lengths are added up in another order: in these rows no last bit of theirs decides."""
     deltas, inputs, dither = layers()
-    gradients = torch.cat(clipped(deltas, inputs, dither, GRID), dim=1)
-    expected, starts = torch.cat(deltas, dim=1).numpy().copy(), np.cumsum([0, *WIDTHS])
-    scale, squares, sound = (
-        np.stack([getattr(rows, name).numpy() for rows in inputs]) for name in ("scale", "squares", "sound")
-    )
-    moved = torch.cat(dither, dim=1).numpy().astype(np.uint16)
-    clip(expected, starts, scale, squares, sound, moved, GRID.step, GRID.cap)
+    gradients = clipped(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
+    expected, starts = deltas.numpy().copy(), np.cumsum([0, *WIDTHS])
+    scale, squares = (np.stack([getattr(rows, name).numpy() for rows in inputs]) for name in ("scale", "squares"))
+    units = np.stack([rows.whole[:, -1].numpy() for rows in inputs])
+    grids, moved = np.stack([scale, units, squares]), dither.numpy().astype(np.uint16)
+    biases = clip(expected, starts, grids, moved, GRID.step, GRID.cap)
     assert np.array_equal(gradients.numpy(), expected)
     assert gradients[:5].any() and gradients[30:].any() and not gradients[16:19].any() and not gradients[21:24].any()
+    sums = products(gradients, WIDTHS, inputs, [True, True])
+    assert sums[13 * 20 : 13 * 21].tolist() == biases[:13].tolist() and sums[-6:].tolist() == biases[13:].tolist()
 
 
 def test_what_dither_would_lengthen_past_the_cap_is_cut_off() -> None:
     """Short inputs with dither of nearly a step in every coordinate: rounded down, the gradient fits."""
     inputs = WholeRows.of(torch.ones(1, 1), False)
     delta = torch.full((1, 50), GRID.clip / math.sqrt(50))
-    (moved,) = clipped([delta], [inputs], [torch.full((1, 50), 65535.0)], GRID)
+    moved = clipped(delta, [50], [inputs], torch.full((1, 50), 65535, dtype=torch.int32), GRID.step, GRID.cap)
     assert set(moved.flatten().tolist()) == {4.0}
     assert 50 * 5.0**2 * float(inputs.squares[0]) > GRID.cap**2
 
 
 def test_a_sample_is_the_same_whoever_stands_beside_it_and_sums_are_exact() -> None:
     deltas, inputs, dither = layers()
-    whole = clipped(deltas, inputs, dither, GRID)
+    whole = clipped(deltas, WIDTHS, inputs, dither, GRID.step, GRID.cap)
     chosen = torch.randperm(40, generator=torch.Generator().manual_seed(4))[:17]
-    some = clipped([d[chosen] for d in deltas], seen_rows(chosen), [m[chosen] for m in dither], GRID)
-    for part, all_ in zip(some, whole, strict=True):
-        assert torch.equal(part, all_[chosen])
+    some = clipped(deltas[chosen], WIDTHS, seen_rows(chosen), dither[chosen], GRID.step, GRID.cap)
+    assert torch.equal(some, whole[chosen])
     # 4,000 samples of nearly 2^13 steps each: float32 would round their sum.
-    seen = WholeRows.of(torch.ones(4000, 1), True)
-    weights, bias = products(torch.full((4000, 3), 255.0), seen, True)
-    assert weights.shape == (3, 1) and bias.shape == (3,)
-    assert set(torch.cat([weights.flatten(), bias]).tolist()) == {4000 * 255 * float(seen.whole[0, 0])}
-    assert float(bias[0]) > 1 << 24
+    seen = [WholeRows.of(torch.ones(4000, 1), True)]
+    sums = products(torch.full((4000, 3), 255.0), [3], seen, [True])
+    assert sums.shape == (6,) and set(sums.tolist()) == {4000 * 255 * float(seen[0].whole[0, 0])}
+    assert float(sums[0]) > 1 << 24
 
 
 GENERATOR = np.random.default_rng(0)
@@ -113,16 +108,19 @@ ROWS = np.concatenate(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    scale, unit, squares, sound = (np.empty(len(ROWS), kind) for kind in (float, float, float, np.bool_))
-    measure(ROWS, bias, scale, unit, squares, sound)
-    assert sound.all() and set(np.frexp(scale)[0]) == {0.5}
+    found, grids = np.empty_like(ROWS), np.empty((3, len(ROWS)))
+    measure(ROWS, bias, found, grids)
+    scale, unit, squares = grids
+    assert set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
+    assert np.array_equal(found, whole)
     assert np.array_equal(unit, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
     assert np.array_equal(squares, (whole**2).sum(1) + unit**2)
     assert ((squares[:-1] > 30**2) & (squares[:-1] < 66**2)).all()
-    found = np.empty_like(ROWS)
-    rounded(ROWS, scale, sound, found)
-    assert np.array_equal(found, whole)
+    again, itself = ROWS.copy(), ROWS.copy()
+    round_rows(again, grids)
+    measure(itself, bias, itself, np.empty_like(grids))
+    assert np.array_equal(again, whole) and np.array_equal(itself, whole)
 
 
 def test_what_fits_is_judged_over_all_layers_together() -> None:
@@ -139,18 +137,19 @@ def test_short_gradients_are_rounded_by_their_dither_and_long_ones_to_the_cap(di
     """At dithers of nothing, a half and nearly one; each row by itself, whatever the others are."""
     deltas, starts = GENERATOR.normal(size=(40, 9)).astype(np.float32), np.array([0, 5, 9])
     deltas[20:] *= 1e5
-    scale, squares = np.ones((2, 40)), np.full((2, 40), 1000.0)
-    sound, moved = np.ones((2, 40), np.bool_), np.full((40, 9), dither, np.uint16)
+    grids, moved = np.stack([np.ones((2, 40)), np.ones((2, 40)), np.full((2, 40), 1000.0)]), np.full((40, 9), dither)
+    moved = moved.astype(np.uint16)
     whole = deltas.copy()
-    clip(whole, starts, scale, squares, sound, moved, 0.5, 1 << 10)
+    units = clip(whole, starts, grids, moved, 0.5, 1 << 10)
+    assert np.array_equal(units, whole.sum(0, dtype=np.float64))
     assert np.array_equal(whole[:20], np.floor(deltas[:20] * 2 + np.float32(dither / 65536)))
     lengths = (whole[20:].astype(np.int64) ** 2).sum(1) * 1000
     assert lengths.max() <= 1 << 20 and lengths.min() > (0.8 * 1024) ** 2
     alone = deltas[31:32].copy()
-    clip(alone, starts, scale[:, :1], squares[:, :1], sound[:, :1], moved[:1], 0.5, 1 << 10)
+    clip(alone, starts, grids[:, :, :1].copy(), moved[:1], 0.5, 1 << 10)
     assert np.array_equal(alone, whole[31:32])
-    sound[1, 31] = False
-    clip(deltas, starts, scale, squares, sound, moved, 0.5, 1 << 10)
+    grids[2, 1, 31] = np.inf
+    clip(deltas, starts, grids, moved, 0.5, 1 << 10)
     assert not deltas[31].any() and np.array_equal(np.delete(deltas, 31, 0), np.delete(whole, 31, 0))
 
 

@@ -42,7 +42,8 @@ def captured(model: nn.Sequential, x: Tensor, y: Tensor) -> list[Captured]:
         seen = recorder.seen
     deltas = torch.autograd.grad(losses.sum(), [output for _, output in seen])
     return [
-        Captured(a, delta, layer.bias is not None) for layer, (a, _), delta in zip(layers, seen, deltas, strict=True)
+        Captured(a.detach(), delta, layer.bias is not None)
+        for layer, (a, _), delta in zip(layers, seen, deltas, strict=True)
     ]
 
 
@@ -55,10 +56,6 @@ def per_sample(model: nn.Sequential, x: Tensor, y: Tensor) -> Tensor:
 
     gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, x, y)
     return torch.cat([gradients[name].flatten(1) for name in parameters], 1)
-
-
-def flat(sums: list[list[Tensor]]) -> Tensor:
-    return torch.cat([part.flatten().double() for layer in sums for part in layer])
 
 
 @pytest.mark.parametrize(("widths", "bias"), [((5, 3), True), ((30, 16, 4), False), ((20, 16, 8, 3), True)])
@@ -80,7 +77,7 @@ def test_the_clipped_sum_is_that_of_vmap(clip: float, cap: int) -> None:
     each = per_sample(model, x, y)
     wanted = (each * (clip / each.norm(dim=1, keepdim=True)).clamp(max=1.0)).sum(0).double()
     grid = GradientGrid(clip, cap)
-    sums = torch.stack([flat(clipped_sum(captured(model, x, y), grid, SeededRandomness(k))) for k in range(5)])
+    sums = torch.stack([clipped_sum(captured(model, x, y), grid, SeededRandomness(k)) for k in range(5)])
     error = sums.mean(0) * grid.step - wanted
     if clip <= 1.0:
         assert error.norm() / wanted.norm() < (0.05 if cap == 1 << 13 else 0.12)
@@ -102,7 +99,7 @@ def test_no_sample_adds_more_than_the_cap(cap: int) -> None:
     for row in range(64):
         single = [Captured(layer.inputs[row : row + 1], layer.deltas[row : row + 1], layer.bias) for layer in seen]
         for seed in range(10):
-            whole = flat(clipped_sum(single, GradientGrid(1e-3, cap), SeededRandomness(seed)))
+            whole = clipped_sum(single, GradientGrid(1e-3, cap), SeededRandomness(seed))
             assert torch.equal(whole, whole.round())
             norm = sum(int(value) ** 2 for value in whole.tolist() if value)
             assert norm <= cap**2
@@ -130,13 +127,13 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(widths: tuple[in
     schedule = PrivateSchedule(**SCHEDULE)
     descent = PrivateDescent(model, x, y, schedule)
     everybody = torch.arange(200)
-    whole = flat(descent.clipped_sums(everybody, Fixed()))
+    whole = descent.clipped_sums(everybody, Fixed())
     for gone in (0, 3, 77, 199):
-        rest = flat(descent.clipped_sums(everybody[everybody != gone], Fixed()))
-        alone = flat(descent.clipped_sums(torch.tensor([gone]), Fixed()))
+        rest = descent.clipped_sums(everybody[everybody != gone], Fixed())
+        alone = descent.clipped_sums(torch.tensor([gone]), Fixed())
         assert torch.equal(whole - rest, alone)
         assert float(alone.norm()) <= schedule.grid.cap
-    shuffled = flat(descent.clipped_sums(torch.randperm(200, generator=torch.Generator().manual_seed(1)), Fixed()))
+    shuffled = descent.clipped_sums(torch.randperm(200, generator=torch.Generator().manual_seed(1)), Fixed())
     assert torch.equal(whole, shuffled)
 
 
@@ -213,9 +210,9 @@ def check_same_bits(descent: PrivateDescent, count: int) -> None:
 def test_broken_samples_add_nothing(bad: float) -> None:
     """Checklist item 16: NaN or infinite samples contribute zero and the weights stay finite."""
     model, (x, y) = perceptron(30, 16, 4), samples(64, 30, 4)
-    clean = flat(clipped_sum(captured(model, x[1:], y[1:]), GradientGrid(1.0, 1 << 13), Fixed()))
+    clean = clipped_sum(captured(model, x[1:], y[1:]), GradientGrid(1.0, 1 << 13), Fixed())
     x[0, 3] = bad
-    dirty = flat(clipped_sum(captured(model, x, y), GradientGrid(1.0, 1 << 13), Fixed()))
+    dirty = clipped_sum(captured(model, x, y), GradientGrid(1.0, 1 << 13), Fixed())
     assert torch.equal(dirty, clean) or bad == 1e30
     train_privately(model, x, y, PrivateSchedule(**SCHEDULE), randomness=SeededRandomness(0))
     assert all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

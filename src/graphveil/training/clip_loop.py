@@ -42,50 +42,42 @@ def clear(row: npt.NDArray[np.float32]) -> None:
 
 @compiled
 def measure(
-    rows: npt.NDArray[np.float32],
-    bias: bool,
-    scale: npt.NDArray[np.float64],
-    unit: npt.NDArray[np.float64],
-    squares: npt.NDArray[np.float64],
-    sound: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.float32], bias: bool, whole: npt.NDArray[np.float32], grids: npt.NDArray[np.float64]
 ) -> None:
-    """Find the grid of every row and how long its whole numbers are; a bias reads 1 beside them.
+    """Put every row on a grid of its own, and find how long its whole numbers are; a bias reads 1 beside them.
 
     Args:
         rows: [b, d].
-        scale, unit, squares, sound: of `Lengths`, each [b]; set.
+        whole: [b, d], the rows in steps of their grids; set. It may be their own memory.
+        grids: of `OnGrids` [3, b]; set.
     """
-    width = rows.shape[1]
-    whole = np.empty(width, np.float32)
     for i in range(len(rows)):
         length = squared(rows[i]) + (1.0 if bias else 0.0)
-        sound[i] = math.isfinite(length)
+        sound = math.isfinite(length)
         # A power of 2, so that scaling is exact and only the rounding to whole numbers loses anything.
-        exponent = math.frexp(math.sqrt(length) if sound[i] else 1.0)[1]
-        scale[i] = math.ldexp(1.0, exponent - INPUT_BITS)
-        unit[i] = np.rint(1.0 / scale[i]) if bias else 0.0
-        factor = np.float32(1.0 / scale[i]) if sound[i] else np.float32(0.0)
-        for j in range(width):
-            whole[j] = np.rint(rows[i, j] * factor)
-        # A row that is not sound adds nothing, so its number does not matter.
-        squares[i] = squared(whole) + unit[i] * unit[i]
+        exponent = math.frexp(math.sqrt(length) if sound else 1.0)[1]
+        scale = math.ldexp(1.0, exponent - INPUT_BITS)
+        unit = np.rint(1.0 / scale) if bias else 0.0
+        grids[0, i], grids[1, i], grids[2, i] = scale, unit, math.inf
+        if not sound:
+            clear(whole[i])
+            continue
+        factor = np.float32(1.0 / scale)
+        for j in range(rows.shape[1]):
+            whole[i, j] = np.rint(rows[i, j] * factor)
+        grids[2, i] = squared(whole[i]) + unit * unit
 
 
 @compiled
-def rounded(
-    rows: npt.NDArray[np.float32],
-    scale: npt.NDArray[np.float64],
-    sound: npt.NDArray[np.bool_],
-    whole: npt.NDArray[np.float32],
-) -> None:
-    """Set `whole` [b, d] to `rows` [b, d] as whole numbers of their grids; those that are not sound are zero."""
+def round_rows(rows: npt.NDArray[np.float32], grids: npt.NDArray[np.float64]) -> None:
+    """Turn rows [b, d] into the whole numbers of their grids [3, b], in place."""
     for i in range(len(rows)):
-        factor = np.float32(1.0 / scale[i])
-        if sound[i]:
-            for j in range(rows.shape[1]):
-                whole[i, j] = np.rint(rows[i, j] * factor)
-        else:
-            clear(whole[i])
+        if not math.isfinite(grids[2, i]):
+            clear(rows[i])
+            continue
+        factor = np.float32(1.0 / grids[0, i])
+        for j in range(rows.shape[1]):
+            rows[i, j] = np.rint(rows[i, j] * factor)
 
 
 @compiled
@@ -109,32 +101,32 @@ def fits(
 def clip(
     deltas: npt.NDArray[np.float32],
     starts: npt.NDArray[np.int64],
-    scale: npt.NDArray[np.float64],
-    squares: npt.NDArray[np.float64],
-    sound: npt.NDArray[np.bool_],
+    grids: npt.NDArray[np.float64],
     dither: npt.NDArray[np.uint16],
     step: float,
     cap: int,
-) -> None:
+) -> npt.NDArray[np.float64]:
     """Turn loss gradients into whole numbers, such that no sample's products with its inputs are longer than `cap`.
+    Returns the sum of their products with the units of biases [k].
 
     Args:
         deltas: of all layers side by side [b, k]; overwritten.
         starts: the first column of each layer, and k.
-        scale, squares, sound: of the layers' inputs [layers, b].
+        grids: of `OnGrids`, of the layers' inputs [3, layers, b].
         dither: uniform numbers [b, k], of which 2^16 are 1.
         step: the length of a step of the grid.
         cap: the longest gradient, in steps.
     """
-    exact = np.empty(deltas.shape[1], np.float32)
+    exact, units = np.empty(deltas.shape[1], np.float32), np.zeros(deltas.shape[1])
+    scale, unit, squares = grids[0], grids[1], grids[2]
     for i in range(len(deltas)):
-        length, rough, fine = 0.0, 0.0, True
+        length, rough = 0.0, 0.0
         for k in range(len(scale)):
             part = deltas[i, starts[k] : starts[k + 1]]
             length += squared(part) * (scale[k, i] / step) ** 2 * squares[k, i]
             rough += part.size * squares[k, i] / 6.0
-            fine &= sound[k, i]
-        if not (fine and math.isfinite(length)):
+        # A row that is no number makes it infinite, or none: also where the loss has no gradient.
+        if not math.isfinite(length):
             clear(deltas[i])
             continue
         # Dither lengthens a vector by about a sixth a coordinate in squares: most samples then fit at the first try.
@@ -153,3 +145,8 @@ def clip(
                 deltas[i, j] = np.trunc(exact[j])
             if not fits(deltas[i], starts, squares[:, i], cap):
                 clear(deltas[i])
+        for k in range(len(scale)):
+            part, total, factor = deltas[i, starts[k] : starts[k + 1]], units[starts[k] : starts[k + 1]], unit[k, i]
+            for j in range(part.size):
+                total[j] += np.float64(part[j]) * factor
+    return units

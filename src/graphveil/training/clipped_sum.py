@@ -17,120 +17,23 @@ of `ROWS` rows and go through the model on one thread: kernels treat the end of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.aggregation.grid import squared_lengths
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
+from graphveil.training.clip_tensor import WholeRows, clipped, on_device, products
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-# The clipping of `clip_loop` in tensor arithmetic: all samples at once, on whatever device the tensors lie.
-#
-# Sums over a row are added up in one order, entry by entry, and everything else is of one entry alone: what a sample
-# becomes depends neither on the others nor on its place among them. Nothing waits for the device.
-
-#: Of a float64: its bits before the exponent, and what stands there for 2^0.
-_FRACTION: Final = 52
-_ONE: Final = 1023
-
-
-@dataclass(frozen=True)
-class WholeRows:
-    """What a layer saw of a batch, on grids: [a | 1] = scale * whole, the 1 where it has a bias."""
-
-    whole: Tensor  # float64 [b, in] or [b, in + 1]; zero in rows that are not sound
-    scale: Tensor  # float64 [b], of the grids and the squared lengths of `whole`
-    squares: Tensor  # float64 [b], of the grids and the squared lengths of `whole`
-    sound: Tensor  # bool [b], whether a row is of finite length
-
-    @staticmethod
-    def of(rows: Tensor, bias: bool) -> WholeRows:
-        """Put every row on a grid of its own, as `clipped_sum.input_lengths` does.
-
-        Args:
-            rows: float32 [b, in].
-            bias: whether the layer has one, whose input is 1.
-        """
-        from graphveil.training.clip_loop import INPUT_BITS
-
-        exact = (torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1) if bias else rows).double()
-        lengths = squared_lengths(exact)
-        sound = lengths.isfinite()
-        exponent = torch.frexp(torch.where(sound, lengths, 1.0).sqrt()).exponent.long()
-        # By its bits: a device's power of 2 may be off by one in the last place.
-        scale = (exponent - INPUT_BITS + _ONE << _FRACTION).view(torch.float64)
-        whole = torch.where(sound[:, None], (exact / scale[:, None]).round(), 0.0)
-        return WholeRows(whole, scale, squared_lengths(whole), sound)
-
-
-def clipped(
-    deltas: Sequence[Tensor], inputs: Sequence[WholeRows], dither: Sequence[Tensor], grid: GradientGrid
-) -> list[Tensor]:
-    """Return loss gradients as whole numbers, float32 [b, out] of each layer, such that no sample's products with its
-    inputs are longer than the cap. A sample with a NaN or an infinity anywhere is zero.
-
-    Args:
-        deltas: of each layer, float32 [b, out].
-        dither: uniform numbers of their shapes, of which 2^16 are 1.
-    """
-    from graphveil.training.clip_loop import SPREAD
-
-    reach = [rows.scale / grid.step for rows in inputs]
-    terms = zip(deltas, reach, inputs, strict=True)
-    lengths = _total(squared_lengths(delta.double()) * by.square() * rows.squares for delta, by, rows in terms)
-    rough = _total(delta.shape[1] * rows.squares / 6.0 for delta, rows in zip(deltas, inputs, strict=True))
-    room = ((grid.cap - SPREAD) ** 2 - rough).clamp_min(grid.cap**2 / 4.0).sqrt()
-    shrink = torch.where(lengths > 0, (room / lengths.sqrt()).clamp_max(1.0), 1.0)
-    exact = [delta * (shrink * by).float()[:, None] for delta, by in zip(deltas, reach, strict=True)]
-    near = [(part + moved * 2.0**-16).floor() for part, moved in zip(exact, dither, strict=True)]
-    short = [part.trunc() for part in exact]
-    usable = torch.stack([lengths.isfinite(), *(rows.sound for rows in inputs)]).all(dim=0)
-    # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
-    first, second = (usable & fits(parts, inputs, grid.cap) for parts in (near, short))
-    return [
-        torch.where(first[:, None], rounded, torch.where(second[:, None], truncated, 0.0))
-        for rounded, truncated in zip(near, short, strict=True)
-    ]
-
-
-def fits(parts: Sequence[Tensor], inputs: Sequence[WholeRows], cap: int) -> Tensor:
-    """Return whether samples' products over all layers are at most `cap` steps long, exactly, bool [b]; false for NaN.
-
-    Args:
-        parts: whole numbers of each layer, [b, out].
-        inputs: of the same layers.
-    """
-    length = _total(squared_lengths(part.double()) * rows.squares for part, rows in zip(parts, inputs, strict=True))
-    return length <= float(cap) ** 2
-
-
-def products(deltas: Tensor, inputs: WholeRows, bias: bool) -> list[Tensor]:
-    """Return the integer sum of outer products, [weights [out, in]] or [weights, bias [out]], float64.
-
-    Args:
-        deltas: whole numbers [b, out].
-    """
-    # In float64: it holds every sum, and a device may be set to multiply float32 by eleven bits of each factor.
-    sums = deltas.double().T @ inputs.whole
-    return [sums[:, :-1], sums[:, -1]] if bias else [sums]
-
-
-def _total(parts: Iterable[Tensor]) -> Tensor:
-    """The sum over layers, in their order: a kernel's would have an order of its own."""
-    return reduce(torch.add, parts)
-
-
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Three times two of the longest vectors (AVX-512), which kernels of torch take at a time; also whole tiles of matrix
 #: products, of 24 rows and fewer: with 16, 32 or 48 those of AVX2 depend on how many tiles there are.
@@ -152,37 +55,59 @@ class GradientGrid:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class OnGrids:
     """A layer's input rows on their grids: a = scale * whole, 1 = scale * unit; squared norms of both together."""
 
-    scale: FloatArray
-    unit: FloatArray
-    squares: FloatArray
-    sound: BoolArray
-
-    def of(self, rows: npt.NDArray[np.int64]) -> Lengths:
-        return Lengths(self.scale[rows], self.unit[rows], self.squares[rows], self.sound[rows])
+    whole: Tensor  # float32 [n, d]
+    #: [3, n]: scale, unit, squares; squares are infinite, and `whole` zero, of a row whose length is not finite.
+    grids: FloatArray
 
     @staticmethod
-    def joined(parts: Sequence[Lengths]) -> Lengths:
-        """Those of rows one part after the other."""
-        fields = ("scale", "unit", "squares", "sound")
-        return Lengths(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+    def of(rows: Tensor, bias: bool, *, inside: bool = False) -> OnGrids:
+        """Put every row on a grid of its own: a power of 2 that makes it, the 1 of the bias included, 2^5 to 2^6 long.
+
+        Args:
+            rows: float32 [n, d].
+            bias: whether the layer has one, whose input is 1.
+            inside: write the whole numbers over the rows.
+        """
+        from graphveil.training.clip_loop import measure
+
+        rows = rows.contiguous()
+        placed = OnGrids(rows if inside else torch.empty_like(rows), np.empty((3, len(rows))))
+        measure(rows.numpy(), bias, placed.whole.numpy(), placed.grids)
+        return placed
+
+    @staticmethod
+    def over(rows: Tensor, grids: FloatArray) -> OnGrids:
+        """Write over rows [n, d] what `of` would find, given their grids."""
+        from graphveil.training.clip_loop import round_rows
+
+        round_rows(rows.numpy(), grids)
+        return OnGrids(rows, grids)
 
 
 @dataclass(frozen=True)
 class Captured:
-    """What a layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], bias, lengths if measured."""
+    """What a layer saw of a batch: inputs [b, in], gradients by outputs [b, out], bias, grids if measured."""
 
     inputs: Tensor
     deltas: Tensor
     bias: bool
-    lengths: Lengths | None = None
+    on_grids: OnGrids | WholeRows | None = None
+
+    @staticmethod
+    def joined(parts: Sequence[Captured], order: Tensor) -> Captured:
+        """Return the rows of several batches on another device in one, in some order, int64 [b]."""
+        inputs, deltas = (torch.cat([getattr(part, name) for part in parts])[order] for name in ("inputs", "deltas"))
+        grids = [part.on_grids for part in parts if isinstance(part.on_grids, WholeRows)]
+        whole = WholeRows.joined(grids).rows(order) if len(grids) == len(parts) else None
+        return Captured(inputs, deltas, parts[0].bias, whole)
 
 
-def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
-    """The sum over the batch of every sample's clipped gradient, for every layer [sum for the weights [out, in]] or
-    [weights, bias [out]], in whole steps of the grid as floats. A sample with a NaN or an infinity anywhere adds
+def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> Tensor:
+    """The sum over the batch of every sample's clipped gradient [P], in whole steps of the grid as floats: of every
+    layer its weights [out, in] and, where it has one, its bias [out]. A sample with a NaN or an infinity anywhere adds
     nothing.
 
     Args:
@@ -193,74 +118,58 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
         return _clipped_there(layers, grid, randomness)
     from graphveil.training.clip_loop import clip
 
-    inputs = [layer.lengths or input_lengths(layer.inputs, layer.bias) for layer in layers]
+    inputs = [
+        layer.on_grids if isinstance(layer.on_grids, OnGrids) else OnGrids.of(layer.inputs, layer.bias)
+        for layer in layers
+    ]
     widths = [layer.deltas.shape[1] for layer in layers]
     # A copy, even of one layer's: it is overwritten.
     deltas = torch.cat([layer.deltas for layer in layers], 1)
-    scale, squares = (np.stack([getattr(lengths, name) for lengths in inputs]) for name in ("scale", "squares"))
-    starts, sound = np.cumsum([0, *widths]), np.stack([lengths.sound for lengths in inputs])
-    clip(
-        deltas.numpy(),
-        starts,
-        scale,
-        squares,
-        sound,
-        _dither((len(deltas), starts[-1]), randomness),
-        grid.step,
-        grid.cap,
+    starts, grids = np.cumsum([0, *widths]), np.stack([rows.grids for rows in inputs], axis=1)
+    units = clip(deltas.numpy(), starts, grids, _dither((len(deltas), starts[-1]), randomness), grid.step, grid.cap)
+    # So many samples at most reach 2^24 in one entry, where float32 would begin to round: float64 holds their sum.
+    piece = max(1, (_EXACT - 1) // grid.cap)
+    shapes = [(width, rows.whole.shape[1]) for width, rows in zip(widths, inputs, strict=True)]
+    size = sum(width * (columns + layer.bias) for (width, columns), layer in zip(shapes, layers, strict=True))
+    rest = flat = torch.empty(size, dtype=torch.float32 if len(deltas) <= piece else torch.float64)
+    parts = zip(
+        shapes,
+        torch.split(deltas, widths, 1),
+        inputs,
+        torch.split(torch.from_numpy(units), widths),
+        layers,
+        strict=True,
     )
-    return [
-        _products(layer, lengths, delta, grid.cap)
-        for layer, lengths, delta in zip(layers, inputs, torch.split(deltas, widths, 1), strict=True)
-    ]
+    for shape, delta, rows, unit, layer in parts:
+        # Into their places: to put sums side by side afterwards would be another pass over them.
+        weights, rest = rest.tensor_split([math.prod(shape)])
+        _products(delta, rows.whole, piece, weights.view(shape))
+        if layer.bias:
+            bias, rest = rest.tensor_split([shape[0]])
+            bias.copy_(unit)
+    return flat
 
 
-def input_lengths(rows: Tensor, bias: bool) -> Lengths:
-    """Every row on a grid of its own: a power of 2 that makes the row, the 1 of the bias included, 2^5 to 2^6 long.
-
-    Args:
-        rows: float32 [n, d].
-        bias: whether the layer has one, whose input is 1.
-    """
-    from graphveil.training.clip_loop import measure
-
-    count = len(rows)
-    lengths = Lengths(np.empty(count), np.empty(count), np.empty(count), np.empty(count, np.bool_))
-    measure(rows.numpy(), bias, lengths.scale, lengths.unit, lengths.squares, lengths.sound)
-    return lengths
+def _products(deltas: Tensor, whole: Tensor, piece: int, out: Tensor) -> None:
+    """Set `out` to the integer sums of outer products [out, in], of so many samples at a time."""
+    if len(deltas) <= piece:
+        torch.mm(deltas.T, whole, out=out)
+        return
+    out.zero_()
+    for i in range(0, len(deltas), piece):
+        out += deltas[i : i + piece].T @ whole[i : i + piece]
 
 
-def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
+def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> Tensor:
     """`clipped_sum` of tensors on another device than the CPU, with the same dither."""
-    widths = [layer.deltas.shape[1] for layer in layers]
-    dither = _dither((len(layers[0].deltas), sum(widths)), randomness).astype(np.float32)
-    moved = torch.split(torch.from_numpy(dither).to(layers[0].deltas.device), widths, 1)
-    inputs = [WholeRows.of(layer.inputs, layer.bias) for layer in layers]
-    deltas = clipped([layer.deltas for layer in layers], inputs, moved, grid)
-    return [products(delta, seen, layer.bias) for delta, seen, layer in zip(deltas, inputs, layers, strict=True)]
-
-
-def _whole(rows: Tensor, lengths: Lengths) -> Tensor:
-    from graphveil.training.clip_loop import rounded
-
-    whole = torch.empty_like(rows)
-    rounded(rows.numpy(), lengths.scale, lengths.sound, whole.numpy())
-    return whole
-
-
-def _products(layer: Captured, inputs: Lengths, deltas: Tensor, cap: int) -> list[Tensor]:
-    """The integer sums of outer products, in pieces so short that float32 holds every partial sum."""
-    # So many samples at most reach 2^24 in one entry, where float32 would begin to round.
-    piece = max(1, (_EXACT - 1) // cap)
-    whole = _whole(layer.inputs, inputs)
-    unit = torch.from_numpy(inputs.unit.astype(np.float32))
-    sums = [
-        [deltas[i : i + piece].T @ whole[i : i + piece], deltas[i : i + piece].T @ unit[i : i + piece]]
-        for i in range(0, max(1, len(deltas)), piece)
+    deltas, widths = torch.cat([layer.deltas for layer in layers], 1), [layer.deltas.shape[1] for layer in layers]
+    dither = on_device(_dither((len(deltas), sum(widths)), randomness).astype(np.int32), deltas.device)
+    inputs = [
+        layer.on_grids if isinstance(layer.on_grids, WholeRows) else WholeRows.of(layer.inputs, layer.bias)
+        for layer in layers
     ]
-    # Several pieces may pass 2^24 together: float64 holds their sum.
-    total = [torch.stack(parts).double().sum(0) if len(sums) > 1 else parts[0] for parts in zip(*sums, strict=True)]
-    return total if layer.bias else total[:1]
+    whole = clipped(deltas, widths, inputs, dither, grid.step, grid.cap)
+    return products(whole, widths, inputs, [layer.bias for layer in layers])
 
 
 def _dither(shape: tuple[int, int], randomness: Randomness) -> npt.NDArray[np.uint16]:

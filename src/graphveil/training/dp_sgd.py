@@ -13,7 +13,7 @@ independently of the others; the divisor is public; an empty batch is noise, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -24,7 +24,8 @@ from graphveil.errors import InputError
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
-from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
+from graphveil.training.clip_tensor import WholeRows, on_device
+from graphveil.training.clipped_sum import ROWS, Captured, FloatArray, OnGrids, clipped_sum
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.threads import one_thread
 
@@ -82,7 +83,8 @@ class PrivateDescent:
         self._schedule, self._loss = schedule, loss or partial(torch.nn.functional.cross_entropy, reduction="none")
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
         self._updates = NoisyUpdates(self._parameters, schedule)
-        self._lengths: dict[bool, Lengths] = {}
+        self._measured: dict[bool, FloatArray] = {}
+        self._whole: dict[bool, WholeRows] = {}
 
     @property
     def steps_taken(self) -> int:
@@ -109,10 +111,10 @@ class PrivateDescent:
 
     def _step(self, randomness: Randomness) -> None:
         chosen = poisson_batch(len(self._targets), self._schedule.rate, randomness)
-        flat = torch.cat([total.flatten() for sums in self.clipped_sums(chosen, randomness) for total in sums])
-        self._updates.add_noise(flat, randomness)
+        total = self.clipped_sums(chosen, randomness)
+        self._updates.add_noise(total, randomness)
         # The divisor is public: the number of samples that came would tell who is among them.
-        self._updates.apply(flat.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
+        self._updates.apply(total.to(torch.float32).mul_(self._schedule.grid.step / self._schedule.expected_batch))
 
     def state(self) -> dict[str, Any]:
         """Weights, optimiser and the count of steps, to go on later; no randomness is in it."""
@@ -123,24 +125,9 @@ class PrivateDescent:
         self._model.load_state_dict(state["model"])
         self._updates.resume(state)
 
-    def _stored_lengths(
-        self, layer: nn.Linear, seen: Tensor, rows: Tensor, samples: Tensor, places: slice | Tensor
-    ) -> Lengths | None:
-        """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once, by the CPU."""
-        if not seen.is_cpu:
-            return None
-        # By address: only for the very rows of `inputs` are the stored lengths those of what the layer saw.
-        if seen.data_ptr() != rows.data_ptr() or seen.shape != rows.shape or seen.stride() != rows.stride():
-            return None
-        bias = layer.bias is not None
-        if bias not in self._lengths:
-            pieces = torch.split(torch.arange(len(self._targets)), _MEASURED)
-            self._lengths[bias] = Lengths.joined([input_lengths(rows_of(self._inputs, part), bias) for part in pieces])
-        return self._lengths[bias].of(samples[places].numpy())
-
-    def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
-        """Add up the clipped gradients of some samples: what one of them can change, before noise. Returns for each
-        layer the sums of weight and bias, whole numbers of steps of `PrivateSchedule.grid`.
+    def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> Tensor:
+        """Add up the clipped gradients of some samples: what one of them can change, before noise. Returns the sums of
+        all parameters [P], whole numbers of steps of `PrivateSchedule.grid`.
 
         Args:
             chosen: the samples of a batch, int64 [b].
@@ -148,43 +135,94 @@ class PrivateDescent:
         """
         if not len(chosen):
             # Noise is added to it as to any other: that a batch was empty must not show.
-            return [[torch.zeros_like(parameter) for parameter in self._parameters]]
+            return torch.zeros(sum(parameter.numel() for parameter in self._parameters), device=self._device)
         with one_thread():
             return clipped_sum(self.captured(chosen), self._schedule.grid, randomness)
 
     def captured(self, chosen: Tensor) -> list[Captured]:
         """What every layer saw of the samples `chosen`, and the gradients of their losses by what it gave."""
+        numbers = chosen.numpy()
         if self._even:
-            padded = torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)])  # repeats a sample that does not count
-            return self._passed(padded, slice(0, len(chosen)))
-        slots = (chosen % self._places).to(self._device)
-        parts = [(own, self._passed(rows, slots[own.to(self._device)])) for rows, own in by_slot(chosen, self._places)]
-        back = torch.cat([own for own, _ in parts]).argsort().to(self._device)
-        layers = zip(*(part for _, part in parts), strict=True)
-        return [
-            Captured(
-                torch.cat([p.inputs for p in layer])[back], torch.cat([p.deltas for p in layer])[back], layer[0].bias
-            )
-            for layer in layers
+            # Repeats a sample that does not count.
+            padded = torch.from_numpy(np.append(numbers, np.full(-len(chosen) % ROWS, numbers[0])))
+            return self._passed(padded, slice(0, len(chosen)), chosen)
+        if self._places >= len(self._targets):
+            # All samples, each at a place of its own, whoever was chosen: nothing is gathered but what is clipped.
+            there = on_device(numbers, self._device)
+            return self._passed(None, there, there)
+        batches = by_slot(chosen, self._places)
+        own = [numbers[of.numpy()] for _, of in batches]
+        parts = [
+            self._passed(rows, on_device(part % self._places, self._device), on_device(part, self._device))
+            for (rows, _), part in zip(batches, own, strict=True)
         ]
+        back = on_device(torch.cat([of for _, of in batches]).argsort().numpy(), self._device)
+        return [Captured.joined(layer, back) for layer in zip(*parts, strict=True)]
 
-    def _passed(self, samples: Tensor, places: slice | Tensor) -> list[Captured]:
-        """`captured` of the samples at some places of a batch; the rest only fill it up."""
-        rows = rows_of(self._inputs, samples).to(self._device)
+    def _passed(self, samples: Tensor | None, places: slice | Tensor, chosen: Tensor) -> list[Captured]:
+        """`captured` of the samples `chosen`, at places of a batch of `samples`, or of all; the rest fill it up."""
+        rows, targets = self._batch(samples)
         with Recorder(self._layers) as recorder:
-            losses = self._loss(self._model(rows), self._targets.index_select(0, samples.to(self._device)))
+            losses = self._loss(self._model(rows), targets)
             seen = recorder.seen
         # A loss that is already a mean would divide each gradient by the batch, and clipping would bound nothing.
-        if losses.shape != samples.shape:
+        if losses.shape != targets.shape[:1]:
             raise InputError(f"the loss gave {list(losses.shape)}", allowed="one number for each row")
-        # The sum, so that each row's gradient is its own: a mean would scale it by who else came.
-        deltas = torch.autograd.grad(losses[places].sum(), [output for _, output in seen])
+        counts = torch.zeros_like(losses)
+        counts[places] = 1.0
+        # Of the sum of some, so that each row's gradient is its own: a mean would scale it by who else came.
+        deltas = torch.autograd.grad(losses, [output for _, output in seen], counts)
+        grids = self._on_grids([a for a, _ in seen], rows, places, chosen)
         return [
-            Captured(
-                a[places], delta[places], layer.bias is not None, self._stored_lengths(layer, a, rows, samples, places)
-            )
-            for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
+            Captured(a.detach()[places] if own is None else own.whole, delta[places], layer.bias is not None, own)
+            for layer, (a, _), delta, own in zip(self._layers, seen, deltas, grids, strict=True)
         ]
+
+    def _batch(self, samples: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Rows and targets of some samples, or of all, where the model is."""
+        if samples is None and not isinstance(self._inputs, Streamed):
+            return self._inputs, self._targets
+        samples = torch.arange(len(self._targets)) if samples is None else samples
+        there = on_device(samples.numpy(), self._device)
+        rows = rows_of(self._inputs, samples if isinstance(self._inputs, Streamed) else there)
+        return rows.to(self._device), self._targets.index_select(0, there)
+
+    def _on_grids(
+        self, seen: list[Tensor], rows: Tensor, places: slice | Tensor, chosen: Tensor
+    ) -> list[OnGrids | WholeRows | None]:
+        """The whole numbers of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+        biases = [layer.bias is not None for layer in self._layers]
+        if not rows.is_cpu:
+            stored = not isinstance(self._inputs, Streamed)
+            return [
+                self._stored(bias).rows(chosen) if stored and a is rows else None
+                for a, bias in zip(seen, biases, strict=True)
+            ]
+        # Written over the rows, which serve no more, unless another layer saw a part of them.
+        memory = [a.untyped_storage().data_ptr() for a in seen]
+        alone = isinstance(places, slice) and memory.count(rows.untyped_storage().data_ptr()) == 1
+        return [
+            OnGrids.over(a[places], self._grids(bias)[:, chosen.numpy()]) if alone and a is rows else None
+            for a, bias in zip(seen, biases, strict=True)
+        ]
+
+    def _grids(self, bias: bool) -> FloatArray:
+        """The grids [3, n] of all rows, for a layer with or without a bias, on the CPU."""
+        if bias not in self._measured:
+            grids = [OnGrids.of(rows, bias, inside=True).grids for rows in self._pieces()]
+            self._measured[bias] = np.concatenate(grids, axis=1)
+        return self._measured[bias]
+
+    def _stored(self, bias: bool) -> WholeRows:
+        """The whole numbers of all rows, for a layer with or without a bias, on another device."""
+        if bias not in self._whole:
+            parts = [WholeRows.of(rows, bias).narrow() for rows in self._pieces()]
+            self._whole[bias] = WholeRows.joined(parts)
+        return self._whole[bias]
+
+    def _pieces(self) -> Iterator[Tensor]:
+        """All rows, some at a time, in memory of their own."""
+        return (rows_of(self._inputs, part) for part in torch.split(torch.arange(len(self._targets)), _MEASURED))
 
 
 def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
@@ -261,7 +299,8 @@ class Streamed:
     """float32 rows [n, d], a few at a time."""
 
     shape: tuple[int, int]  # n and d
-    #: the rows [m, d] of some places, int64 [m]; the same bits whichever others are asked for.
+    #: the rows [m, d] of some places, int64 [m], in memory that nobody else reads; the same bits whichever others are
+    #: asked for.
     make: Callable[[Tensor], Tensor]
 
 
@@ -394,7 +433,7 @@ class Recorder:
                 raise InputError("a linear layer is used twice in one pass", remedy="give each use its own layer")
             if inputs[0].ndim != 2:
                 raise InputError(f"a linear layer sees {inputs[0].ndim} axes", allowed="2: rows and columns")
-            self._seen[number] = (inputs[0].detach(), output)
+            self._seen[number] = (inputs[0], output)
 
         return keep
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
@@ -155,8 +156,29 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
         InputError: delta or the accountant's name is not allowed.
     """
     require_delta(delta)
+    if accountant == "rdp":
+        return _renyi_epsilon(event, delta)
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
+
+
+def _renyi_epsilon(event: DpEvent, delta: float) -> float:
+    """The least epsilon of all orders. It falls with the order and then rises, so halving finds it in a few of them;
+    where it did not, another order's would come out, which is an upper bound too.
+    """
+    from dp_accounting import rdp
+
+    @cache
+    def epsilon(place: int) -> float:
+        return float(rdp.RdpAccountant(orders=RDP_ORDERS[place : place + 1]).compose(event).get_epsilon(delta))
+
+    low, high = 0, len(RDP_ORDERS) - 1
+    while low < high:
+        middle = (low + high) // 2
+        # To the left also where both are infinite, as all higher orders then are.
+        low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
+    # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
+    return min(epsilon(low), epsilon(0))
 
 
 def accountant_maker(accountant: str) -> Callable[[], PrivacyAccountant]:
