@@ -107,7 +107,9 @@ def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
     sums = np.full((40, columns), np.nan, np.float32)
     add_rows(*matrix, x.astype(np.float32), sums)
     assert np.array_equal(sums, MATRIX @ x)
-    for weights, counted in ((matrix[2], MATRIX), (None, MATRIX.astype(bool).astype(np.int64))):
+    # A stored zero counts as well, where no weights are given.
+    ones = sp.csr_matrix((np.ones_like(MATRIX.data), MATRIX.indices, MATRIX.indptr), MATRIX.shape)
+    for weights, counted in ((matrix[2], MATRIX), (None, ones)):
         sums[:] = np.nan
         add_rows(matrix[0], matrix[1], weights, x.astype(np.int16), sums)
         assert np.array_equal(sums, counted @ x)
