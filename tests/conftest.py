@@ -6,6 +6,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 # The key store of whoever runs the tests is not for the secrets of made-up people.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+
+# Kernels of a GPU run on the CPU where there is none, by Triton's interpreter. Read when they are first imported.
+if not Path("/dev/nvidiactl").exists():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 #: Files whose parties wait for each other in real time: one after another.
 NETWORK = (

@@ -6,7 +6,6 @@ generator of the CPU draws nothing there. What would make the CPU wait for the G
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,8 +20,6 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 _CPU, _GPU = torch.device("cpu"), torch.device("meta")
 if not torch.cuda.is_available():
-    # Read where kernels are first imported, which is in a test: they run on the CPU, by Triton's interpreter.
-    os.environ["TRITON_INTERPRET"] = "1"
     with suppress(ImportError):
         from triton.runtime import interpreter
 

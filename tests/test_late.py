@@ -29,6 +29,8 @@ import importlib, pkgutil, sys
 for name in ("graphs", "mechanisms", "methods", "privacy"):
     room = importlib.import_module("graphveil." + name)
     for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        if module.name.endswith("_kernel"):
+            continue  # imported where tensors lie on a GPU
         importlib.import_module(module.name)
         if "torch" in sys.modules:
             sys.exit(module.name)

@@ -21,6 +21,8 @@ DISTRIBUTIONS = {
     "grpc": "grpcio",
 }
 OPTIONAL = {"flint", "mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
+# Comes with torch where that is built for a GPU.
+OPTIONAL |= {"triton"}
 OPTIONAL |= {"fastapi", "keyring", "psycopg", "pydantic", "sqlalchemy", "uvicorn"}
 #: A search path of the caller's would hide the wheel.
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

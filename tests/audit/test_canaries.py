@@ -72,9 +72,13 @@ def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", ["gap", "progap", "class-sums"])
 def test_almost_no_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, counts = PerturbedSum._noise, cast(property, CountedSum.noise).fget
+    real, counts = PerturbedSum.noise_of, cast(property, CountedSum.noise).fget
     assert counts is not None
-    monkeypatch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 16, bits))
+    monkeypatch.setattr(
+        PerturbedSum,
+        "noise_of",
+        lambda me, hop, bits: real(replace(me, sigmas=tuple(sigma / 16 for sigma in me.sigmas)), hop, bits),
+    )
     monkeypatch.setattr(CountedSum, "noise", property(lambda me: counts(replace(me, epsilon=16 * me.epsilon))))
     found = audit_edge_canaries(name)
     assert not found.holds and found.lower_bound > 3.0

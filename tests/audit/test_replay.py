@@ -56,7 +56,7 @@ def test_pipelines_pass(name: str) -> None:
 
 # ---- mutants ----
 
-_noise, _counted, _rows = PerturbedSum._noise, CuratorPrivacy.counted, curator_sums.receiver_rows
+_noise, _counted, _rows = PerturbedSum.noise_of, CuratorPrivacy.counted, curator_sums.receiver_rows
 _lists, _hide, _released = private_links.randomize_lists, ContractiveChain.hide, ContractiveChain.released
 _clipped, _finish, _blocks, _walked = (
     dp_sgd.clipped_sum,
@@ -119,12 +119,16 @@ def the_tree_costs_more_than_is_booked(privacy: Any, *rest: Any) -> Any:
     return _walked(replace(privacy, epsilon_a=2 * privacy.epsilon_a), *rest)
 
 
+def half_the_noise(me: PerturbedSum, hop: int, bits: int) -> Any:
+    return _noise(replace(me, sigmas=tuple(sigma / 2 for sigma in me.sigmas)), hop, bits)
+
+
 #: Where it stands, its weakened copy, the pipeline that shows it, and what the audit says first.
 MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
     "root two is missing": (perturbed, "entries_of", lambda unit, degree=None, *_, **__: degree or 1, "gap", ""),
     "one end charged": (CuratorPrivacy, "counted", a_count_is_charged_at_one_end, "class-sums", "together"),
     "contacts cost one entry": (curator_privacy, "sensitivity_of", lambda *_, **__: 1.0, "progap, contacts", ""),
-    "sigma is halved": (PerturbedSum, "_noise", lambda me, sigma, bits: _noise(me, sigma / 2, bits), "gap", ""),
+    "sigma is halved": (PerturbedSum, "noise_of", half_the_noise, "gap", ""),
     "summed until right": (curator_sums, "receiver_rows", sums_are_taken_until_they_look_right, "gap", "neighbour"),
     "lists sent twice": (private_links, "randomize_lists", lists_are_sent_twice, "link-beliefs", "together"),
     "half the flips": (adjacency, "bit_law", lambda e, count: BitLaw(bit_law(e, count).low // 2), "solitude", ""),

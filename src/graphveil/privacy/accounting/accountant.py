@@ -156,7 +156,7 @@ def epsilon_of(event: DpEvent, delta: float, accountant: AccountantName = "pld")
         InputError: delta or the accountant's name is not allowed.
     """
     require_delta(delta)
-    if accountant == "rdp":
+    if accountant == "rdp" and not _selects(event):
         return _renyi_epsilon(event, delta)
     # A fresh accountant for each question: an accountant keeps a ledger, and would add this event to the last one.
     return float(accountant_maker(accountant)().compose(event).get_epsilon(delta))
@@ -179,6 +179,14 @@ def _renyi_epsilon(event: DpEvent, delta: float) -> float:
         low, high = (middle + 1, high) if epsilon(middle + 1) < epsilon(middle) else (low, middle)
     # Where next to nothing is spent, the lowest order alone may show that it costs nothing.
     return min(epsilon(low), epsilon(0))
+
+
+def _selects(event: DpEvent) -> bool:
+    """Whether an event is, or holds, a selection: at one order it is bounded by way of all others."""
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+    inner = *getattr(event, "events", ()), *((event.event,) if hasattr(event, "event") else ())
+    return isinstance(event, RepeatAndSelectDpEvent) or any(map(_selects, inner))
 
 
 def accountant_maker(accountant: str) -> Callable[[], PrivacyAccountant]:
