@@ -27,10 +27,11 @@ from graphveil.privacy.source.chacha_kernel import EXACT, chacha, cipher_numbers
 
 #: Room for draws that 64 bits leave open; more of them in one call come never.
 _OPEN = tl.constexpr(256)
-_AFTER: Final = tl.constexpr(AFTER)
+#: Bits behind an entry, in a first word and in all 64; the tile and its further words, as kernels take constants.
+_AFTER = tl.constexpr(AFTER)
+_BEHIND = tl.constexpr(64 - ENTRY_BITS)
 _TILE = tl.constexpr(TILE)
-_FURTHER: Final = tl.constexpr(FURTHER)
-_FIRST_END: Final = 1 << ENTRY_BITS
+_FURTHER = tl.constexpr(FURTHER)
 #: Tiles of a program that searches: so many further words are as many as a tile has draws.
 _SEARCHED: Final = TILE // FURTHER
 
@@ -93,7 +94,7 @@ def _add_searched(
     draw = tl.load(lists + 2 * at, mask=there, other=0)
     word = tl.load(lists + 2 * at + 1, mask=there, other=-1).to(tl.uint32, bitcast=True)
     number = (word.to(tl.uint64) << 32) | further.to(tl.uint64)
-    start = (number >> (49 - width).to(tl.uint64)).to(tl.int64) - first
+    start = (number >> (_BEHIND - width)).to(tl.int64) - first
     low = tl.load(starts + start, mask=there, other=0)
     high = tl.load(starts + start + 1, mask=there, other=0)
     for _ in range(rounds):
