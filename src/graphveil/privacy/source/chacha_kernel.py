@@ -116,7 +116,7 @@ def cipher_numbers(keys: Tensor, nonce: int, first: int, count: int) -> Tensor:
     out = torch.empty((len(keys), count), dtype=torch.int32, device=keys.device)
     tiles = max(1, -(-count // (16 * _BLOCKS)))
     if out.numel():
-        _numbers[(len(keys) * tiles,)](keys, out, nonce, first, count, tiles, BLOCKS=_BLOCKS, num_warps=2)
+        _numbers[(len(keys) * tiles,)](keys, out, nonce, first, count, tiles, BLOCKS=_BLOCKS, num_warps=2, **EXACT)
     return out
 
 
