@@ -89,7 +89,7 @@ def test_a_sample_is_the_same_whoever_stands_beside_it_and_sums_are_exact() -> N
     some = clipped(deltas[chosen], WIDTHS, seen_rows(chosen), dither[chosen], GRID.step, GRID.cap)
     assert torch.equal(some, whole[chosen])
     # 4,000 samples of nearly 2^13 steps each: float32 would round their sum.
-    seen = [WholeRows.of(torch.ones(4000, 1), True)]
+    seen = [WholeRows.of(torch.ones(1, 1), True).rows(torch.zeros(4000, dtype=torch.int64))]
     sums = products(torch.full((4000, 3), 255.0), [3], seen, [True])
     assert sums.shape == (6,) and set(sums.tolist()) == {4000 * 255 * float(seen[0].whole[0, 0])}
     assert float(sums[0]) > 1 << 24
