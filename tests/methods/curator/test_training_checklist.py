@@ -222,8 +222,9 @@ def root_two_is_missing(patch: Patch) -> None:
 
 
 def sigma_is_halved(patch: Patch) -> None:
-    real = PerturbedSum._noise
-    patch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 2, bits))
+    real = PerturbedSum.noise_of
+    halved = lambda me: replace(me, sigmas=tuple(sigma / 2 for sigma in me.sigmas))  # noqa: E731
+    patch.setattr(PerturbedSum, "noise_of", lambda me, hop, bits: real(halved(me), hop, bits))
 
 
 def empty_batches_get_no_noise(patch: Patch) -> None:
