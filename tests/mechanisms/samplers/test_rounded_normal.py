@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 from scipy.special import ndtr
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, NoiseError
 from graphveil.mechanisms.samplers.rounded_normal import (
     LARGEST_LIMIT,
     WIDEST,
@@ -237,3 +237,12 @@ def test_a_draw_that_the_kernel_leaves_open_is_the_sampler_s(keys: list[BlockKey
     tables = planted.strips, planted.ends, planted.starts, list(planted.law)
     opened = normal_kernel.add_rounded_normal(totals, calls, *tables, COUNT, 1.0)
     assert opened[:2].tolist() == [1, COUNT + place], "all 64 bits of that draw were compared, and of no other"
+
+
+def test_more_open_draws_than_there_is_room_for_are_refused(keys: list[BlockKey]) -> None:
+    """A table that decides a tenth of all draws: the sums of those behind the end would go without noise."""
+    table, kernel = law(300.0).table, normal_kernel.NormalKernel.of(law(300.0), "cpu")
+    less = table.decided // 10
+    starts = torch.cat([torch.zeros(table.decided - less << table.width, dtype=torch.int32), kernel.starts])
+    with pytest.raises(NoiseError, match="draws are left open on the GPU; allowed: 256"):
+        replace(kernel, law=(less, *kernel.law[1:]), starts=starts).add_to(torch.zeros(COUNT), keys[:1], size=COUNT)

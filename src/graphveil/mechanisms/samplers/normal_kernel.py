@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from graphveil.errors import NoiseError
 from graphveil.mechanisms.samplers.bits import AFTER, ENTRY_BITS, FURTHER, TILE
 from graphveil.mechanisms.samplers.rounded_normal import KEY_BYTES, RoundedNormal
 from graphveil.privacy import BlockKey
@@ -183,6 +184,7 @@ class NormalKernel:
 
         Raises:
             InputError: while work is recorded to be run again: every run would add the same noise.
+            NoiseError: more draws are left open than there is room for, and would be missing.
         """
         refuse_recording(totals.device)
         flat, own = totals.view(-1), keys_on(keys, totals.device)
@@ -191,6 +193,9 @@ class NormalKernel:
         own.zero_()
         streams.zero_()
         count, *places = opened.tolist()
+        # Never with a sound table; a sum without its noise must not go on in any case.
+        if count > len(places):
+            raise NoiseError(f"{count} draws are left open on the GPU", allowed=f"{len(places)}", remedy="use the CPU")
         for place in sorted(places[:count]):
             part, draw = divmod(place, size)
             drawn = self.noise.draw(size, keys[part].stream())
