@@ -24,7 +24,8 @@ from graphveil.federation.effects import Program, Watch
 from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder, server
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.linear import LinearHolder, LinearNetwork, linear_holder, linear_server
+from graphveil.federation.modes.linear import LinearHolder, linear_holder
+from graphveil.federation.modes.linear_server import LinearNetwork, linear_server
 from graphveil.files.columns import blocks_of
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.value.features import to_rows

@@ -22,7 +22,7 @@ from graphveil.aggregation import from_scipy
 from graphveil.federation.core.networks import LENGTH, Combination, OutputLayer, Propagation, apart
 from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.modes.linear import LinearNetwork
+from graphveil.federation.modes.linear_server import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.federation.simulation import head_of, partition_graph, simulate_training, vertical_partition
 from graphveil.graphs import Graph, Split
