@@ -20,6 +20,8 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send, Wat
 
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
 SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
+#: Of keys and corrections of `hidden_matrix`: some bits of the corrections are always 0, all others look random.
+HALF = "for how many connections a node there is room; of them nothing without the key of the other side"
 SERVER, HOLDER, LABELS, ANYBODY = "server", "holder", "label holder", "all others"
 
 
@@ -47,9 +49,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             HOLDER, HOLDER, torch.uint8, "nothing: a fresh public key, of masks that the server does not know"
         ),
         "matrix-key": Kind(HOLDER, ANYBODY, torch.uint8, "nothing: one of two keys to a holder's connections"),
-        "hidden-matrix": Kind(
-            HOLDER, ANYBODY, torch.int64, "for how many connections there is room; of them nothing without both keys"
-        ),
+        "hidden-matrix": Kind(HOLDER, ANYBODY, torch.int64, HALF),
         "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),

@@ -42,6 +42,16 @@ ENTRIES = 8
 Option: TypeAlias = bool | int | float | str
 
 
+def room_for(edges: int, nodes: int) -> int:
+    """Return for how many connections a node a holder declares room: a power of two, so that little is told of the count.
+
+    Args:
+        edges: of the holder, in both directions.
+        nodes: n.
+    """
+    return 1 << max(2, math.ceil(math.log2((edges + nodes) / nodes)))
+
+
 @dataclass(frozen=True)
 class Member:
     """One data holder, by public facts.
