@@ -95,6 +95,14 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     ]
     if party.kinds:
         pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
+    room = party.entries * int(graph.num_nodes)
+    if agreement.setting.protocol.mode == "shared-linear" and graph.edge_index.shape[1] + graph.num_nodes > room:
+        raise DataError(
+            f"has {graph.edge_index.shape[1] / int(graph.num_nodes) + 1:.1f} connections a node, itself counted",
+            where=schema.name,
+            allowed=f"{party.entries}, as agreed",
+            remedy="agree on more entries for this holder",
+        )
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
     for fact, actual, agreed in pairs:

@@ -31,9 +31,9 @@ Parties = Annotated[
     list[str] | None,
     typer.Option(
         "--holder",
-        metavar="NAME=HOST:PORT=COLUMNS",
-        help="A data holder, its address and its number of feature columns, or the graph.toml that declares them; "
-        "repeatable. The first holds the labels.",
+        metavar="NAME=HOST:PORT=COLUMNS[=ENTRIES]",
+        help="A data holder, its address, its number of feature columns or the graph.toml that declares them, and for "
+        "how many connections a node its graph has room (default 8); repeatable. The first holds the labels.",
     ),
 ]
 Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]

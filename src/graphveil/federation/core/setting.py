@@ -43,7 +43,7 @@ Option: TypeAlias = bool | int | float | str
 
 
 def room_for(edges: int, nodes: int) -> int:
-    """Return for how many connections a node a holder declares room: a power of two, so that little is told of the count.
+    """Return for how many connections a node a holder declares room: a power of two, which says little of the count.
 
     Args:
         edges: of the holder, in both directions.
@@ -273,8 +273,8 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" publishes
-        the rows that neither train nor validate in a round after.
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear"
+        publishes the rows that neither train nor validate in a round after.
         """
         return self.publications + (self.protocol.mode in ("guesses", "shared-linear"))
 

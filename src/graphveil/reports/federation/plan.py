@@ -14,7 +14,7 @@ from graphveil.federation.core.guarantees import guarantee_of, person_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.modes.traffic import traffic_of, ways_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
@@ -23,13 +23,13 @@ from graphveil.privacy.statement.unit import GUESS
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
 _ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
-_AMONG_HOLDERS = ("holder-key", "seal", "masked-sum", "safe-bits")
+_AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "validation-rows", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
 SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
-        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
+        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share", "kept-round"),
         "guesses": (*_ALIGNING, "training-labels", "guesses"),
     }
 )
@@ -37,6 +37,8 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
 _SEEN = 4.0
+#: How many nodes mode "shared-linear" multiplies in reasonable time: n^2 words for each holder and reader.
+MOST_NODES = 60_000
 _ONE_GUESS = (
     "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
     "node leaves much; the other holders are given the training labels"
@@ -105,12 +107,14 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "republish": _republished(setting),
         "bytes_once": traffic.once,
         "bytes_round": traffic.round,
-        "bytes_total": traffic.total(setting.publications),
+        "bytes_total": traffic.total,
+        "bytes_by_kind": traffic.by_kind(),
+        **({"ways": ways_of(setting, nodes)} if setting.protocol.mode == "shared-linear" else {}),
         "reveals": [
             {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
             for kind in SENT[setting.protocol.mode]
         ],
-        "advice": _advice(setting, nodes, rows),
+        "advice": _advice(setting, nodes),
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
     }
@@ -178,13 +182,10 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
     return choices
 
 
-def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
+def _advice(setting: Setting, nodes: int) -> list[str]:
     advice = []
-    total = traffic_of(setting, nodes, rows).total(setting.publications)
-    rowwise = setting.with_options(mode="individual", unit="publication", degree_bound=0)
-    alone = traffic_of(rowwise, nodes, rows).total(setting.publications)
-    if setting.protocol.mode == "shared-linear" and total > 50e9:
-        advice.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
+    if setting.protocol.mode == "shared-linear" and nodes > MOST_NODES:
+        advice.append(f"shared-linear works on nodes x nodes numbers; above {MOST_NODES:,} nodes take mode individual")
     rows_text = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
     if setting.price.public:
         advice.append(f"epsilon inf: {setting.reader} sees {rows_text}; give --epsilon a number to protect them")
