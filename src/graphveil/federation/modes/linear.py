@@ -327,9 +327,8 @@ def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHol
     """Send the server noisy shares of S^K (X W) with the weights of the round that validated best."""
     run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
     setting, scale = run.setting, scale_of(run.setting, weights=True)
-    a = yield from _receive_share(exchange, "A last")
-    name = yield from name_publication(run.roster, setting.rounds, multiplied.commitment.to(a))
-    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), a), key, scale, "weights")
+    name = yield from name_publication(run.roster, setting.rounds, multiplied.commitment.to(party.a))
+    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), party.a), key, scale, "weights")
     y = yield from _inputs(exchange, party.w + step)
     y = yield from truncate_shared(zero, y, key, scale, "inputs")
     *hops, last = last_hops_of(setting, exchange.rows)

@@ -171,7 +171,8 @@ def _train(training: _Training, round: int) -> Program[None]:
     # Computed from the noisy opening and from labels as reported, so it costs nothing more.
     memory.velocity = setting.training.momentum * memory.velocity + (z.grad if z.grad is not None else 0.0)
     memory.a = bounded(memory.a - setting.training.shared_rate * memory.velocity.double(), setting)
-    yield from _send_share(dealt, memory.a, f"A {round}")
+    # After the last round, A of the round that was kept: holders save their shares of it before they publish with it.
+    yield from _send_share(dealt, memory.best if round == setting.publications else memory.a, f"A {round}")
 
 
 def _opened(setting: Setting, part: Tensor) -> Program[Tensor]:
@@ -251,7 +252,6 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
 def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
     """Open the rows that were never opened, with the weights of the round that was kept; predict for all."""
     setting, rows, bits = dealt.run.setting, dealt.rows, dealt.run.setting.protocol.bits
-    yield from _send_share(dealt, memory.best, "A last")
     weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
     yield from deal_truncation(dealt.keys, weights, bits, "weights")
     yield from deal_truncation(dealt.keys, _input_masks(dealt), bits, "inputs")
