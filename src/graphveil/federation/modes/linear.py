@@ -2,7 +2,7 @@
 
     P_o = S^K X, rows o that train (t) or validate, once (see `propagation`)        W = W_0 + P_t^T A
     G = P_o P_t^T,  Z_0 = P_o W_0   once        E_P = P_o - U, E_G = G - U' known to all holders; U, U' to the server
-    round    A -> holders, in two shares that are uniform: its rows in the clear would show the labels
+    round    A -> holders, in shares that are uniform: its rows in the clear would show the labels
              Z_0 + E_G A + noise -> server,  which adds U' A:  z = P_o W, of those who train, and now and then of others
              h = unit( tanh( z V ) ), hidden layers, the label holder;   A <- A - rate dz, |A| bounded (see `dither`)
     end      W = W_0 + E_P^T A + U^T A,  X W,  S^K (X W), for the rows that were never opened
@@ -84,7 +84,7 @@ class LinearHolder:
     Attributes:
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
-        a: its share of A, int64 [t, h]; of holders after the second zeros.
+        a: its share of A, int64 [t, h].
         publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
@@ -312,15 +312,12 @@ def _noisy(exchange: _Exchange, party: LinearHolder, group: str, of: tuple[int, 
 
 
 def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
-    """Return this holder's share of A, int64 [t, h]: the first expands it, the second is sent what is left."""
+    """Return this holder's share of A, int64 [t, h]: the second is sent what is left, all others expand theirs."""
     setting, shape = exchange.run.setting, (len(exchange.rows.train), exchange.run.setting.model.width)
-    place = setting.names.index(exchange.run.me)
-    if place == 0:
+    if exchange.run.me != setting.names[1]:
         return exchange.key.expand(label, shape)
-    if place == 1:
-        share: Tensor = yield Receive(setting.server, "gradient-share", shape)
-        return share
-    return torch.zeros(shape, dtype=torch.int64)
+    share: Tensor = yield Receive(setting.server, "gradient-share", shape)
+    return share
 
 
 def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:

@@ -223,10 +223,10 @@ def _hidden(network: LinearNetwork, z: Tensor, setting: Setting, group: str) -> 
 
 
 def _send_share(dealt: _Dealt, a: Tensor, label: str) -> Program[None]:
-    """Share A between the first two holders: rows of equal labels are alike, and each share is uniform."""
-    first, second = dealt.run.setting.names[:2]
-    words = _units(a, dealt.run.setting)
-    yield Send(second, "gradient-share", words - dealt.keys.holders[first].expand(label, tuple(words.shape)))
+    """Share A among all holders: rows of equal labels are alike, and all shares but any one are uniform together."""
+    second, words = dealt.run.setting.names[1], _units(a, dealt.run.setting)
+    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.holders.items() if name != second]
+    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
 
 
 def _units(a: Tensor, setting: Setting) -> Tensor:
