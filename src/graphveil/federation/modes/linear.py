@@ -85,6 +85,7 @@ class LinearHolder:
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
         a: its share of A, int64 [t, h].
+        y: its share of S^(K-1) X W before the last hop, int64 [n, h], from the round on that multiplies it.
         publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
@@ -97,6 +98,7 @@ class LinearHolder:
     salt: bytes = field(repr=False)
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
+    y: Tensor | None = None
 
     @property
     def publisher(self) -> Publisher:
@@ -110,6 +112,8 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
+        if self.y is not None:
+            shares["y"] = self.y
         shares["seal/salt"] = torch.frombuffer(bytearray(self.salt), dtype=torch.uint8)
         for group, publisher in self.publishers.items():
             shares |= states.publisher_state(publisher, _prefix(group))
@@ -146,7 +150,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         party = yield from _initial(exchange, p, e, publishers, head)
     else:
         shares = {name: run.state[name] for name in ("p", "gram", "z", "w", "a")}
-        party = LinearHolder(**shares, salt=run.state["seal/salt"].numpy().tobytes(), publishers=publishers, head=head)
+        salt = run.state["seal/salt"].numpy().tobytes()
+        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, y=run.state.get("y"))
     multiplied = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
@@ -158,6 +163,10 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
                 yield from head.judge(setting, round, loss)
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
+    if party.y is None:
+        party = replace(party, y=(yield from _multiplied_rest(exchange, multiplied, party)))
+        # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
+        yield Checkpoint(setting.publications + 1, party.state, party.spent)
     if run.done < setting.rounds:
         yield from _publish_rest(exchange, multiplied, party)
         if head is not None:
@@ -320,19 +329,26 @@ def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
     return share
 
 
-def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:
-    """Send the server noisy shares of S^K (X W) with the weights of the round that validated best."""
+def _multiplied_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
+    """Return this holder's share of S^(K-1) X W, int64 [n, h], with the weights of the round that validated best."""
     run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
     setting, scale = run.setting, scale_of(run.setting, weights=True)
-    name = yield from name_publication(run.roster, setting.rounds, multiplied.commitment.to(party.a))
     step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), party.a), key, scale, "weights")
     y = yield from _inputs(exchange, party.w + step)
     y = yield from truncate_shared(zero, y, key, scale, "inputs")
-    *hops, last = last_hops_of(setting, exchange.rows)
-    for walk in hops:
+    for walk in last_hops_of(setting, exchange.rows)[:-1]:
         y = yield from walker.product(walk, y)
         y = yield from truncate_shared(zero, y, key, scale, walk.name)
-    z = yield from walker.product(last, y)
+    return y
+
+
+def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:
+    """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z."""
+    setting, y = exchange.run.setting, party.y
+    if y is None:
+        raise RuntimeError("published before it was multiplied")
+    name = yield from name_publication(exchange.run.roster, setting.rounds, multiplied.commitment.to(y))
+    z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
     yield Send(setting.server, "noisy-share", _noisy(exchange, party, REST, (setting.rounds, name), z), name)
 
 
