@@ -18,13 +18,13 @@ from graphveil.federation.core.messages import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum
-from graphveil.federation.crypto.sharing import share
-from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
-from graphveil.federation.effects import Roster
+from graphveil.federation.crypto.sharing import share, uniform
+from graphveil.federation.crypto.truncation import DealtKeys, Scale, deal_truncation, truncate_shared
+from graphveil.federation.effects import Effect, Roster, Send, Watch
 from graphveil.federation.modes import linear, propagation
 from graphveil.federation.modes.propagation import transition_matrix
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import holdings, setting_of, watched
+from tests.federation.views import holdings, is_uniform, setting_of, watched
 
 UNIT = 1 << ring.FRACTION_BITS
 SCALE = Scale(ring.FRACTION_BITS, 1 << 38)
@@ -75,25 +75,46 @@ def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
     assert int(np.min(sums)) >= UNIT - 300 and int(np.max(sums)) <= UNIT
 
 
-def cut_together(values: Tensor, holders: int, scale: Scale = SCALE) -> Tensor:
+def cut_together(values: Tensor, holders: int, scale: Scale = SCALE, watch: Watch | None = None) -> Tensor:
+    """What each holder has after a truncation of what they and the dealer share; it adds up to the result."""
     source, names = SeededRandomness(1), tuple("abcde"[:holders])
-    keys = {name: TruncationKeys.fresh(source) for name in names}
+    keys = DealtKeys({name: MaskKey.fresh(source) for name in names}, MaskKey.fresh(source))
     pairs = {frozenset(pair): MaskKey.fresh(source) for pair in itertools.combinations(names, 2)}
-    shares = dict(zip(names, share(values, holders, randomness=source), strict=True))
-    programs: dict[str, Any] = {"server": deal_truncation(keys, tuple(values.shape), scale.bits, "1")}
-    for me in names:
-        keys_of_pairs = {other: pairs[frozenset((me, other))] for other in names if other != me}
-        zero = ZeroSum(Roster(me, names), keys_of_pairs)
-        programs[me] = truncate_shared(zero, shares[me], keys[me], scale, "1")
-    results, _ = simulate(programs)
-    return torch.stack([results[name] for name in names]).sum(dim=0)
+    part = uniform(tuple(values.shape), randomness=source)
+    parts = share(values - part, holders, randomness=source)
+    programs: dict[str, Any] = {"server": deal_truncation(keys, part, scale.bits, "1")}
+    for me, mine in zip(names, parts, strict=True):
+        zero = ZeroSum(Roster(me, names), {other: pairs[frozenset((me, other))] for other in names if other != me})
+        programs[me] = truncate_shared(zero, mine, keys.holders[me], scale, "1")
+    results, _ = simulate(programs, watch=watch)
+    return torch.stack([results[name] for name in names])
 
 
 @pytest.mark.parametrize("holders", [2, 3, 4, 5])
 def test_a_cut_is_off_by_one_at_most(holders: int) -> None:
     """Within their bound numbers are never off by more, but 0 instead with chance 2^-25 an element: 1e-4 in all."""
     values = torch.randint(-(1 << 38), 1 << 38, (3_001,), generator=torch.Generator().manual_seed(1))
-    assert set((cut_together(values, holders) - (values >> 18)).tolist()) == {0, 1}
+    assert set((cut_together(values, holders).sum(dim=0) - (values >> 18)).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+def test_all_that_a_truncation_sends_and_leaves_is_uniform(holders: int) -> None:
+    """False-alarm rate 1e-6, seed fixed; the dealer talks to the first holder alone, and reads nothing."""
+    sent: dict[tuple[str, str, str], list[Tensor]] = {}
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            sent.setdefault((name, effect.to, effect.kind), []).append(effect.body)
+
+    left = cut_together(torch.zeros(3_001, dtype=torch.int64), holders, watch=watch)
+    masked = {key: bodies for key, bodies in sent.items() if key[2] != "safe-bits"}
+    others = "bcde"[: holders - 1]
+    assert set(masked) == {("server", "a", "correction"), *((name, "a", "masked-sum") for name in others)}
+    assert len(masked["server", "a", "correction"]) == 2 and set(sent) - set(masked) == {
+        ("a", name, "safe-bits") for name in others
+    }
+    numbers = [*itertools.chain(*masked.values()), *left]
+    assert all(is_uniform(words, len(numbers)) for words in numbers)
 
 
 @pytest.mark.parametrize("holders", [2, 3])
@@ -103,18 +124,17 @@ def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
 ) -> None:
     """Masks at both ends of the ring: without the bound a number of 2^-1 becomes one of 2^28."""
     ends = torch.tensor([(1 << 63) - 1, -(1 << 63), (1 << 63) - (1 << 30), (1 << 30) - (1 << 63), 7, 0, -1, 5])
-    real = MaskKey.expand
+    real, drawn = MaskKey.expand, dict[bytes, Tensor]()
 
     def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
-        if not label.startswith("r 1"):
+        if label != "r 1":
             return real(key, label, shape)
-        drawn.append(torch.zeros_like(ends) if len(drawn) % holders else ends)
-        return drawn[-1]
+        # The dealer's own mask is drawn first: it alone is the whole mask, and those of the holders are zeros.
+        return drawn.setdefault(key.secret, torch.zeros_like(ends) if drawn else ends)
 
-    drawn: list[Tensor] = []
     monkeypatch.setattr(MaskKey, "expand", expand)
     values = torch.tensor([1, -1, 1, -1, 1, -1, 1, -1]) << 35
-    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1))
+    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1)).sum(dim=0)
     good = torch.isin((found - (values >> 18)), torch.tensor([0, 1]))
     if bounded:
         assert bool((good | (found == 0)).all()) and found[:4].tolist() == [0] * 4 and bool(good[4:].all())

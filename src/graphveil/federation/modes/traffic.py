@@ -143,7 +143,6 @@ def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterato
         yield Flow(ROUND, "noisy-share", name, server, rows * width * WORD)
         yield Flow(LOOK, "noisy-share", name, server, validation * width * WORD)
         yield Flow(LAST, "noisy-share", name, server, (nodes - m) * width * WORD)
-    yield Flow(LAST, "gradient-share", server, second, rows * width * WORD)
     yield Flow(LAST, "hidden", server, setting.label_holder, nodes * width * FLOAT)
     members = {member.name: member.columns for member in setting.members}
     for name, other in _pairs(holders):
