@@ -3,7 +3,7 @@
     V_k of walks, U_k of P_o, V'_k of W_0, U'_k of G, "weights of X"       of what holders exchange
     r_k and r'_k of truncations, of all holders but the first               a_1 = A's share at the first holder
 
-    share of z at k         Z_k + E_G a_k + mask of zero sum + noise        E_G = G - U'; a_1 and a_2 = A - a_1 are dealt
+    share of z at k         Z_k + E_G a_k + mask of zero sum + noise        E_G = G - U';  a_1, a_2 = A - a_1 are dealt
     without the mask        moved by E_G a_k from the first round on: for known a_k, linear in unknown words E_G
 
 Shapes: P_o [m, d], W_0 [d, h], G [m, t], Z_k [m, h], A [t, h].
