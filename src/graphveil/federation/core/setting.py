@@ -273,10 +273,10 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" publishes
-        the rows that neither train nor validate in a round after.
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" has two
+        after: it multiplies the rows that neither train nor validate, saves that, and publishes them.
         """
-        return self.publications + (self.protocol.mode in ("guesses", "shared-linear"))
+        return self.publications + {"guesses": 1, "shared-linear": 2}.get(self.protocol.mode, 0)
 
     def looks(self, round: int) -> bool:
         """Return whether validation nodes are looked at in a round of "shared-linear", from 1."""

@@ -2,7 +2,7 @@
 
     P_o = S^K X, rows o that train (t) or validate, once (see `propagation`)        W = W_0 + P_t^T A
     G = P_o P_t^T,  Z_0 = P_o W_0   once        E_P = P_o - U, E_G = G - U' known to all holders; U, U' to the server
-    round    A -> holders, in two shares that are uniform: its rows in the clear would show the labels
+    round    A -> holders, in shares that are uniform: its rows in the clear would show the labels
              Z_0 + E_G A + noise -> server,  which adds U' A:  z = P_o W, of those who train, and now and then of others
              h = unit( tanh( z V ) ), hidden layers, the label holder;   A <- A - rate dz, |A| bounded (see `dither`)
     end      W = W_0 + E_P^T A + U^T A,  X W,  S^K (X W), for the rows that were never opened
@@ -84,7 +84,8 @@ class LinearHolder:
     Attributes:
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
-        a: its share of A, int64 [t, h]; of holders after the second zeros.
+        a: its share of A, int64 [t, h].
+        y: its share of S^(K-1) X W before the last hop, int64 [n, h], from the round on that multiplies it.
         publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
@@ -97,6 +98,7 @@ class LinearHolder:
     salt: bytes = field(repr=False)
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
+    y: Tensor | None = None
 
     @property
     def publisher(self) -> Publisher:
@@ -110,6 +112,8 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
+        if self.y is not None:
+            shares["y"] = self.y
         shares["seal/salt"] = torch.frombuffer(bytearray(self.salt), dtype=torch.uint8)
         for group, publisher in self.publishers.items():
             shares |= states.publisher_state(publisher, _prefix(group))
@@ -146,7 +150,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         party = yield from _initial(exchange, p, e, publishers, head)
     else:
         shares = {name: run.state[name] for name in ("p", "gram", "z", "w", "a")}
-        party = LinearHolder(**shares, salt=run.state["seal/salt"].numpy().tobytes(), publishers=publishers, head=head)
+        salt = run.state["seal/salt"].numpy().tobytes()
+        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, y=run.state.get("y"))
     multiplied = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
@@ -158,6 +163,10 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
                 yield from head.judge(setting, round, loss)
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
+    if party.y is None:
+        party = replace(party, y=(yield from _multiplied_rest(exchange, multiplied, party)))
+        # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
+        yield Checkpoint(setting.publications + 1, party.state, party.spent)
     if run.done < setting.rounds:
         yield from _publish_rest(exchange, multiplied, party)
         if head is not None:
@@ -312,31 +321,34 @@ def _noisy(exchange: _Exchange, party: LinearHolder, group: str, of: tuple[int, 
 
 
 def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
-    """Return this holder's share of A, int64 [t, h]: the first expands it, the second is sent what is left."""
+    """Return this holder's share of A, int64 [t, h]: the second is sent what is left, all others expand theirs."""
     setting, shape = exchange.run.setting, (len(exchange.rows.train), exchange.run.setting.model.width)
-    place = setting.names.index(exchange.run.me)
-    if place == 0:
+    if exchange.run.me != setting.names[1]:
         return exchange.key.expand(label, shape)
-    if place == 1:
-        share: Tensor = yield Receive(setting.server, "gradient-share", shape)
-        return share
-    return torch.zeros(shape, dtype=torch.int64)
+    share: Tensor = yield Receive(setting.server, "gradient-share", shape)
+    return share
+
+
+def _multiplied_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
+    """Return this holder's share of S^(K-1) X W, int64 [n, h], with the weights of the round that validated best."""
+    run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
+    setting, scale = run.setting, scale_of(run.setting, weights=True)
+    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), party.a), key, scale, "weights")
+    y = yield from _inputs(exchange, party.w + step)
+    y = yield from truncate_shared(zero, y, key, scale, "inputs")
+    for walk in last_hops_of(setting, exchange.rows)[:-1]:
+        y = yield from walker.product(walk, y)
+        y = yield from truncate_shared(zero, y, key, scale, walk.name)
+    return y
 
 
 def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:
-    """Send the server noisy shares of S^K (X W) with the weights of the round that validated best."""
-    run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
-    setting, scale = run.setting, scale_of(run.setting, weights=True)
-    a = yield from _receive_share(exchange, "A last")
-    name = yield from name_publication(run.roster, setting.rounds, multiplied.commitment.to(a))
-    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), a), key, scale, "weights")
-    y = yield from _inputs(exchange, party.w + step)
-    y = yield from truncate_shared(zero, y, key, scale, "inputs")
-    *hops, last = last_hops_of(setting, exchange.rows)
-    for walk in hops:
-        y = yield from walker.product(walk, y)
-        y = yield from truncate_shared(zero, y, key, scale, walk.name)
-    z = yield from walker.product(last, y)
+    """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z."""
+    setting, y = exchange.run.setting, party.y
+    if y is None:
+        raise RuntimeError("published before it was multiplied")
+    name = yield from name_publication(exchange.run.roster, setting.rounds, multiplied.commitment.to(y))
+    z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
     yield Send(setting.server, "noisy-share", _noisy(exchange, party, REST, (setting.rounds, name), z), name)
 
 

@@ -73,6 +73,9 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
         yield from _train(training, round)
         yield Checkpoint(round, state)
     states.load_module("kept", network, kept)
+    if run.done <= setting.publications:
+        yield from _deal_rest(dealt, memory)
+        yield Checkpoint(setting.publications + 1, state)
     if run.done < setting.rounds:
         yield from _finish(dealt, network, memory)
         yield Checkpoint(setting.rounds, state)
@@ -171,7 +174,8 @@ def _train(training: _Training, round: int) -> Program[None]:
     # Computed from the noisy opening and from labels as reported, so it costs nothing more.
     memory.velocity = setting.training.momentum * memory.velocity + (z.grad if z.grad is not None else 0.0)
     memory.a = bounded(memory.a - setting.training.shared_rate * memory.velocity.double(), setting)
-    yield from _send_share(dealt, memory.a, f"A {round}")
+    # After the last round, A of the round that was kept: holders save their shares of it before they publish with it.
+    yield from _send_share(dealt, memory.best if round == setting.publications else memory.a, f"A {round}")
 
 
 def _opened(setting: Setting, part: Tensor) -> Program[Tensor]:
@@ -222,10 +226,10 @@ def _hidden(network: LinearNetwork, z: Tensor, setting: Setting, group: str) -> 
 
 
 def _send_share(dealt: _Dealt, a: Tensor, label: str) -> Program[None]:
-    """Share A between the first two holders: rows of equal labels are alike, and each share is uniform."""
-    first, second = dealt.run.setting.names[:2]
-    words = _units(a, dealt.run.setting)
-    yield Send(second, "gradient-share", words - dealt.keys.holders[first].expand(label, tuple(words.shape)))
+    """Share A among all holders: rows of equal labels are alike, and all shares but any one are uniform together."""
+    second, words = dealt.run.setting.names[1], _units(a, dealt.run.setting)
+    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.holders.items() if name != second]
+    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
 
 
 def _units(a: Tensor, setting: Setting) -> Tensor:
@@ -248,16 +252,20 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
     return torch.trunc(a * min(1.0, longest / max(float(a.norm()), 1e-300)) / unit) * unit
 
 
-def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
-    """Open the rows that were never opened, with the weights of the round that was kept; predict for all."""
-    setting, rows, bits = dealt.run.setting, dealt.rows, dealt.run.setting.protocol.bits
-    yield from _send_share(dealt, memory.best, "A last")
+def _deal_rest(dealt: _Dealt, memory: _Memory) -> Program[None]:
+    """Take part in the products of X W and its hops but the last, with the weights of the round that was kept."""
+    setting, bits = dealt.run.setting, dealt.run.setting.protocol.bits
     weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
     yield from deal_truncation(dealt.keys, weights, bits, "weights")
     yield from deal_truncation(dealt.keys, _input_masks(dealt), bits, "inputs")
-    *hops, last = last_hops_of(setting, rows)
-    for walk in hops:
+    for walk in last_hops_of(setting, dealt.rows)[:-1]:
         yield from deal_truncation(dealt.keys, dealt.parts[walk.name], bits, walk.name)
+
+
+def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
+    """Open the rows that were never opened; predict for all."""
+    setting, rows = dealt.run.setting, dealt.rows
+    last = last_hops_of(setting, rows)[-1]
     z = {REST: (yield from _opened(setting, dealt.parts[last.name]))}
     z |= {group: memory.z[rows.places(group)] for group in (TRAIN, VALIDATION)}
     hidden = torch.zeros(rows.nodes, setting.model.width)
