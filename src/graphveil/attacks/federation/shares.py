@@ -185,7 +185,7 @@ def _equations(view: View) -> tuple[np.ndarray, np.ndarray]:
     first, people = view.setting.names[0], len(view.people)
     shares = {m.round: m.body for m in view.of_training() if (m.kind, m.sender) == ("noisy-share", first)}
     start, *rounds = sorted(shares)
-    a = torch.cat([view.dealt.first_share(round - 1) for round in rounds], dim=1)
+    a = torch.cat([view.dealt.share_of_a(first, round - 1) for round in rounds], dim=1)
     moved = torch.cat([shares[round] - shares[start] for round in rounds], dim=1)
     return (moved + matmul(view.dealt.summed("G")[:people], a)).numpy(), a.numpy()
 

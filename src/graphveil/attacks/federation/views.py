@@ -159,14 +159,11 @@ class View:
         Args:
             round: from 1.
         """
-        shape = (len(self.people), self.setting.model.width)
-        shares = {name: torch.zeros(shape, dtype=torch.int64) for name in self.setting.names}
-        if round > 1:
-            first, second = self.setting.names[:2]
-            shares[first] = self.dealt.first_share(round - 1)
-            sent = (m for m in self.messages if (m.kind, m.round) == ("gradient-share", round - 1))
-            shares[second] = next(sent).body
-        return shares
+        names, shape = self.setting.names, (len(self.people), self.setting.model.width)
+        if round == 1:
+            return {name: torch.zeros(shape, dtype=torch.int64) for name in names}
+        sent = next(m.body for m in self.messages if (m.kind, m.round) == ("gradient-share", round - 1))
+        return {name: sent if name == names[1] else self.dealt.share_of_a(name, round - 1) for name in names}
 
     @cached_property
     def openings(self) -> list[Opening]:

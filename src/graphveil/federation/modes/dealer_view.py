@@ -1,9 +1,9 @@
 """What the server of mode "shared-linear" can expand from the keys that it dealt: one a holder, for all masks of a run.
 
     V_k of walks, U_k of P_o, V'_k of W_0, U'_k of G, "weights of X"       of what holders exchange
-    r_k and r'_k of truncations, of all holders but the first               a_1 = A's share at the first holder
+    r_k and r'_k of truncations, of all holders but the first               a_k of A, of all holders but the second
 
-    share of z at k         Z_k + E_G a_k + mask of zero sum + noise        E_G = G - U';  a_1, a_2 = A - a_1 are dealt
+    share of z at k         Z_k + E_G a_k + mask of zero sum + noise     E_G = G - U';  a_2 = A - sum of all other a_k
     without the mask        moved by E_G a_k from the first round on: for known a_k, linear in unknown words E_G
 
 Shapes: P_o [m, d], W_0 [d, h], G [m, t], Z_k [m, h], A [t, h].
@@ -94,14 +94,14 @@ class DealerView:
         """
         return self._cut(f"r' {step}", shape)
 
-    def first_share(self, round: int) -> Tensor:
-        """Return a_1, the first holder's share of the A that is made in a round, int64 [t, h].
+    def share_of_a(self, name: str, round: int) -> Tensor:
+        """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].
 
         Args:
+            name: of the holder.
             round: from 1.
         """
-        shape = (len(self.rows.train), self.setting.model.width)
-        return self.keys[self.setting.names[0]].expand(f"A {round}", shape)
+        return self.keys[name].expand(f"A {round}", (len(self.rows.train), self.setting.model.width))
 
     def share_of_z(self, z: Tensor, gram: Mapping[str, Tensor], a: Tensor) -> Tensor:
         """Recompute a holder's share of z, int64 [m, h], without noise or anything else added.
