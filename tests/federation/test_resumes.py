@@ -48,7 +48,7 @@ def again(states: States, patch: Patch, seed: int = 2, done: int = 1) -> Views:
 
 
 def opened(seen: Views, number: int, before: States) -> Tensor:
-    """What the server opens of those who train in a session's number-th round, counted from 0, from the states before."""
+    """What the server opens of those who train in a session's number-th round, from 0, with the states before."""
     shares = [seen.bodies("noisy-share", name)[number] for name in seen.setting.names]
     masks = {secret: words for secret, label, words in seen.expanded if label == "G"}
     a = ring.encode(before["server"]["memory/a"], seen.setting.protocol.bits)
