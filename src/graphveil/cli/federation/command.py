@@ -155,12 +155,22 @@ def sign(
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
 
 
-def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
+def plan(
+    folder: Folder,
+    nodes: Nodes = 10_000,
+    training: Training = None,
+    line: Annotated[
+        str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
+    from graphveil.federation.transport.line import Line
     from graphveil.reports.federation.plan import draft, planned
 
+    shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned)
+    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
