@@ -137,7 +137,7 @@ def test_no_share_that_a_holder_keeps_is_a_number_that_the_server_drew(holders: 
 def test_no_mask_hides_two_messages(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key and a label are expanded as often as the dealer and who sends need them, and so by no second message.
 
-    Of three holders' masks V the dealer needs one for each other matrix, of the features' one more for X W, and who sends
+    Of three holders' masks V the dealer needs one for each other matrix, and the features' once more for X W; who sends
     needs it twice, like U of P.  In paper mode whoever takes a mask off again needs it too, and U hides one matrix that
     stays the same.
     """
