@@ -19,6 +19,7 @@ from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry, simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
 from graphveil.federation.party import require_agreed
+from graphveil.federation.transport.line import Line
 from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
@@ -87,6 +88,7 @@ OTHERS = {
         (("init", *TYPED, "--epsilon", "1", "--directed", "--holder", "shop=c:1=wide", "--range", "-1,1"), "leave out"),
         (("init", *TYPED, "--epsilon", "1", "--holder", "shop=c:1=narrow"), "declare dimension"),
         (("plan", "nowhere"), "init makes it"),
+        (("plan", "nowhere", "--line", "fast"), "line 'fast'; allowed: RATE/DELAY"),
     ],
     ids=lambda part: " ".join(part[-2:]) if isinstance(part, tuple) else "",
 )
@@ -275,7 +277,17 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
     assert "sigma" not in text and "randomized once at their holder, epsilon 1.5 each" in text
     assert text.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
     assert "Not signed by clinic, bank" in text and "Not signed by clinic" not in plan()
-    assert "for 1,000 nodes (--nodes), 100 of them training (--training); alignment not counted" in text
+    assert "for 1,000 nodes (--nodes), 100 of them training (--training); before them 192 kB of alignment" in text
+
+
+def test_a_plan_names_the_seconds_on_a_line() -> None:
+    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, and half of all bytes."""
+    agreed = agreement(mode="individual", epochs=3, republish=1)
+    answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
+    assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
+    assert answer["line"]["seconds_run"] == pytest.approx(18 * 0.05 + answer["bytes_total"] / 2 * 8 / 1e8)
+    text = read(screens.planned(answer))
+    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 18 messages wait for each other" in text
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:

@@ -79,6 +79,7 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
                     graph=graph,
                     ids=None if graph is None else [str(value) for value in graph.ids],
                     patience=changes.get("patience", FOREVER),
+                    listen=changes.get("listen", {}).get(name),
                     note=lambda text: None,
                     progress=tell,
                 )
@@ -141,7 +142,10 @@ def test_other_columns_and_another_key_than_agreed_are_refused_before_anything_i
 ) -> None:
     wire = Watching(monkeypatch)
     path = folders(tmp_path, "mode=individual", "epochs=2")
-    found = run_threads(path, patience=1.0, identities={"holder2": new_identity("holder2")})
+    found = run_threads(
+        path, patience=1.0, identities={"holder2": new_identity("holder2")}, listen={"server": "no port"}
+    )
+    assert "cannot listen on no port" in str(found["server"])
     assert "the certificate of holder2 is not the one in the agreement" in str(found["holder2"])
     for old, new in (("holder2", "other"), ("holder1", "holder2"), ("other", "holder1")):
         (path / "parts" / old).rename(path / "parts" / new)

@@ -95,6 +95,14 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     ]
     if party.kinds:
         pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
+    room = party.entries * int(graph.num_nodes)
+    if agreement.setting.protocol.mode == "shared-linear" and graph.edge_index.shape[1] + graph.num_nodes > room:
+        raise DataError(
+            f"has {graph.edge_index.shape[1] / int(graph.num_nodes) + 1:.1f} connections a node, itself counted",
+            where=schema.name,
+            allowed=f"{party.entries}, as agreed",
+            remedy="agree on more entries for this holder",
+        )
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
     for fact, actual, agreed in pairs:
@@ -191,6 +199,7 @@ def run_party(
     ids: list[str] | None = None,
     seed: int = 0,
     patience: float = 600.0,
+    listen: str | None = None,
     note: Callable[[str], None],
     progress: ProgressCallback,
     record: Callable[[Entry], None] = lambda entry: None,
@@ -204,6 +213,7 @@ def run_party(
         graph, ids: a holder's data.
         seed: of the label holder's split.
         patience: seconds to wait for other parties.
+        listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
         progress: called after each round, with the epsilon spent.
         record: called with each message that is sent or received.
@@ -252,7 +262,7 @@ def run_party(
     session.links = Links(
         identity,
         places[name],
-        party.address,
+        listen or party.address,
         peers,
         agreement.hash,
         # A row of every column for the most nodes, but always room for the masks' blocks of rows.

@@ -21,6 +21,10 @@ Training = Annotated[
     int | None, typer.Option(min=1, help="Labelled training nodes among them. Default: a tenth of --nodes.")
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
+Listen = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Listen here, where the agreed address leads through NAT or a tunnel."),
+]
 _MODES = ("shared-linear", "individual", "paper", "guesses")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
@@ -31,9 +35,9 @@ Parties = Annotated[
     list[str] | None,
     typer.Option(
         "--holder",
-        metavar="NAME=HOST:PORT=COLUMNS",
-        help="A data holder, its address and its number of feature columns, or the graph.toml that declares them; "
-        "repeatable. The first holds the labels.",
+        metavar="NAME=HOST:PORT=COLUMNS[=ENTRIES]",
+        help="A data holder, its address, its number of feature columns or the graph.toml that declares them, and for "
+        "how many connections a node its graph has room (default 8); repeatable. The first holds the labels.",
     ),
 ]
 Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]
@@ -155,18 +159,28 @@ def sign(
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
 
 
-def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
+def plan(
+    folder: Folder,
+    nodes: Nodes = 10_000,
+    training: Training = None,
+    line: Annotated[
+        str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
+    from graphveil.federation.transport.line import Line
     from graphveil.reports.federation.plan import draft, planned
 
+    shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned)
+    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
-def serve(folder: Folder, patience: Patience = 600.0, as_json: options.Json = False) -> None:
+def serve(folder: Folder, patience: Patience = 600.0, listen: Listen = None, as_json: options.Json = False) -> None:
     """Run the server: it deals masks, combines embeddings, and sees no features, edges or ids."""
-    _run(folder, None, 0, patience, as_json)
+    _run(folder, None, 0, patience, listen, as_json)
 
 
 def join(
@@ -175,12 +189,13 @@ def join(
     data_root: options.DataRoot = None,
     seed: options.Seed = 0,
     patience: Patience = 600.0,
+    listen: Listen = None,
     as_json: options.Json = False,
 ) -> None:
     """Run a data holder on its own files; the label holder also writes predictions."""
     from graphveil.graphs import load_plain
 
-    _run(folder, load_plain(data, root=data_root), seed, patience, as_json)
+    _run(folder, load_plain(data, root=data_root), seed, patience, listen, as_json)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
@@ -191,7 +206,7 @@ def status(folder: Folder, as_json: options.Json = False) -> None:
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
 
 
-def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json: bool) -> None:
+def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
@@ -230,6 +245,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
             ids=ids,
             seed=seed,
             patience=patience,
+            listen=listen,
             note=complain,
             progress=show,
             record=record,

@@ -92,7 +92,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         f"{f', columns {_columns(party)}' if party['columns'] else ''})"
         for party in answer["parties"]
     )
-    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
+    once, each, total, aligned = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total", "alignment"))
     counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
     guarantee = answer["guarantee"]
     # Without what the mode opens, which stands above.
@@ -107,7 +107,9 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         *_acknowledged(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
-        ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"),
+        ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; before them {aligned} of alignment"),
+        *_ways(answer),
+        *_line(answer),
         *listed("Advice", answer["advice"]),
         ("Guarantee", claim(Guarantee.from_dict(guarantee))),
         *listed("Assumes", assumed),
@@ -116,10 +118,37 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     if answer["republish"]:
         parts += [_lever(answer), Text()]
     table = rows(
-        ("message", "from", "to", "what the receiver learns"),
-        ((message["kind"], message["from"], message["to"], message["reveals"]) for message in answer["reveals"]),
+        ("message", "from", "to", "bytes", "what the receiver learns"),
+        (
+            (message["kind"], message["from"], message["to"], _sent(answer, message["kind"]), message["reveals"])
+            for message in answer["reveals"]
+        ),
     )
     return Group(*parts, table)
+
+
+def _sent(answer: Mapping[str, Any], kind: str) -> str:
+    return size(answer["bytes_by_kind"][kind]) if kind in answer["bytes_by_kind"] else "alignment"
+
+
+def _ways(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How connections are multiplied on shares, and what other ways would send, if they are."""
+    if "ways" not in answer:
+        return []
+    (taken, least), *others = answer["ways"].items()
+    rest = ", ".join(f"{way} {size(bytes_)}" for way, bytes_ in others)
+    return [("Connections", f"{taken}: {size(least)}; for comparison: {rest}")]
+
+
+def _line(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How long messages take on the line that was named, if any."""
+    if "line" not in answer:
+        return []
+    line = answer["line"]
+    alignment, run = (seconds(line[f"seconds_{part}"]) for part in ("alignment", "run"))
+    facts = f"{line['bits_per_second'] / 1e6:g} Mbit/s and {line['delay'] * 1000:g} ms one way"
+    waits = f"{line['trips']:,} messages wait for each other"
+    return [("Line", f"at most {run} at {facts}, alignment {alignment}; {waits}; computing comes on top")]
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:

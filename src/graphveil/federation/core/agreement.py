@@ -1,6 +1,7 @@
 """The agreement: one file that all parties sign, and from which everything else follows.
 
-    agreement.toml     parties (name, role, address, certificate, columns, labels, kinds), classes, range, settings
+    agreement.toml     parties (name, role, address, certificate; columns, labels, entries, kinds), classes, range,
+                       settings
     signatures.json    party -> signature of the file's bytes; a run needs all of them
 
 A party whose file differs by a byte is refused at the first greeting: its hash is in every frame.
@@ -18,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
+from graphveil.federation.core.setting import ENTRIES, OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
 from graphveil.files.columns import Column, width_of
 from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
@@ -30,13 +31,13 @@ _FIELDS: Mapping[str, type] = MappingProxyType(
     {"name": str, "classes": list, "range": list, "directed": bool, "settings": dict, "party": list}
 )
 _PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
-_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
+_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool, "entries": int})
 
 
 @dataclass(frozen=True)
 class Party:
     """One party, its certificate in PEM; of a holder also how many feature columns it has, whether it has the labels,
-    and what each of its columns may hold, where it declares that (`kinds`).
+    for how many connections a node there is room, and what each of its columns may hold, where it declares that.
 
     Attributes:
         role: "server" or "holder".
@@ -49,6 +50,7 @@ class Party:
     certificate: str
     columns: int = 0
     labels: bool = False
+    entries: int = ENTRIES
     kinds: tuple[Column, ...] = ()
 
 
@@ -73,7 +75,7 @@ class Agreement:
     @property
     def setting(self) -> Setting:
         """The run's setting."""
-        members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
+        members = tuple(Member(p.name, p.columns, p.labels, p.entries) for p in self.parties if p.role == "holder")
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
 
     def party(self, name: str) -> Party:
@@ -116,7 +118,7 @@ def agreement_text(
         lines += ["", "[[party]]"]
         lines += toml_lines({"name": party.name, "role": party.role, "address": party.address})
         if party.role == "holder":
-            lines += toml_lines({"columns": party.columns, "labels": party.labels})
+            lines += toml_lines({"columns": party.columns, "labels": party.labels, "entries": party.entries})
         lines += [f'certificate = """\n{party.certificate}"""']
         if party.kinds:
             lines += ["", "[party.kinds]", *toml_lines(declared_columns(party.kinds))]

@@ -82,9 +82,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "labelled-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes train"),
         "validation-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes validate"),
         "kept-round": Kind(LABELS, SERVER, torch.int64, "whether this round validates best so far"),
-        "hidden": Kind(
-            SERVER, LABELS, torch.float32, "the last hidden layer: what is computed from noisy embeddings"
-        ),
+        "hidden": Kind(SERVER, LABELS, torch.float32, "the last hidden layer: what is computed from noisy embeddings"),
         "hidden-gradient": Kind(
             LABELS,
             SERVER,

@@ -40,9 +40,9 @@ class Rows:
 
     def __post_init__(self) -> None:
         some = self.some
-        if len(some) and not (0 <= int(some.min()) and int(some.max()) < self.nodes):
+        if len(some) and not (int(some.min()) >= 0 and int(some.max()) < self.nodes):
             raise DataError("a row that trains or validates does not exist", where="label holder")
-        if len(some.unique()) != len(some):
+        if len(torch.unique(some)) != len(some):
             raise DataError("a row trains or validates twice", where="label holder")
 
     @property

@@ -43,7 +43,7 @@ Option: TypeAlias = bool | int | float | str
 
 
 def room_for(edges: int, nodes: int) -> int:
-    """Return for how many connections a node a holder declares room: a power of two, so that little is told of the count.
+    """Return for how many connections a node a holder declares room: a power of two, which says little of the count.
 
     Args:
         edges: of the holder, in both directions.
@@ -273,8 +273,8 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" has two
-        after: it multiplies the rows that neither train nor validate, saves that, and publishes them.
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" has
+        two after: it multiplies the rows that neither train nor validate, saves that, and publishes them.
         """
         return self.publications + {"guesses": 1, "shared-linear": 2}.get(self.protocol.mode, 0)
 

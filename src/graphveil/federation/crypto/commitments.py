@@ -1,6 +1,6 @@
 """Commitments to publications, so that no round is published again with other data under the same noise.
 
-    commitment of i   SHA-256(salt_i, data and fixed shares, share of A)   holder i -> every other holder, before each publication
+    commitment of i   SHA-256(salt_i, data and fixed shares, share of A)   holder i -> others, before each publication
     publication       SHA-256(round, all commitments in the holders' order)
 
 What is opened depends on the shares of all holders, so all of them name the publication together: noise, count and note
@@ -45,7 +45,7 @@ class Commitment:
         for numbers in fixed:
             array = np.ascontiguousarray(numbers)
             digest.update(f"{array.dtype.str} {array.shape} ".encode().ljust(64))
-            digest.update(memoryview(array).cast("B"))
+            digest.update(array.data)
         return Commitment(salt, digest.digest())
 
     def state(self) -> dict[str, Tensor]:

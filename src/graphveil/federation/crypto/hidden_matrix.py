@@ -78,7 +78,7 @@ class Shape:
 
     @property
     def message(self) -> tuple[int, int]:
-        """The shape of the corrections, words: for each tree two a level, a word for the flags of all levels, a leaf."""
+        """The shape of the corrections, words: of each tree two a level, one for the flags of all levels, a leaf."""
         return self.trees, 2 * self.depth + 1 + _LEAF
 
     def permutation(self, table: int) -> NDArray[np.int64]:
@@ -109,7 +109,7 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
         flags = [[child[:, 0] & np.uint64(1) for child in pair] for pair in children]
         # The side that is left: equal seeds there, whatever the flags of both readers.
         lost = [np.where(right[:, None], left, kept) for left, kept in children]
-        fix = _bare(lost[0] ^ lost[1])
+        fix = _bare(np.bitwise_xor(lost[0], lost[1]))
         one = np.uint64(1)
         turn = [flags[0][0] ^ flags[1][0] ^ right ^ one, flags[0][1] ^ flags[1][1] ^ right]
         corrections[:, 2 * level : 2 * level + 2] = fix
@@ -139,7 +139,9 @@ def _placed(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, n
     entries = matrix.tocoo()
     if entries.nnz > shape.room:
         raise InputError(
-            f"{entries.nnz:,} connections and self-loops", allowed=f"at most {shape.room:,}", remedy="raise entries"
+            f"{entries.nnz:,} connections, each node to itself counted",
+            allowed=f"at most {shape.room:,}, for which the agreement has room",
+            remedy="agree on more entries for this holder",
         )
     n = shape.nodes
     diagonals = [a * n + (shape.permutation(a)[entries.col] - entries.row) % n for a in range(shape.tables)]
@@ -148,7 +150,7 @@ def _placed(matrix: scipy.sparse.csr_array, shape: Shape) -> tuple[np.ndarray, n
     graph = scipy.sparse.csr_array((np.ones(choices.size, np.int8), choices.ravel(), start), (entries.nnz, shape.trees))
     tree = maximum_bipartite_matching(graph, perm_type="column")
     if (tree < 0).any():
-        raise InputError("the connections find no place", remedy="raise entries")
+        raise InputError("the connections find no place", remedy="agree on more entries for this holder")
     return tree, entries.row, entries.data
 
 
@@ -183,7 +185,10 @@ class HiddenMatrix:
                 leaves = self._expanded(roots[some], words[some], start // size, size)
                 add_diagonals(leaves, first, start, places[table], block)
             # The second reader's share counts negative: what both have alike, off the entries, cancels.
-            yield slice(start, stop), torch.from_numpy((block if self.reader == 0 else np.uint64(0) - block).view(np.int64))
+            yield (
+                slice(start, stop),
+                torch.from_numpy((block if self.reader == 0 else np.uint64(0) - block).view(np.int64)),
+            )
 
     def _expanded(self, seeds: Seeds, words: Seeds, number: int, size: int) -> Seeds:
         """Return the leaves of one block of rows of some trees, [rows, trees]."""
@@ -233,7 +238,7 @@ def _hashed(seeds: Seeds, number: int) -> Seeds:
 
 def _encrypted(bare: Seeds, number: int) -> Seeds:
     out = np.empty(len(bare) * 16 + 16, dtype=np.uint8)
-    _CIPHERS[number].encryptor().update_into(memoryview(bare).cast("B"), memoryview(out))
+    _CIPHERS[number].encryptor().update_into(bare.data.cast("B"), out.data)
     hashed = out[:-16].view(np.uint64).reshape(-1, 2)
     hashed ^= bare
     return hashed

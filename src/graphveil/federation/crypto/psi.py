@@ -154,6 +154,23 @@ def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
     return int.from_bytes(wide[:_WIDE], "big") % PRIME, int.from_bytes(wide[_WIDE:], "big") % PRIME
 
 
+def alignment_bytes(holders: int, ids: int) -> tuple[int, int]:
+    """Return the bytes of an alignment: of all parties together, and of the busiest direction of a link.
+
+    Args:
+        holders: I.
+        ids: of each holder.
+    """
+    # To the next holder: I laps and the finished set; to each other holder the finished set alone.
+    busiest = (holders + 1) * POINT * ids
+    return holders * (busiest + (holders - 2) * POINT * ids), busiest
+
+
+def alignment_trips(holders: int) -> int:
+    """Return how many messages of an alignment wait for each other."""
+    return holders + 1
+
+
 def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
     """Intersect the holders' ids; return the rows of this holder's nodes that all have, in the order that all share,
     int64 [n].

@@ -228,9 +228,7 @@ def _opened(run: states.RunContext, holding: Holding) -> Program[_Exchange]:
     )
     hops = hops_of(setting, rows)
     walks = [*(hops if run.state is None else []), *last_hops_of(setting, rows)]
-    walker = yield from propagation.open_walker(
-        roster, key, matrix, setting.entries, walks, randomness=run.randomness
-    )
+    walker = yield from propagation.open_walker(roster, key, matrix, setting.entries, walks, randomness=run.randomness)
     # Rounded once, before anything is shared: all parties compute exactly from here on.
     x = ring.encode(
         propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows), setting.protocol.bits

@@ -84,7 +84,7 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
 
 @dataclass(frozen=True)
 class _Dealt:
-    """What the server knows of a session's masks: its parts of products, and U' [m, t] and U [t, d] of those who train."""
+    """What the server knows of a session's masks: its parts of products, U' [m, t], and U [t, d] of those who train."""
 
     run: states.RunContext
     rows: Rows
@@ -160,7 +160,7 @@ class _Training:
 
 def _train(training: _Training, round: int) -> Program[None]:
     """Open z of one round, take the steps, look at validation nodes, and share the new A."""
-    dealt, memory, network = training.dealt, training.memory, training.network
+    dealt, memory = training.dealt, training.memory
     setting, rows = dealt.run.setting, dealt.rows
     used = memory.a
     moved = ring.matmul(dealt.gram, _units(used, setting)) + memory.part
@@ -208,7 +208,7 @@ def _steps(training: _Training, z: Tensor, steps: int) -> Program[None]:
 
 def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Program[None]:
     """Send the hidden layer of validation nodes; keep the round if it validates best so far."""
-    setting, memory, rows = training.dealt.run.setting, training.memory, training.dealt.rows
+    setting, memory = training.dealt.run.setting, training.memory
     group = VALIDATION if VALIDATION in opened else TRAIN
     yield Send(setting.label_holder, "hidden", _hidden(training.network, opened[group].detach(), setting, group))
     keep = yield Receive(setting.label_holder, "kept-round", (1,))
@@ -237,7 +237,7 @@ def _units(a: Tensor, setting: Setting) -> Tensor:
 
 
 def bounded(a: Tensor, setting: Setting) -> Tensor:
-    """Return A in whole units, shortened so that |W| never passes C', where anything is protected; rounded towards zero:
+    """Return A in whole units, shortened so that |W| never passes C', where anything is protected; rounded towards 0:
     rounding to the nearest would lengthen it by up to sqrt(t h) / 2 units.
 
     Args:

@@ -176,7 +176,7 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
 
 
 def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:
-    """The dealer's two parts to the first holder, masked sums to it, and from it a bit a number to each other holder."""
+    """The dealer's two parts to the first holder, masked sums to it, and from it a bit a number to each other."""
     first, *others = setting.names
     yield Flow(when, "correction", setting.server, first, 2 * numbers * WORD)
     for name in others:
@@ -186,3 +186,22 @@ def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:
 
 def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(name, other) for name in names for other in names if name != other]
+
+
+def ways_of(setting: Setting, nodes: int) -> dict[str, int]:
+    """Return what each way to multiply with all holders' matrices on shares would send for the matrices alone, bytes.
+
+    The first is taken: it is least but for graphs of more than about n / 32 connections a node, and costs no trips.
+
+    Args:
+        setting: the agreed run, of mode "shared-linear".
+        nodes: n.
+    """
+    holders, d, hops = len(setting.names), setting.columns, setting.model.hops
+    shapes = [Shape.of(nodes, member.entries).message for member in setting.members]
+    keys = holders * sum(trees * words for trees, words in shapes) * WORD
+    dense = holders * (holders - 1) * nodes * nodes * WORD
+    # Each entry's row goes three times between server and holder for each product, own columns in the first.
+    rows = sum(member.entries for member in setting.members) * nodes * (holders - 1)
+    split = 3 * rows * (d // holders + (hops - 1) * d + hops * setting.model.width) * WORD
+    return {"keys of point functions": keys, "a masked matrix": dense, "split permutations": split}

@@ -25,7 +25,7 @@ from graphveil.federation.core.agreement import (
     parse_agreement,
     sign,
 )
-from graphveil.federation.core.setting import OPTIONS, Option, require_options
+from graphveil.federation.core.setting import ENTRIES, OPTIONS, Option, require_options, room_for
 from graphveil.federation.crypto.keys import (
     CERTIFICATE,
     KEY,
@@ -141,11 +141,13 @@ def facts_of(source: Path, port: int) -> Facts:
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
         raise DataError("holds no holder1, holder2, ...", where=str(source), remedy="graphveil federation split")
-    schemas = [load_plain(str(folder)).schema for folder in folders]
+    graphs = [load_plain(str(folder)) for folder in folders]
+    schemas = [graph.schema for graph in graphs]
     parties = [Party("server", "server", f"127.0.0.1:{port}", "")]
-    for number, (folder, schema) in enumerate(zip(folders, schemas, strict=True), start=1):
+    for number, (folder, graph, schema) in enumerate(zip(folders, graphs, schemas, strict=True), start=1):
         address = f"127.0.0.1:{port + number}"
-        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, schema.columns))
+        room = room_for(int(graph.edge_index.shape[1]), int(graph.num_nodes))
+        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, room, schema.columns))
     first = schemas[0]
     for folder, schema in zip(folders, schemas, strict=True):
         for what in ("low", "high", "directed"):
@@ -164,8 +166,8 @@ def facts_from(
         server: HOST:PORT.
         classes: names with commas between.
         feature_range: LOW,HIGH.
-        holders: NAME=HOST:PORT=COLUMNS each, the first has the labels; for COLUMNS also a graph.toml that declares
-            them.
+        holders: NAME=HOST:PORT=COLUMNS[=ENTRIES] each, the first has the labels; for COLUMNS also a graph.toml that
+            declares them; ENTRIES: for how many connections a node there is room.
 
     Raises:
         InputError: something is missing or cannot be read.
@@ -179,11 +181,13 @@ def facts_from(
     parties = [Party("server", "server", server, "")]
     for number, text in enumerate(holders):
         name, address, columns = text.split("=", 2) if text.count("=") > 1 else ("", "", "")
+        typed, _, room = columns.rpartition("=")
+        columns, entries = (typed, int(room)) if typed and room.isdecimal() else (columns, ENTRIES)
         if not (columns.isdecimal() or Path(columns).is_file()):
-            allowed = "NAME=HOST:PORT=COLUMNS, with a number of columns or the graph.toml that declares them"
+            allowed = "NAME=HOST:PORT=COLUMNS[=ENTRIES], with a number of columns or the graph.toml that declares them"
             raise InputError(f"holder {text!r}", allowed=allowed)
         if columns.isdecimal():
-            parties.append(Party(name, "holder", address, "", int(columns), number == 0))
+            parties.append(Party(name, "holder", address, "", int(columns), number == 0, entries))
             continue
         declared = read_declaration(Path(columns))
         _require_typed(declared, (low, high), Path(columns), directed=directed)
@@ -192,7 +196,7 @@ def facts_from(
         if not width:
             remedy = "declare dimension, or write the number of columns in place of the file"
             raise InputError("declares no number of features", where=columns, remedy=remedy)
-        parties.append(Party(name, "holder", address, "", width, number == 0, kinds))
+        parties.append(Party(name, "holder", address, "", width, number == 0, entries, kinds))
     if not classes:
         raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
     return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
