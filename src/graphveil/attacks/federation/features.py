@@ -235,6 +235,8 @@ def _inputs(view: View, victim: str) -> dict[str, Tensor]:
     inputs = {"own data": torch.cat(own, dim=1) if own else torch.zeros(len(view.people), 1, dtype=torch.float64)}
     for kind, bodies in {**view.rows(), **_opened(view, victim)}.items():
         inputs[kind] = torch.cat([*own[:1], *bodies], dim=1)
+        # The last of them by itself too: predictions come from it, without dropout.
+        inputs[f"last {kind}"] = torch.cat([*own[:1], bodies[-1]], dim=1)
     return inputs
 
 
