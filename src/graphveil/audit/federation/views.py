@@ -121,10 +121,10 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
     return words
 
 
-def _apart(one: Tensor, two: Tensor) -> Tensor:
-    """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes."""
-    words = min(one.numel(), two.numel())
-    return one.flatten()[:words] - two.flatten()[:words]
+def _apart(first: Tensor, second: Tensor) -> Tensor:
+    """Return the difference word by word, as far as both go: masks of first label begin alike, whatever their shapes."""
+    words = min(first.numel(), second.numel())
+    return first.flatten()[:words] - second.flatten()[:words]
 
 
 def _hidden(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:

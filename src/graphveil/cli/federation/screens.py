@@ -135,9 +135,9 @@ def _ways(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How connections are multiplied on shares, and what other ways would send, if they are."""
     if "ways" not in answer:
         return []
-    (taken, least), *others = answer["ways"].items()
-    rest = ", ".join(f"{way} {size(bytes_)}" for way, bytes_ in others)
-    return [("Connections", f"{taken}: {size(least)}; for comparison: {rest}")]
+    (way, least), *rest = answer["ways"].items()
+    listed_ways = ", ".join(f"{other_way} {size(bytes_)}" for other_way, bytes_ in rest)
+    return [("Connections", f"{way}: {size(least)}; for comparison: {listed_ways}")]
 
 
 def _line(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
