@@ -95,8 +95,8 @@ class Dealt:
         states = self.run.states[min(self.run.states)]
         shares = {part: torch.stack([states[name][part] for name in self.setting.names]) for part in ("p", "w")}
         p, w = (ring.decode(each.sum(dim=0), self.setting.protocol.bits).double() for each in shares.values())
-        kept = self.run.states[self.setting.rounds][self.setting.server]["memory/best"]
-        moved = w + p[self.rows.places(TRAIN)].T @ kept
+        best = self.run.states[self.setting.rounds][self.setting.server]["memory/best"]
+        moved = w + p[self.rows.places(TRAIN)].T @ best
         z: Tensor = torch.linalg.matrix_power(s, self.setting.model.hops) @ x @ moved
         return z[self.rows.rest]
 
