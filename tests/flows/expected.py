@@ -168,7 +168,6 @@ REFUSED: Final = (
     Refusal("0 private edges among", named(*EDGE_ATTACKS), kinds("no edges", "no edges, lists")),
     Refusal("are edges", named(*EDGE_ATTACKS), kinds("everybody knows everybody")),
     Refusal("training nodes of", named("attack label-inference"), kinds("one class in use", *TWO_PEOPLE)),
-    # In the default mode those who train are attacked: half of those with labels.
     Refusal("10 or more", named("attack feature-recovery"), kinds(*TWO_PEOPLE, "eight people")),
     Refusal("the same features as all others", named("attack feature-recovery"), kinds("equal features")),
     Refusal("are alike", named("attack gram"), kinds(*TWO_PEOPLE, "equal features")),
