@@ -358,7 +358,7 @@ def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> No
     ("keys", "unsigned", "parts", "unsaid"),
     [
         (True, [], ("Keys server, clinic: created here", "Signed by all parties"), "Not signed"),
-        (False, ["clinic"], ("Not signed by clinic: each must read the agreement and run sign",), "Keys"),
+        (False, ["clinic"], ("Not signed by clinic: each must run review, then sign",), "Keys"),
     ],
 )
 def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(

@@ -25,6 +25,7 @@ from graphveil.graphs import load_graph
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.log import TranscriptFile
 from tests.cli.conftest import Answer, Terminal
+from tests.federation.crypto.test_keys import made as certificate
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
 from tests.pages import page
@@ -117,6 +118,38 @@ def test_who_waits_in_vain_is_told_and_the_status_says_it_too(type_in: Terminal)
     assert found["state"].startswith("stopped: ") and found["round"] == 0 and found["epsilon"] == 0.0
     assert answer.err.splitlines()[-1].startswith("error: ")
     assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(found["epsilon_total"]))
+
+
+def test_a_certificate_near_its_end_is_named_in_the_review_at_the_start_and_by_the_status(type_in: Terminal) -> None:
+    assert type_in("federation", "split", "social-100", "--out", "parts").code == 0
+    own = Path("own")
+    own.mkdir(mode=0o700)
+    for name, content in certificate(days=20).items():
+        (own / name).write_bytes(content)
+        (own / name).chmod(0o600)
+    ports, declared = free_ports(3), ("parts/holder1/graph.toml", "parts/holder2/graph.toml")
+    holders = [
+        f"--holder={name}=127.0.0.1:{port}={file}" for name, port, file in zip("ab", ports, declared, strict=False)
+    ]
+    classes = ",".join(f"community {number}" for number in range(8))
+    typed = (
+        "--server",
+        f"127.0.0.1:{ports[2]}",
+        "--classes",
+        classes,
+        "--epsilon",
+        4,
+        "--certificate",
+        "a=own/certificate.pem",
+    )
+    assert type_in("federation", "init", "--out", "run", *holders, *typed).code == 0
+    text = ("--agreement", "run/a/agreement.toml")
+    warning = "the certificate of a ends on 20"
+    assert warning in " ".join(type_in("federation", "review", "own", *text).out.split())
+    assert type_in("federation", "sign", "own", *text, "--with", "run/b/signatures.json").code == 0
+    lines = type_in("federation", "join", "own", "parts/holder1", "--patience", 0.2).err.splitlines()
+    assert lines[0].startswith(f"warning: {warning}") and lines[-1].startswith("error: ")
+    assert warning in type_in("federation", "status", "own", "--json").json["warnings"][0]
 
 
 def service(language: str) -> str:

@@ -52,7 +52,7 @@ def created(answer: Mapping[str, Any]) -> RenderableType:
     table = rows(("party", "role", "address", "certificate", "key"), lines)
     created_here = ", ".join(party["name"] for party in parties if party["made"])
     advice = f"{created_here}: created here; give each folder to its party only, over a safe channel"
-    to_sign = ("Not signed by", f"{unsigned}: each must read the agreement and run sign")
+    to_sign = ("Not signed by", f"{unsigned}: each must run review, then sign")
     facts = [
         ("Folder", answer["folder"]),
         *([("Keys", advice)] if created_here else []),
@@ -156,7 +156,7 @@ def reviewed(answer: Mapping[str, Any]) -> RenderableType:
     ]
     tells_nothing = Text(f"Of no use to their readers (masks, keys, hashes): {', '.join(nothing) or 'none'}")
     parts = (Text(head, style="bold"), parties, _changes(answer), sees, tells_nothing, costs, pairs(facts))
-    return Group(*(part for pair in zip(parts, [Text()] * len(parts), strict=True) for part in pair))
+    return Group(*(line for part in parts for line in (part, Text())))
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:

@@ -347,11 +347,7 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
         InputError: the agreement was not reviewed there.
     """
     identity = read_identity(folder)
-    try:
-        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
-    except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE), remedy="copy it there with --agreement FILE") from error
-    agreement = parse_agreement(data, where=str(folder / FILE))
+    agreement = agreement_in(folder / FILE)
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
@@ -359,8 +355,8 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
     for source in (file, *signature_files):
         if source != file or file.is_file():
             signed |= _signatures(source, agreement)
-    require_reviewed(folder, data)
-    signed |= json.loads(sign(data, (identity,)))
+    require_reviewed(folder, agreement.data)
+    signed |= json.loads(sign(agreement.data, (identity,)))
     write_text(file, json.dumps(signed, indent=1) + "\n")
     return {
         "party": identity.name,

@@ -7,13 +7,13 @@ agreement.previous.toml    the agreement before the one in the folder
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.agreement import FILE, Agreement, parse_agreement
+from graphveil.federation.core.agreement import FILE, Agreement, Party, parse_agreement
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
@@ -56,13 +56,16 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
     if not folder.is_dir():
         raise DataError("is no folder", where=str(folder), remedy="graphveil federation key makes one")
     agreement = agreement_in(file or folder / FILE)
-    setting, before = agreement.setting, _before(folder, agreement)
+    setting, ends, before = agreement.setting, agreement.ends, _before(folder, agreement)
     return {
         "run": agreement.name,
         "agreement": agreement.hash.hex(),
         "folder": str(folder),
         "option": _option(file),
-        "parties": [_introduced(agreement, place) for place in range(len(agreement.parties))],
+        "parties": [
+            {**_introduced(party), "ends": f"{ends[party.name]:%Y-%m-%d}", "pays": _pays(setting, party.name)}
+            for party in agreement.parties
+        ],
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
         "opened": setting.protocol.opened,
@@ -70,7 +73,7 @@ def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
         "epsilon": setting.privacy.epsilon,
         **priced(setting),
         "epsilon_y": setting.privacy.epsilon_y,
-        "sees": list(_seen(agreement)),
+        "sees": list(_seen(agreement.parties, setting.protocol.mode)),
         "guarantee": guarantee_of(setting).to_dict(),
         "previous": before.hash.hex() if before is not None else None,
         "changes": list(_changes(before, agreement)) if before is not None else [],
@@ -123,12 +126,10 @@ def _option(file: Path | None) -> str:
     return f" --agreement {file}" if file is not None else ""
 
 
-def _introduced(agreement: Agreement, place: int) -> dict[str, Any]:
-    party, setting = agreement.parties[place], agreement.setting
+def _introduced(party: Party) -> dict[str, Any]:
+    """Return what an agreement says of a party, but what its columns may hold."""
     facts = {"name": party.name, "role": party.role, "address": party.address, "columns": party.columns}
-    facts |= {"labels": party.labels, "certificate": fingerprint_of(party.certificate.encode())}
-    facts |= {"ends": agreement.ends[party.name].date().isoformat(), "pays": _pays(setting, party.name)}
-    return facts
+    return {**facts, "labels": party.labels, "certificate": fingerprint_of(party.certificate.encode())}
 
 
 def _pays(setting: Setting, name: str) -> dict[str, float]:
@@ -140,10 +141,10 @@ def _pays(setting: Setting, name: str) -> dict[str, float]:
     return rows | ({"labels": setting.privacy.epsilon_y} if labels else {})
 
 
-def _seen(agreement: Agreement) -> Iterator[dict[str, Any]]:
+def _seen(parties: Iterable[Party], mode: str) -> Iterator[dict[str, Any]]:
     """Yield what each party is sent that tells it something, and the kinds that tell nothing."""
-    for party in agreement.parties:
-        kinds = [kind for kind in SENT[agreement.setting.protocol.mode] if party.plays(KINDS[kind].receiver)]
+    for party in parties:
+        kinds = [kind for kind in SENT[mode] if party.plays(KINDS[kind].receiver)]
         telling = [kind for kind in kinds if not KINDS[kind].reveals.startswith(_NOTHING)]
         yield {
             "party": party.name,
@@ -174,10 +175,8 @@ def _facts(agreement: Agreement) -> dict[str, str]:
     facts |= {"directed": str(agreement.directed), "parties": ", ".join(party.name for party in agreement.parties)}
     facts |= {name: str(value) for name, value in agreement.settings.items()}
     for party in agreement.parties:
-        kinds = "; ".join(toml_lines(declared_columns(party.kinds)))
-        own = {"role": party.role, "address": party.address, "columns": party.columns, "labels": party.labels}
-        own |= {"certificate": fingerprint_of(party.certificate.encode()), "kinds": kinds}
-        facts |= {f"{party.name}: {name}": str(value) for name, value in own.items()}
+        own = {**_introduced(party), "kinds": "; ".join(toml_lines(declared_columns(party.kinds)))}
+        facts |= {f"{party.name}: {name}": str(value) for name, value in own.items() if name != "name"}
     return facts
 
 
