@@ -189,6 +189,11 @@ class SparseMatrix:
         rows = (self.forward,) if self.backward is self.forward else (self.forward, self.backward)
         return sum(t.numel() * t.element_size() for r in rows for t in (r.starts, r.indices, r.values))
 
+    @property
+    def T(self) -> SparseMatrix:
+        """Return the transpose [columns, rows], in the same memory."""
+        return SparseMatrix(self.backward, self.forward, (self.shape[1], self.shape[0]))
+
     def __matmul__(self, x: Tensor) -> Tensor:
         self._require_fitting(x)
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.

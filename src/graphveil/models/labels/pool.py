@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.models.labels.label_prior import log_shares_of
+from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 PULL = 0.02
 FOLDS = 5
-ITERATIONS = 100
 ERRORS = 2.0
 #: With fewer validation nodes a standard error says nothing.
 FEWEST_JUDGES = 30
@@ -54,18 +54,9 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
         likelihood: [m, c].
         first: w0 [k].
     """
-    weights = first.clone().requires_grad_()
-    search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
-
-    def step() -> Tensor:
-        search.zero_grad()
-        pull = PULL * likelihood.shape[0] * (weights - first).square().sum()
-        loss = pull - likelihoods(pooled(opinions, weights), likelihood).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
-
-    search.step(step)  # type: ignore[no-untyped-call]
-    return weights.detach()
+    flat = opinions.flatten(1)
+    scores = Linear(lambda w: (w @ flat).view_as(likelihood), lambda slopes: flat @ slopes.flatten())
+    return minimise(ChannelLoss(scores, likelihood, 2 * PULL * len(likelihood), first), first)
 
 
 def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
