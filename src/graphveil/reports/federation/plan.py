@@ -105,6 +105,7 @@ def planned(
             for p in agreement.parties
         ],
         "label_holder": setting.label_holder,
+        "ids": agreement.ids,
         "unsigned": unsigned,
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
