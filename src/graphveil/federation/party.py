@@ -19,7 +19,7 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.messages import Entry, Transcript
+from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
@@ -31,7 +31,7 @@ from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Session
+from graphveil.federation.transport.session import Record, Session
 from graphveil.files.columns import Column
 from graphveil.files.serial import toml_lines
 from graphveil.graphs import Graph, published_split, random_split
@@ -202,7 +202,7 @@ def run_party(
     listen: str | None = None,
     note: Callable[[str], None],
     progress: ProgressCallback,
-    record: Callable[[Entry], None] = lambda entry: None,
+    record: Record = lambda message: None,
 ) -> Outcome:
     """Run one party to the end over the network, from its last finished round if there is one.
 
@@ -216,7 +216,7 @@ def run_party(
         listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
         progress: called after each round, with the epsilon spent.
-        record: called with each message that is sent or received.
+        record: called with each message before it leaves, and when it is read.
 
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.

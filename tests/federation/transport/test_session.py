@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, DataError
+from graphveil.errors import BudgetError, DataError, WriteError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.effects import PeerError, Receive
-from graphveil.federation.transport.session import WHY
+from graphveil.federation.transport.session import WHY, Message
 from tests.federation.parties import NAMES, Place, Running, run_all, until
 
 
@@ -37,6 +37,23 @@ def test_all_messages_are_in_everybodys_transcript_and_a_finished_run_ends_at_on
     before = len(place.sent)
     again = run_all(place)  # of parties that have finished
     assert torch.equal(again["holder1"].result, found["holder1"].result) and len(place.sent) == before
+
+
+def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one_hash(tmp_path: Path) -> None:
+    logs: dict[str, list[Message]] = {name: [] for name in NAMES}
+
+    def full(message: Message) -> None:
+        logs["holder1"].append(message)
+        if (message.entry.kind, message.entry.round) == ("embeddings", 2):
+            raise WriteError("no space left", where="transcript.jsonl")
+
+    found = run_all(Place(tmp_path), holder1={"record": full}, server={"record": logs["server"].append})
+    assert isinstance(found["holder1"].error, WriteError)
+    sent, got = (
+        [(m.entry.round, m.sha256) for m in logs[name] if (m.entry.sender, m.entry.kind) == ("holder1", "embeddings")]
+        for name in ("holder1", "server")
+    )
+    assert [round for round, _ in sent] == [1, 2] and got == sent[:1] and sent[0][1] != sent[1][1]
 
 
 def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -> None:

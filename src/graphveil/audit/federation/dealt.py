@@ -64,39 +64,39 @@ class Dealt:
         """Return mask and noise by holder, round and group: its share less what it must be; not of the rest."""
         shape = (len(self.rows.some), len(self.rows.train))
         masked = {who: s.body for _, who, s in self.run.messages if s.kind == "masked-left" and s.body.shape == shape}
-        e_gram, found = torch.stack(list(masked.values())).sum(dim=0), {}
+        e_gram, parts = torch.stack(list(masked.values())).sum(dim=0), {}
         for name, number, group, share in self.shares():
             if group != REST:
                 state, here = self.run.states[number - 1][name], self.rows.places(group)
-                found[name, number, group] = share - state["z"][here] - ring.matmul(e_gram[here], state["a"])
-        return found
+                parts[name, number, group] = share - state["z"][here] - ring.matmul(e_gram[here], state["a"])
+        return parts
 
     def opened(self) -> dict[tuple[int, str], Tensor]:
         """Return z with its noise by round and group, int64 at scale 2^(2 f)."""
-        found: dict[tuple[int, str], Tensor] = {}
+        sums: dict[tuple[int, str], Tensor] = {}
         for _, number, group, share in self.shares():
-            found[number, group] = found.get((number, group), torch.zeros_like(share)) + share
+            sums[number, group] = sums.get((number, group), torch.zeros_like(share)) + share
         u = self.summed("G", (len(self.rows.some), len(self.rows.train)))
-        for number, group in found:
+        for number, group in sums:
             if group == REST:
-                found[number, group] += self.parts[f"last hop {self.setting.model.hops - 1}"]
+                sums[number, group] += self.parts[f"last hop {self.setting.model.hops - 1}"]
                 continue
             state, here = self.run.states[number - 1][self.setting.server], self.rows.places(group)
             units = ring.encode(state["memory/a"], self.setting.protocol.bits)
-            found[number, group] += state["memory/part"][here] + ring.matmul(u[here], units)
-        return found
+            sums[number, group] += state["memory/part"][here] + ring.matmul(u[here], units)
+        return sums
 
     def rest(self) -> Tensor:
         """Return S^K X W of all who neither train nor validate, in the clear, float64 [n - m, h]."""
-        held, count = apart_holdings(self.setting).values(), len(self.setting.names)
-        x = torch.cat([scaled_rows(each.features, count, self.setting.bounds.rows) for each in held], dim=1)
-        walks = [torch.from_numpy(transition_matrix(each.edge_index, NODES).toarray()) for each in held]
+        holdings, count = apart_holdings(self.setting).values(), len(self.setting.names)
+        x = torch.cat([scaled_rows(each.features, count, self.setting.bounds.rows) for each in holdings], dim=1)
+        walks = [torch.from_numpy(transition_matrix(each.edge_index, NODES).toarray()) for each in holdings]
         s = torch.stack(walks).mean(dim=0)
         states = self.run.states[min(self.run.states)]
         shares = {part: torch.stack([states[name][part] for name in self.setting.names]) for part in ("p", "w")}
         p, w = (ring.decode(each.sum(dim=0), self.setting.protocol.bits).double() for each in shares.values())
-        kept = self.run.states[self.setting.rounds][self.setting.server]["memory/best"]
-        moved = w + p[self.rows.places(TRAIN)].T @ kept
+        best = self.run.states[self.setting.rounds][self.setting.server]["memory/best"]
+        moved = w + p[self.rows.places(TRAIN)].T @ best
         z: Tensor = torch.linalg.matrix_power(s, self.setting.model.hops) @ x @ moved
         return z[self.rows.rest]
 

@@ -71,13 +71,13 @@ def audit_matrix(*, seed: int = 0) -> Audit:
 def _matrices() -> dict[str, scipy.sparse.csr_array]:
     """Return a row that is full, and rows that are all alike; every node has an entry with itself."""
     nodes = np.arange(_NODES)
-    found = {}
+    walks = {}
     for name, row, column in (("star", np.zeros_like(nodes), nodes), ("chain", nodes, (nodes + 1) % _NODES)):
         entries = np.full(_NODES, 1 << 16, dtype=np.int64), (row, column)
-        found[name] = scipy.sparse.csr_array(entries, shape=(_NODES, _NODES)) + scipy.sparse.eye_array(
+        walks[name] = scipy.sparse.csr_array(entries, shape=(_NODES, _NODES)) + scipy.sparse.eye_array(
             _NODES, dtype=np.int64, format="csr"
         )
-    return found
+    return walks
 
 
 def _hidden(

@@ -368,9 +368,9 @@ def _recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int 
     return Run(tuple(messages), states, head)
 
 
-def _checkpoint(kept: Mapping[str, State], setting: Setting, changed: bool) -> dict[str, State]:
-    """Return what each party kept; with `changed` another share of Z_0, as after an older checkpoint."""
-    states, last = dict(kept), setting.names[-1]
+def _checkpoint(saved: Mapping[str, State], setting: Setting, changed: bool) -> dict[str, State]:
+    """Return what each party saved; with `changed` another share of Z_0, as after an older checkpoint."""
+    states, last = dict(saved), setting.names[-1]
     if changed and "z" in states[last]:
         # One unit in the last place is enough: under the same masks it would show as a difference of exactly 1.
         states[last] = {**states[last], "z": states[last]["z"] + 1}

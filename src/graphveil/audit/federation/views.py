@@ -121,10 +121,10 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
     return words
 
 
-def _apart(one: Tensor, two: Tensor) -> Tensor:
+def _apart(before: Tensor, after: Tensor) -> Tensor:
     """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes."""
-    words = min(one.numel(), two.numel())
-    return one.flatten()[:words] - two.flatten()[:words]
+    words = min(before.numel(), after.numel())
+    return before.flatten()[:words] - after.flatten()[:words]
 
 
 def _hidden(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
@@ -353,9 +353,9 @@ def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
             # Nobody else has a share of its features; of other products the others' shares are in no checkpoint.
             if bool(share.any()) or (sent.kind == "masked-right" and sent.body.shape == (NODES, features)):
                 whole.append(sent.body + share)
-        for (first, one), (second, two) in itertools.combinations(enumerate(whole), 2):
+        for (first, before), (second, after) in itertools.combinations(enumerate(whole), 2):
             name = f"masked shares {first} and {second} from {victim} to {to} beside the others'"
-            words[name] = [_apart(one, two)]
+            words[name] = [_apart(before, after)]
     return words
 
 
@@ -390,5 +390,5 @@ def _parts(dealt: Dealt) -> dict[str, list[Tensor]]:
     masks = [
         body - part for bodies, parts in zip(sent, own, strict=True) for body, part in zip(bodies, parts, strict=True)
     ]
-    again = [_apart(one, two) for one, two in itertools.pairwise(masks)]
+    again = [_apart(before, after) for before, after in itertools.pairwise(masks)]
     return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}

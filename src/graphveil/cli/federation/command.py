@@ -16,6 +16,11 @@ from graphveil.graphs import Graph
 from graphveil.runtime.progress import Progress
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
+Keyed = Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key.")]
+File = Annotated[
+    Path | None,
+    typer.Option("--agreement", metavar="FILE", help="Agreement that is not in the folder yet. sign copies it there."),
+]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
 Training = Annotated[
     int | None, typer.Option(min=1, help="Labelled training nodes among them. Default: a tenth of --nodes.")
@@ -25,6 +30,8 @@ Listen = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Listen here, where the agreed address leads through NAT or a tunnel."),
 ]
+#: The exit code of a log that contradicts its agreement.
+_FAILED = 3
 _MODES = ("shared-linear", "individual", "paper", "guesses")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
@@ -56,7 +63,7 @@ Certificates = Annotated[
 def group() -> typer.Typer:
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
-    for command in (split, key, init, sign, plan, serve, join, status):
+    for command in (split, key, init, review, sign, plan, serve, join, status, verify):
         app.command()(command)
     return app
 
@@ -139,16 +146,26 @@ def init(
     emit(answer, as_json=as_json, screen=lambda: screens.created(answer))
 
 
+def review(folder: Keyed, agreement: File = None, as_json: options.Json = False) -> None:
+    """Show an agreement as a person reads it, and note that it was reviewed; sign asks for that."""
+    from graphveil.reports.federation.review import note_reviewed, reviewed
+
+    answer = reviewed(folder, agreement)
+    emit(answer, as_json=as_json, screen=lambda: screens.reviewed(answer))
+    # After the screen: what nobody could read was not reviewed.
+    note_reviewed(folder, answer["agreement"])
+
+
 def sign(
-    folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
-    agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="Agreement to copy into the folder.")] = None,
+    folder: Keyed,
+    agreement: File = None,
     signatures: Annotated[
         list[Path] | None,
         typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Sign the agreement in a party's folder; read it first."""
+    """Sign the agreement in a party's folder; review it first."""
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.reports.federation.folders import add_signature, take_agreement
 
@@ -199,11 +216,27 @@ def join(
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
-    """Show how far a party's run has come."""
-    from graphveil.reports.federation.party import read_status
+    """Show how far a party's run has come, what has left this machine, and who could conclude what from it."""
+    from graphveil.reports.federation.party import status_of
 
-    answer = read_status(folder)
+    answer = status_of(folder)
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
+
+
+def verify(
+    folder: Folder,
+    other: Annotated[
+        Path | None, typer.Argument(metavar="LOG", help="transcript.jsonl of another party, to compare with.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Hold a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
+    from graphveil.reports.federation.verify import verified
+
+    answer = verified(folder, other)
+    emit(answer, as_json=as_json, screen=lambda: screens.verified(answer))
+    if answer["faults"]:
+        raise typer.Exit(_FAILED)
 
 
 def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
@@ -211,6 +244,8 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.federation.party import require_agreed, run_party
     from graphveil.reports.federation import party as federation
+    from graphveil.reports.federation.log import TranscriptFile
+    from graphveil.reports.federation.review import ending_soon
 
     agreement, identity = read_agreement(folder), read_identity(folder)
     name, setting = identity.name, agreement.setting
@@ -234,9 +269,12 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
             )
             complain(f"{name}: round {round} of {rounds}{spent_note}")
 
+    for line in ending_soon(agreement):
+        complain(f"warning: {line}")
+    messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
-    with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
+    with log.watched(), messages.recording() as record:
         outcome = run_party(
             agreement,
             identity,

@@ -14,11 +14,15 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from cryptography.x509 import load_pem_x509_certificate
+
 from graphveil.errors import DataError, InputError
+from graphveil.federation.core.messages import ANYBODY, LABELS
 from graphveil.federation.core.setting import ENTRIES, OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
 from graphveil.files.columns import Column, width_of
@@ -53,6 +57,10 @@ class Party:
     entries: int = ENTRIES
     kinds: tuple[Column, ...] = ()
 
+    def plays(self, role: str) -> bool:
+        """Return whether the party has a role of `messages.KINDS`; the label holder is a holder too."""
+        return role in (self.role, ANYBODY) or (role == LABELS and self.labels)
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -77,6 +85,11 @@ class Agreement:
         """The run's setting."""
         members = tuple(Member(p.name, p.columns, p.labels, p.entries) for p in self.parties if p.role == "holder")
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
+
+    @property
+    def ends(self) -> Mapping[str, datetime]:
+        """When each party's certificate ends, UTC."""
+        return {p.name: load_pem_x509_certificate(p.certificate.encode()).not_valid_after_utc for p in self.parties}
 
     def party(self, name: str) -> Party:
         """Return a party by name.

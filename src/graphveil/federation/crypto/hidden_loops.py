@@ -22,13 +22,13 @@ def correct(child: Words, parent: Words, words: Words, place: int, flags: int, b
         bit: that of this level and side.
     """
     nodes = len(child) // len(words)
-    one, shift = np.uint64(1), np.uint64(bit)
+    flag_bit, shift = np.uint64(1), np.uint64(bit)
     for tree in range(len(words)):
         first, second = words[tree, place], words[tree, place + 1]
-        turn = (words[tree, flags] >> shift) & one
+        turn = (words[tree, flags] >> shift) & flag_bit
         for node in range(tree * nodes, (tree + 1) * nodes):
             # By arithmetic and not by a branch: the flag is a secret of both readers together.
-            mask = np.uint64(0) - (parent[node, 0] & one)
+            mask = np.uint64(0) - (parent[node, 0] & flag_bit)
             child[node, 0] ^= mask & (first ^ turn)
             child[node, 1] ^= mask & second
 

@@ -40,6 +40,8 @@ _FILL = 7
 #: Tables at least: with fewer choices an entry may find all of its diagonals taken.
 TABLES = 4
 _LEAF = 8
+#: The bit of a seed's first word that is its flag.
+_FLAG = np.uint64(1)
 #: Rows of S that are expanded at once, a power of two; and trees of them.
 _ROWS, _TREES = 256, 1 << 10
 
@@ -106,17 +108,16 @@ def hide(matrix: scipy.sparse.csr_array, shape: Shape, keys: tuple[MaskKey, Mask
     for level in range(shape.depth):
         right = ((at // _LEAF >> (shape.depth - 1 - level)) & 1).astype(bool)
         children = [(_hashed(s, 1), _hashed(s, 2)) for s in seeds]
-        flags = [[child[:, 0] & np.uint64(1) for child in pair] for pair in children]
+        flags = [[child[:, 0] & _FLAG for child in pair] for pair in children]
         # The side that is left: equal seeds there, whatever the flags of both readers.
-        lost = [np.where(right[:, None], left, kept) for left, kept in children]
+        lost = [np.where(right[:, None], pair[0], pair[1]) for pair in children]
         fix = _bare(np.bitwise_xor(lost[0], lost[1]))
-        one = np.uint64(1)
-        turn = [flags[0][0] ^ flags[1][0] ^ right ^ one, flags[0][1] ^ flags[1][1] ^ right]
+        turn = [flags[0][0] ^ flags[1][0] ^ right ^ _FLAG, flags[0][1] ^ flags[1][1] ^ right]
         corrections[:, 2 * level : 2 * level + 2] = fix
-        corrections[:, 2 * shape.depth] |= (turn[0] | turn[1] << one) << np.uint64(2 * level)
-        taken = turn[0] ^ (turn[0] ^ turn[1]) * right
+        corrections[:, 2 * shape.depth] |= (turn[0] | turn[1] << _FLAG) << np.uint64(2 * level)
+        path_turn = turn[0] ^ (turn[0] ^ turn[1]) * right
         seeds = [
-            _next(np.where(right[:, None], pair[1], pair[0]), s[:, 0] & one, fix, taken)
+            _next(np.where(right[:, None], pair[1], pair[0]), s[:, 0] & _FLAG, fix, path_turn)
             for pair, s in zip(children, seeds, strict=True)
         ]
     corrections[:, 2 * shape.depth + 1 :] = _leaf_corrections(seeds, tree, row, value)
@@ -130,7 +131,7 @@ def _leaf_corrections(seeds: list[Seeds], tree: np.ndarray, row: np.ndarray, val
     leaves = [_leaves(s) for s in seeds]
     fix: Seeds = target - leaves[0] + leaves[1]
     # The reader whose flag is set adds it; where that is the second, whose leaves count negative, it is negated.
-    second = (seeds[1][:, :1] & np.uint64(1)).astype(bool)
+    second = (seeds[1][:, :1] & _FLAG).astype(bool)
     return np.where(second, np.uint64(0) - fix, fix)
 
 
@@ -221,7 +222,7 @@ def _roots(key: MaskKey, shape: Shape, reader: int) -> Seeds:
 def _bare(seeds: Seeds) -> Seeds:
     """Return seeds without their flags, a copy."""
     bare = np.array(seeds, order="C")
-    bare[..., 0] &= ~np.uint64(1)
+    bare[..., 0] &= ~_FLAG
     return bare
 
 
@@ -248,7 +249,7 @@ def _leaves(seeds: Seeds) -> Seeds:
     """Return 8 words of each seed, [m, 8]."""
     blocks = np.empty((len(seeds), 4, 2), dtype=np.uint64)
     for number in range(4):
-        blocks[:, number, 0] = seeds[:, 0] & ~np.uint64(1)
+        blocks[:, number, 0] = seeds[:, 0] & ~_FLAG
         blocks[:, number, 1] = seeds[:, 1] ^ np.uint64(number)
     return _encrypted(blocks.reshape(-1, 2), 3).reshape(-1, _LEAF)
 

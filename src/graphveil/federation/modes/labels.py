@@ -58,7 +58,7 @@ class LabelHead:
             generator: of initial weights.
         """
         self._output = OutputLayer(setting.model.width, setting.classes, generator=generator)
-        self._kept = copy.deepcopy(self._output)
+        self._best_output = copy.deepcopy(self._output)
         self._optimiser = setting.training.optimiser(self._output.parameters())
         self._rows = self.train.nonzero().squeeze(1)
         self._channel = setting.label_channel
@@ -73,7 +73,7 @@ class LabelHead:
     def state(self) -> dict[str, Tensor]:
         rows = [list(row.values()) for row in self.history]
         state = module_state("desk/head", self._output) | adam_state("desk/adam", self._optimiser)
-        state |= module_state("desk/kept", self._kept)
+        state |= module_state("desk/kept", self._best_output)
         state |= {
             "desk/heard": self.reported,
             "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
@@ -96,7 +96,7 @@ class LabelHead:
                 remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
             )
         load_module("desk/head", self._output, state)
-        load_module("desk/kept", self._kept, state)
+        load_module("desk/kept", self._best_output, state)
         load_adam("desk/adam", self._optimiser, state)
         self.reported = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
@@ -147,14 +147,14 @@ class LabelHead:
         self.history.append(self._row(logits, round, loss))
         keep = _rank(self.history[-1]) > best
         if keep:
-            self.best, self._kept = round, copy.deepcopy(self._output)
+            self.best, self._best_output = round, copy.deepcopy(self._output)
         yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
 
     def finish(self, setting: Setting) -> Program[None]:
         """Predict for all nodes, with the last layer of the round that was kept."""
         z = yield Receive(setting.server, "hidden", (len(self.labels), setting.model.width))
         with torch.no_grad():
-            self.predictions = torch.softmax(self._kept(z), dim=1)
+            self.predictions = torch.softmax(self._best_output(z), dim=1)
 
     def train_with(self, setting: Setting, round: int) -> Program[float]:
         """Answer the server's steps of one round; return the last one's loss.

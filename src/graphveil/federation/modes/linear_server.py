@@ -64,15 +64,15 @@ def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[Line
     if run.state is not None:
         states.load_network(network, optimiser, run.state)
         memory = _Memory(**{name: run.state[f"memory/{name}"] for name in _Memory.__dataclass_fields__})
-    kept = {} if run.state is None else {name: v for name, v in run.state.items() if name.startswith("kept/")}
-    training = _Training(dealt, network, optimiser, memory, kept)
+    best = {} if run.state is None else {name: v for name, v in run.state.items() if name.startswith("kept/")}
+    training = _Training(dealt, network, optimiser, memory, best)
     state = partial(_snapshot, training)
     if run.state is None:
         yield Checkpoint(0, state)
     for round in run.rounds_left:
         yield from _train(training, round)
         yield Checkpoint(round, state)
-    states.load_module("kept", network, kept)
+    states.load_module("kept", network, training.best)
     if run.done <= setting.publications:
         yield from _deal_rest(dealt, memory)
         yield Checkpoint(setting.publications + 1, state)
@@ -155,7 +155,7 @@ class _Training:
     network: LinearNetwork
     optimiser: torch.optim.Optimizer
     memory: _Memory
-    kept: dict[str, Tensor]
+    best: dict[str, Tensor]
 
 
 def _train(training: _Training, round: int) -> Program[None]:
@@ -214,7 +214,7 @@ def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Pr
     keep = yield Receive(setting.label_holder, "kept-round", (1,))
     if int(keep):
         memory.best, memory.z = used, torch.cat([z.detach() for z in opened.values()])
-        training.kept.update(states.module_state("kept", training.network))
+        training.best.update(states.module_state("kept", training.network))
 
 
 def _hidden(network: LinearNetwork, z: Tensor, setting: Setting, group: str) -> Tensor:
@@ -294,5 +294,5 @@ def _snapshot(training: _Training) -> dict[str, Tensor]:
     return {
         **states.network_state(training.network, training.optimiser),
         **{f"memory/{name}": getattr(memory, name).clone() for name in _Memory.__dataclass_fields__},
-        **training.kept,
+        **training.best,
     }

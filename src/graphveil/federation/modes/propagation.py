@@ -227,11 +227,11 @@ def serve_walks(
     for name in names:
         hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 1)))
     # S_i meets the masks of all holders but i, who multiplies its own share in the clear.
-    others = (
+    masks = (
         [torch.stack([walk.mask(keys.holders[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks]
         for i in names
     )
-    return _multiplied(zip(hidden, others, strict=True), walks, nodes)
+    return _multiplied(zip(hidden, masks, strict=True), walks, nodes)
 
 
 def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:

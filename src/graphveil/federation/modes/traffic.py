@@ -177,9 +177,9 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
 
 def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:
     """The dealer's two parts to the first holder, masked sums to it, and from it a bit a number to each other."""
-    first, *others = setting.names
+    first, *other_holders = setting.names
     yield Flow(when, "correction", setting.server, first, 2 * numbers * WORD)
-    for name in others:
+    for name in other_holders:
         yield Flow(when, "masked-sum", name, first, numbers * WORD)
         yield Flow(when, "safe-bits", first, name, -(-numbers // 8))
 

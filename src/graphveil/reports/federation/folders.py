@@ -47,6 +47,7 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
+from graphveil.reports.federation.review import PREVIOUS, agreement_in, require_reviewed
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
 
@@ -315,7 +316,7 @@ def write_parties(
 
 
 def take_agreement(folder: Path, file: Path) -> None:
-    """Copy an agreement into a party's folder; signatures of another one are dropped.
+    """Copy an agreement into a party's folder; signatures of the one before are dropped, its text stays beside it.
 
     Args:
         folder: the party's.
@@ -323,14 +324,14 @@ def take_agreement(folder: Path, file: Path) -> None:
 
     Raises:
         DataError: it is none.
+        InputError: it was not reviewed there.
     """
-    try:
-        data = read_bytes(file, largest=LARGEST_TOML)
-    except FileNotFoundError as error:
-        raise DataError("cannot be read", where=str(file)) from error
-    parse_agreement(data, where=str(file))
-    there = folder / FILE
-    if not (there.is_file() and read_bytes(there) == data):
+    data, there = agreement_in(file).data, folder / FILE
+    require_reviewed(folder, data, file)
+    before = read_bytes(there, largest=LARGEST_TOML) if there.is_file() else data
+    if not there.is_file() or before != data:
+        if before != data:
+            write_bytes(folder / PREVIOUS, before)
         with writing(there):
             # Before the file changes: signatures of another agreement must not stand beside this one, even after a
             # crash.
@@ -347,13 +348,10 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
 
     Raises:
         DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
+        InputError: the agreement was not reviewed there.
     """
     identity = read_identity(folder)
-    try:
-        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
-    except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE), remedy="copy it there with --agreement FILE") from error
-    agreement = parse_agreement(data, where=str(folder / FILE))
+    agreement = agreement_in(folder / FILE)
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
@@ -361,7 +359,8 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
     for source in (file, *signature_files):
         if source != file or file.is_file():
             signed |= _signatures(source, agreement)
-    signed |= json.loads(sign(data, (identity,)))
+    require_reviewed(folder, agreement.data)
+    signed |= json.loads(sign(agreement.data, (identity,)))
     write_text(file, json.dumps(signed, indent=1) + "\n")
     return {
         "party": identity.name,
