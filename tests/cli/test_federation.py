@@ -18,6 +18,7 @@ from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry, simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
+from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.party import require_agreed
 from graphveil.federation.transport.line import Line
 from graphveil.federation.transport.session import Message
@@ -188,7 +189,7 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
     whole, randomness = load_graph("social-200"), SeededRandomness(1)
     parts = vertical_partition(whole, (1, 1), seed=0)
-    members = tuple(Member(f"h{place}", part.shape[1], place == 0) for place, (part, _) in enumerate(parts))
+    members = tuple(Member(f"h{place}", part.shape[1], place == 0, 16) for place, (part, _) in enumerate(parts))
     setting = Setting.of(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
     programs = {"server": server_program(RunContext("server", setting, randomness))}
     for member, (part, edges) in zip(members, parts, strict=True):
@@ -288,11 +289,12 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
 
 
 def test_a_plan_names_the_seconds_on_a_line() -> None:
-    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, and half of all bytes."""
+    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, and the busiest direction."""
     agreed = agreement(mode="individual", epochs=3, republish=1)
     answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
+    links = traffic_of(agreed.setting, 1000, 100).by_link()
     assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
-    assert answer["line"]["seconds_run"] == pytest.approx(18 * 0.05 + answer["bytes_total"] / 2 * 8 / 1e8)
+    assert answer["line"]["seconds_run"] == pytest.approx(18 * 0.05 + max(links.values()) * 8 / 1e8)
     text = read(screens.planned(answer))
     assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 18 messages wait for each other" in text
 

@@ -14,7 +14,7 @@ from graphveil.federation.core.networks import LENGTH, apart
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.effects import Effect, Send
+from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.federation.modes.traffic import traffic_of
@@ -38,14 +38,12 @@ def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, H
     return simulate_training(setting, held, randomness=SeededRandomness(3), seed=5), setting, held
 
 
-def weights(trained: Trained, setting: Setting) -> dict[str, Tensor]:
-    """W_j of every block, as the sum of the holders' shares."""
+def weights(trained: Trained, setting: Setting, pulls: dict[str, Tensor]) -> dict[str, Tensor]:
+    """W_j of every block after the first round, as the sum of the holders' shares; `pulls`: their shares of A then."""
     if setting.protocol.mode == "shared-linear":
-        w, p, a = (
-            ring.decode(sum(getattr(trained.holders[name], part) for name in setting.names), setting.protocol.bits)
-            for part in ("w", "p", "a")
-        )
-        whole = w + p[: len(a)].T @ a
+        w, p = (sum(getattr(trained.holders[name], part) for name in setting.names) for part in ("w", "p"))
+        a = ring.decode(sum(pulls.values()), setting.protocol.bits)
+        whole = ring.decode(w, setting.protocol.bits) + ring.decode(p, setting.protocol.bits)[: len(a)].T @ a
         blocks = whole.split([member.columns for member in setting.members])
         return {name: block.clone() for name, block in zip(setting.names, blocks, strict=True)}
     parts = [trained.holders[name].first.shares for name in setting.names]
@@ -77,11 +75,20 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
 @pytest.mark.parametrize("mode", ["paper", "shared-linear"])
 def test_a_step_on_shares_is_the_step_of_one_model_that_sees_everything(mode: str, holders: int) -> None:
     """Two runs from the same start, one of which does not learn: their difference is the gradient, to 1e-4."""
-    rate = 4.0
-    still, setting, held = run(holders, mode=mode, shared_rate=0.0, learning_rate=0.0)
-    moved, _, _ = run(holders, mode=mode, shared_rate=rate, learning_rate=0.0)
-    before = {name: block.requires_grad_() for name, block in weights(still, setting).items()}
-    after = weights(moved, setting)
+    rate, epochs = 4.0, 2 if mode == "shared-linear" else 1  # whose last round shares A of the round that was kept
+    pulls: dict[float, dict[str, Tensor]] = {0.0: {}, rate: {}}
+
+    def stepped(rate: float) -> tuple[Trained, Setting, dict[str, Holding]]:
+        def watch(name: str, effect: Effect) -> None:
+            if isinstance(effect, Checkpoint) and effect.round == 1 and "a" in (state := effect.state()):
+                pulls[rate][name] = state["a"].clone()
+
+        setting, held = made(holders, mode=mode, shared_rate=rate, learning_rate=0.0, epochs=epochs)
+        return simulate_training(setting, held, randomness=SeededRandomness(3), seed=5, watch=watch), setting, held
+
+    (still, setting, held), (moved, _, _) = stepped(0.0), stepped(rate)
+    before = {name: block.requires_grad_() for name, block in weights(still, setting, pulls[0.0]).items()}
+    after = weights(moved, setting, pulls[rate])
     loss = one_model(still, setting, held, before)
     slopes = dict(zip(before, torch.autograd.grad(loss, list(before.values())), strict=True))
     assert max(float(slope.abs().max()) for slope in slopes.values()) > 1e-4

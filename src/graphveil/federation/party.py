@@ -19,11 +19,12 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.id_forms import in_form
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
-from graphveil.federation.crypto.psi import MAX_IDS, align
+from graphveil.federation.crypto.psi import MAX_IDS, Memory, align
 from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
 from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
@@ -138,7 +139,13 @@ class Outcome:
 
 
 def holder_program(
-    run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
+    run: RunContext,
+    graph: Graph,
+    ids: Sequence[str],
+    *,
+    seed: int,
+    memory: Memory | None = None,
+    progress: ProgressCallback = lambda step: None,
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
     """Align the ids, then run the mode's program; return the graph's rows in the order that all share, int64 [n], the
     label holder's head and the program's result.
@@ -148,6 +155,7 @@ def holder_program(
         graph: of the holder's own folder.
         ids: of its rows, as text.
         seed: of the split where it declares none.
+        memory, progress: of the alignment (`psi.align`).
 
     Raises:
         DataError: the folder has fewer rows than at the start of the run.
@@ -159,7 +167,7 @@ def holder_program(
         if len(order) and int(order.max()) >= int(graph.num_nodes):
             raise DataError("has fewer rows than at the start of the run", where=run.me, remedy="restore the folder")
     else:
-        order = yield from align(run.roster, ids, randomness=run.randomness)
+        order = yield from align(run.roster, ids, randomness=run.randomness, memory=memory, progress=progress)
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     if holding.head is not None:
@@ -215,7 +223,8 @@ def run_party(
         patience: seconds to wait for other parties.
         listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
-        progress: called after each round, with the epsilon spent.
+        progress: called after each round, with the epsilon spent; before the first with the points of an alignment,
+            stage `psi.STAGE`.
         record: called with each message before it leaves, and when it is read.
 
     Raises:
@@ -230,6 +239,7 @@ def run_party(
     if graph is not None:
         # Before a connection is opened: no other party should hear what is wrong with this party's files.
         require_agreed(graph, agreement, name)
+        ids = in_form(agreement.ids, ids or [], name)
     randomness = SecureRandomness()
 
     def build(done: int, state: State | None) -> Program[Any]:
@@ -238,7 +248,7 @@ def run_party(
             return server_program(run)
         if graph is None:
             raise InputError(f"{name} holds data", remedy="hand over its graph")
-        return holder_program(run, graph, ids or [], seed=seed)
+        return holder_program(run, graph, ids or [], seed=seed, memory=store.alignment, progress=session.computing)
 
     # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
     places = {each.name: place for place, each in enumerate(agreement.parties)}
@@ -256,7 +266,7 @@ def run_party(
         build,
         store,
         patience=patience,
-        progress=lambda step: progress(replace(step, total=setting.rounds)),
+        progress=lambda step: progress(replace(step, total=step.total or setting.rounds)),
         record=record,
     )
     session.links = Links(

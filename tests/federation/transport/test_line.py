@@ -11,10 +11,11 @@ from graphveil.errors import InputError
 from graphveil.federation.core.messages import simulate
 from graphveil.federation.crypto.psi import align, alignment_bytes, alignment_trips
 from graphveil.federation.effects import Effect, Receive, Roster, Send
+from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.federation.transport.line import Line
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation.plan import BUSIEST, TRIPS, trips_of
+from graphveil.reports.federation.plan import TRIPS, trips_of
 from tests.federation.views import holdings, setting_of
 
 
@@ -68,7 +69,10 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
     sent = Counter[tuple[str, str]]()
     for entry in trained.transcript.entries:
         sent[entry.sender, entry.receiver] += entry.bytes
-    assert max(sent.values()) <= BUSIEST * trained.transcript.bytes
+    head = held["h1"].head
+    assert head is not None
+    planned = traffic_of(setting, 24, int(head.train.sum()), int(head.val.sum())).by_link()
+    assert max(sent.values()) == max(planned.values())
 
 
 @pytest.mark.parametrize("holders", [2, 4])

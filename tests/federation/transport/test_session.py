@@ -14,7 +14,8 @@ from graphveil.errors import BudgetError, DataError, WriteError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.effects import PeerError, Receive
 from graphveil.federation.transport.session import WHY, Message
-from tests.federation.parties import NAMES, Place, Running, run_all, until
+from graphveil.runtime.progress import Progress
+from tests.federation.parties import NAMES, Place, Running, program, run_all, until
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,21 @@ def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -
     for name in NAMES[1:]:  # and a round that ran again published the same bytes
         for round in range(1, 6):
             assert len({rows for me, r, rows in place.sent if (me, r) == (name, round)}) == 1
+
+
+@pytest.mark.slow  # somebody waits for more than its patience
+def test_a_party_that_computes_is_waited_for(tmp_path: Path) -> None:
+    place = Place(tmp_path, patience=3.0)
+
+    def build(done: int, state: Any) -> Any:
+        session = next(session for session, links in place.lines if "holder2" not in links.mail)
+        for _ in range(8):
+            time.sleep(0.5)
+            session.computing(Progress(0, 1))
+        return (yield from program(place, "holder2", done, state))
+
+    found = run_all(place, holder2={"build": build})
+    assert torch.equal(found["holder1"].result, found["holder2"].result)
 
 
 def test_cut_connections_lose_nothing(tmp_path: Path, undisturbed: torch.Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -116,6 +117,10 @@ def init(
     feature_range: Range = "0,1",
     name: Annotated[str, typer.Option(help="Name of the run.")] = "federation",
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
+    ids: Annotated[
+        str,
+        typer.Option(metavar="exact|canonical|email", help="How holders compare ids; canonical: as people read them."),
+    ] = "exact",
     mode: Annotated[
         str | None, typer.Option(metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
     ] = None,
@@ -139,6 +144,7 @@ def init(
             facts = files.facts_of(source, port)
         else:
             facts = files.facts_from(server, holders or [], classes, feature_range, directed=directed)
+        facts = replace(facts, ids=ids)
         certificates = files.read_certificates(certificate or [])
         answer = output.write(
             lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
@@ -242,6 +248,7 @@ def verify(
 def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
+    from graphveil.federation.crypto.psi import STAGE
     from graphveil.federation.party import require_agreed, run_party
     from graphveil.reports.federation import party as federation
     from graphveil.reports.federation.log import TranscriptFile
@@ -259,6 +266,11 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
     def show(event: Progress) -> None:
+        if event.stage == STAGE:
+            if event.done < event.total:  # the last of small sets needs no word
+                log.write(f"aligning ids, {event.done / event.total:.0%}", 0, 0.0)
+                complain(f"{name}: aligning ids, {event.done / event.total:.0%}")
+            return
         round, epsilon = event.done, event.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:

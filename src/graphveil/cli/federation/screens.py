@@ -101,6 +101,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
+        ("Ids", f"compared in the form {answer['ids']!r}"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *listed("Unit", map(unit_line, answer["units"])),
         ("Mode opens", answer["opens"]),

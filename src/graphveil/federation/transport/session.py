@@ -6,7 +6,7 @@
     each round                                                             holder   saved(session, round)
     server   all(session, the round that all have saved) -> all
     server   ask(nonce) -> all, over(nonce) when all have finished         holder   finished(nonce), left(nonce)
-    anybody  stop(one of `WHY`) -> all
+    anybody  stop(one of `WHY`) -> all, computing(session) -> all
 
 A cut stream loses nothing (see `mailbox`).  When a process restarts, the server calls again: everybody drops the
 session and resumes from the last round that all have saved, with new masks.  Words are repeated.
@@ -132,6 +132,11 @@ class Session:
         """
         monitor = self._open().monitor
         with monitor.lock:
+            if "computing" in word:
+                # Whoever else is silent may be waiting for it, as this party is.
+                for mail in self._open().mail.values():
+                    mail.heard()
+                return
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
                 self._stopped = True  # by another party, which has told everybody
@@ -156,6 +161,15 @@ class Session:
             with monitor.lock:
                 self._anew = True
                 monitor.end(SessionOver())
+
+    def computing(self, step: Progress) -> None:
+        """Report a step before the first round, and let all parties hear that this one computes: none loses patience.
+
+        Args:
+            step: how far it is.
+        """
+        self._send_control({"computing": self._session})
+        self._progress(step)
 
     @property
     def _leads(self) -> bool:

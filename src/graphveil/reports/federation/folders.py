@@ -25,6 +25,7 @@ from graphveil.federation.core.agreement import (
     parse_agreement,
     sign,
 )
+from graphveil.federation.core.id_forms import EXACT
 from graphveil.federation.core.setting import ENTRIES, OPTIONS, Option, require_options, room_for
 from graphveil.federation.crypto.keys import (
     CERTIFICATE,
@@ -54,13 +55,14 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf
 
 @dataclass(frozen=True)
 class Facts:
-    """What an agreement says besides settings: parties without certificates, classes, range, direction."""
+    """What an agreement says besides settings: parties without certificates, classes, range, direction, form of ids."""
 
     parties: tuple[Party, ...]
     classes: tuple[str, ...]
     low: float
     high: float
     directed: bool = False
+    ids: str = EXACT
 
 
 def shares_of(proportion: str | None, parties: int) -> list[float]:
@@ -291,7 +293,9 @@ def write_parties(
     }
     parties = tuple(replace(party, certificate=all_certificates[party.name].decode()) for party in facts.parties)
     whole = {**OPTIONS, **settings}
-    text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
+    text = agreement_text(
+        name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed, ids=facts.ids
+    )
     agreement = parse_agreement(text.encode(), where=str(path))
     signatures = sign(text.encode(), tuple(identities.values()))
     with new_folder(path) as folder:

@@ -15,6 +15,7 @@ from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
+from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.federation.modes.traffic import traffic_of, ways_of
 from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
@@ -37,7 +38,7 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 #: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
 TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
-    {"individual": (0, 0, 2, 2), "paper": (3, 0, 5, 2), "shared-linear": (12, 6, 3, 2), "guesses": (1, 0, 1, 0)}
+    {"individual": (0, 0, 2, 2), "paper": (3, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
 #: Nobody publishes before all have saved: each tells the server, and the server tells all.
 _SAVED = 2
@@ -104,6 +105,7 @@ def planned(
             for p in agreement.parties
         ],
         "label_holder": setting.label_holder,
+        "ids": agreement.ids,
         "unsigned": unsigned,
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
@@ -150,7 +152,11 @@ def trips_of(setting: Setting) -> int:
     """Return how many messages of a run wait for each other, one way each, after alignment."""
     once, hop, publication, step = TRIPS[setting.protocol.mode]
     rounds, epochs = setting.publications, setting.training.epochs
-    return once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    if setting.protocol.mode != "shared-linear":
+        return trips
+    # Validation nodes are looked at and answered for; of three holders one waits for another's masked sum in each hop.
+    return trips + 2 * setting.looked + 2 * setting.model.hops * (len(setting.names) > PARTIES[0])
 
 
 def priced(setting: Setting) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement, Party, parse_agreement
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.messages import KINDS, LABELS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import fingerprint_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
@@ -144,7 +144,8 @@ def _pays(setting: Setting, name: str) -> dict[str, float]:
 def _seen(parties: Iterable[Party], mode: str) -> Iterator[dict[str, Any]]:
     """Yield what each party is sent that tells it something, and the kinds that tell nothing."""
     for party in parties:
-        kinds = [kind for kind in SENT[mode] if party.plays(KINDS[kind].receiver)]
+        own = {kind for kind in SENT[mode] if party.labels and KINDS[kind].sender == LABELS}
+        kinds = [kind for kind in SENT[mode] if party.plays(KINDS[kind].receiver) and kind not in own]
         telling = [kind for kind in kinds if not KINDS[kind].reveals.startswith(_NOTHING)]
         yield {
             "party": party.name,
