@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from graphveil.federation.core import states
 from graphveil.federation.core.networks import Combination, apart
-from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, Rows, receive_rows, times_of
+from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, Rows, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.truncation import DealtKeys, deal_truncation
@@ -37,14 +37,15 @@ class LinearNetwork(nn.Module):
         self.mixing = glorot((width, width), generator)
         self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
 
-    def forward(self, z: Tensor, noise: float = 0.0) -> Tensor:
+    def forward(self, z: Tensor, noise: float = 0.0, like: Tensor | None = None) -> Tensor:
         """Return z_L [n, h].
 
         Args:
             z: [n, h].
-            noise: its length in a row.
+            noise: its length in a row of those who train.
+            like: z of those who train, where other rows are given.
         """
-        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, noise) @ self.mixing)])
+        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, noise, like=like) @ self.mixing)])
         return combined
 
 
@@ -186,15 +187,15 @@ def _opened(setting: Setting, part: Tensor) -> Program[Tensor]:
     return ring.decode(words, 2 * setting.protocol.bits)
 
 
-def _noise(setting: Setting, group: str) -> float:
-    """Return the length of the noise in a row: every holder adds all of its own."""
-    return setting.published(times_of(setting)[group]).noise * math.sqrt(len(setting.names))
+def _noise(setting: Setting) -> float:
+    """Return the length of the noise in a row of those who train: every holder adds all of its own."""
+    return setting.publication.noise * math.sqrt(len(setting.names))
 
 
 def _steps(training: _Training, z: Tensor, steps: int) -> Program[None]:
     """Take the steps of one publication with the label holder; z's gradient of the last one stays on it."""
     setting, network = training.dealt.run.setting, training.network
-    noise = _noise(setting, TRAIN)
+    noise = _noise(setting)
     network.train()
     for _ in range(steps):
         z.grad = None
@@ -210,18 +211,20 @@ def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Pr
     """Send the hidden layer of validation nodes; keep the round if it validates best so far."""
     setting, memory = training.dealt.run.setting, training.memory
     group = VALIDATION if VALIDATION in opened else TRAIN
-    yield Send(setting.label_holder, "hidden", _hidden(training.network, opened[group].detach(), setting, group))
+    z = {name: rows.detach() for name, rows in opened.items()}
+    yield Send(setting.label_holder, "hidden", _hidden(training.network, z[group], z[TRAIN], setting))
     keep = yield Receive(setting.label_holder, "kept-round", (1,))
     if int(keep):
-        memory.best, memory.z = used, torch.cat([z.detach() for z in opened.values()])
+        memory.best, memory.z = used, torch.cat(list(z.values()))
         training.best.update(states.module_state("kept", training.network))
 
 
-def _hidden(network: LinearNetwork, z: Tensor, setting: Setting, group: str) -> Tensor:
+def _hidden(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
+    # By mean and length of those who train: in a group that differs from them its own would move everybody.
     # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()
     with torch.no_grad():
-        hidden: Tensor = network(z, _noise(setting, group))
+        hidden: Tensor = network(z, _noise(setting), trained)
     return hidden
 
 
@@ -271,7 +274,7 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
     hidden = torch.zeros(rows.nodes, setting.model.width)
     for group, here in ((TRAIN, rows.train), (VALIDATION, rows.validation), (REST, rows.rest)):
         if len(here):
-            hidden[here] = _hidden(network, z[group], setting, group)
+            hidden[here] = _hidden(network, z[group], z[TRAIN], setting)
     yield Send(setting.label_holder, "hidden", hidden)
 
 
