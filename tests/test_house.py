@@ -41,6 +41,7 @@ CORE = {
         "training",
     },
     "federation": {
+        "device",
         "privacy",
         "graphs",
         "hierarchy",

@@ -20,7 +20,7 @@ DISTRIBUTIONS = {
     "dp_accounting": "dp-accounting",
     "grpc": "grpcio",
 }
-OPTIONAL = {"flint", "mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
+OPTIONAL = {"mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
 # Comes with torch where that is built for a GPU.
 OPTIONAL |= {"triton"}
 OPTIONAL |= {"fastapi", "keyring", "psycopg", "pydantic", "sqlalchemy", "uvicorn"}

@@ -7,7 +7,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 
 #: Extras of users; those of developers (test, dev, site, benchmarks) install nothing beside a model.
-EXTRAS = ("collect", "keyring", "ogb", "shap", "lattice", "optuna", "mlflow", "tensorboard", "wandb", "ray")
+EXTRAS = ("collect", "keyring", "ogb", "shap", "optuna", "mlflow", "tensorboard", "wandb", "ray")
 COPYLEFT = re.compile(r"GPL|General Public|MPL|Mozilla|EPL|Eclipse", re.IGNORECASE)
 
 

@@ -40,12 +40,12 @@ PANELS = (
     ),
     Panel(
         "shared-linear",
-        "the server sees one noisy sum; holders nothing\nof each other, but A the last hidden layer",
+        "the server sees one noisy sum; holders nothing of\neach other but who trains, A the last hidden layer",
         "masked:\nuniform\nnumbers",
         GREEN,
         "<|-|>",
         "shares,\nnoise inside",
-        "masks, shares\nof gradients",
+        "masks, shares\nof steps of W",
     ),
     Panel(
         "individual",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from graphveil.audit import targets
+from graphveil.audit.federation import matrices
 from graphveil.audit.federation import replay as federation_replay
 from graphveil.audit.federation.cases import (
     audit_noise_in_shares,
@@ -19,16 +22,18 @@ from graphveil.audit.federation.cases import (
     audit_shrunk,
     audit_uniform,
 )
+from graphveil.audit.federation.matrices import audit_matrix
 from graphveil.audit.federation.person import ROLES
 from graphveil.audit.federation.replay import PERSON, audit_features, audit_label, audit_shares
 from graphveil.federation.core import publisher
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
-from graphveil.federation.crypto import products
+from graphveil.federation.crypto import hidden_matrix, products
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Receive, Send
-from graphveil.federation.modes import linear
+from graphveil.federation.modes import linear, propagation
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
 
@@ -37,7 +42,7 @@ Patch = pytest.MonkeyPatch
 
 def test_every_mode_is_audited_by_name() -> None:
     found = targets()["federation"]
-    assert len(found.mechanism) == 4 and len(found.method) == (2 + 4) * len(MODES) + 2 * (1 + 5) + 2 * len(ROLES)
+    assert len(found.mechanism) == 5 and len(found.method) == (2 + 4) * len(MODES) + 2 * (1 + 5) + 2 * len(ROLES)
 
 
 # ---- what holders publish ----
@@ -91,12 +96,58 @@ def test_shares_are_uniform(mode: str) -> None:
     assert found.holds and found.false_alarm == 1e-6
 
 
-@pytest.mark.parametrize("mode", ["paper", "shared-linear"])
 @pytest.mark.parametrize("part", ["masked_left", "masked_right"])
-def test_a_share_that_is_not_masked_is_found(mode: str, part: str, monkeypatch: Patch) -> None:
+def test_a_share_that_is_not_masked_is_found(part: str, monkeypatch: Patch) -> None:
     monkeypatch.setattr(products, part, lambda secret, *rest: secret)
-    found = audit_shares(mode)
+    found = audit_shares("paper")
     assert not found.holds and part.replace("_", "-") in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("V hop 0", "masked-right (60 x 6) to"),
+        ("W", "masked-right (12 x 8) to"),
+        ("P", "masked-left (30 x 12) beside"),
+        ("G", "masked-left (30 x 20) beside"),
+        ("r' gram", "correction (30 x 20) to"),
+        ("A 1", "gradient-share (20 x 8) to"),
+    ],
+)
+def test_a_mask_of_shared_linear_that_is_left_out_is_found(label: str, said: str, monkeypatch: Patch) -> None:
+    real = MaskKey.expand
+
+    def expand(key: MaskKey, name: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.zeros(shape, dtype=torch.int64) if name == label else real(key, name, shape)
+
+    monkeypatch.setattr(MaskKey, "expand", expand)
+    found = audit_shares("shared-linear")
+    assert not found.holds and any(said in note for note in found.notes), found.notes
+
+
+def test_a_matrix_hidden_from_both_readers_by_one_key_is_found(monkeypatch: Patch) -> None:
+    """In whole runs, and of the matrix alone, together with corrections that leave out what covers them."""
+    real = hidden_matrix.hide
+    assert audit_matrix().holds
+    for module in (matrices, propagation):
+        monkeypatch.setattr(module, "hide", lambda s, shape, keys: real(s, shape, (keys[0], keys[0])))
+    for audit in (audit_matrix, partial(audit_shares, "shared-linear")):
+        found = audit()
+        assert not found.holds and {"levels", "leaves"} <= {note.split()[0] for note in found.notes}
+
+
+@pytest.mark.parametrize(
+    ("name", "weak", "said"),
+    [
+        # What covers the leaf that holds an entry; and the seeds of the side that is left.
+        ("_leaves", lambda seeds: np.zeros((len(seeds), 8), dtype=np.uint64), "leaves of a star to reader 0"),
+        ("_hashed", lambda seeds, number: hidden_matrix._bare(seeds), "levels from matrix to matrix under one key"),
+    ],
+)
+def test_corrections_that_are_not_covered_are_found(name: str, weak: Any, said: str, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(hidden_matrix, name, weak)
+    found = audit_matrix()
+    assert not found.holds and any(said in note for note in found.notes), found.notes
 
 
 def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_it() -> None:
@@ -112,11 +163,11 @@ def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_pass(mode: str) -> None:
-    before = (Publisher.publish, Publisher.noise_for, linear.linear_server)
+    before = (Publisher.publish, Publisher.noise_for, linear.linear_holder)
     for audit in (audit_features, audit_label):
         found = audit(mode)
         assert found.holds, found.notes
-    assert (Publisher.publish, Publisher.noise_for, linear.linear_server) == before
+    assert (Publisher.publish, Publisher.noise_for, linear.linear_holder) == before
 
 
 def more_from_holder2(patch: Patch, kind: str, body: Callable[[Tensor], Tensor]) -> None:
@@ -168,6 +219,7 @@ def test_labels_that_go_round_their_randomizer_are_found(mode: str, monkeypatch:
 
 
 def test_weights_that_leave_their_bound_are_found_where_the_server_opens_rows(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(linear, "start_scale", lambda setting: 8.0)
+    real = linear.secret_numbers
+    monkeypatch.setattr(linear, "secret_numbers", lambda shape, **given: 80 * real(shape, **given))
     found = audit_features("shared-linear")
     assert not found.holds and "more than 2 C" in found.notes[0]

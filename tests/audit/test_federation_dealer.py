@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum
 from graphveil.federation.effects import Receive, Roster, Send
-from graphveil.federation.modes import linear
+from graphveil.federation.modes import linear, propagation
 from graphveil.federation.modes.guesses import GuessPublisher
 from tests.federation.views import altered
 
@@ -58,8 +60,8 @@ def kept_shares_of_features_unmasked(patch: Patch) -> None:
     unmasked(patch, "cut hop")
 
 
-def kept_shares_of_weights_unmasked(patch: Patch) -> None:
-    unmasked(patch, "cut step")
+def kept_shares_of_likenesses_unmasked(patch: Patch) -> None:
+    unmasked(patch, "cut gram")
 
 
 def masks_reused_in_the_next_round(patch: Patch) -> None:
@@ -67,7 +69,17 @@ def masks_reused_in_the_next_round(patch: Patch) -> None:
 
     def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
         me._used.clear()
-        return real(me, "open" if label.startswith("open") else label, shape)
+        return real(me, " ".join(label.split()[:2]) if label.startswith("open") else label, shape)
+
+    patch.setattr(ZeroSum, "mask", mask)
+
+
+def masks_of_those_who_train_reused_for_others(patch: Patch) -> None:
+    real = ZeroSum.mask
+
+    def mask(me: ZeroSum, label: str, shape: tuple[int, ...]) -> Tensor:
+        me._used.clear()
+        return real(me, label.replace("validation", "train"), shape)
 
     patch.setattr(ZeroSum, "mask", mask)
 
@@ -108,6 +120,69 @@ def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
     patch.setattr(linear, "name_publication", name)
 
 
+class Repeating:
+    """Randomness whose every key is the same."""
+
+    void = None
+
+    def bytes(self, count: int) -> builtins.bytes:
+        return builtins.bytes(count)
+
+
+def one_key_for_both_readers(patch: Patch) -> None:
+    real = propagation.open_walker
+    patch.setattr(propagation, "open_walker", lambda *rest, randomness: real(*rest, randomness=Repeating()))
+
+
+def matrices_in_the_clear(patch: Patch) -> None:
+    def hide(matrix: Any, shape: Any, keys: Any) -> Tensor:
+        bare = torch.zeros(shape.message, dtype=torch.int64)
+        bare.view(-1)[: matrix.nnz] = torch.from_numpy(matrix.data)
+        return bare
+
+    patch.setattr(propagation, "hide", hide)
+
+
+def sizes_of_the_data(patch: Patch) -> None:
+    """A further message between holders, as long as the number of the sender's first neighbour."""
+    real = replay.party_programs
+
+    def sends(true: Any, edges: int) -> Any:
+        yield Send("holder1", "masked-sum", torch.zeros(edges, dtype=torch.int64))
+        return (yield from true)
+
+    def receives(true: Any) -> Any:
+        yield Receive("holder2", "masked-sum", (-1,))
+        return (yield from true)
+
+    def programs(contexts: Any, held: Any) -> Any:
+        found = real(contexts, held)
+        edges = int(held["holder2"].edge_index[0, 0])
+        return found | {"holder1": receives(found["holder1"]), "holder2": sends(found["holder2"], edges)}
+
+    patch.setattr(replay, "party_programs", programs)
+
+
+def rest_without_noise(patch: Patch) -> None:
+    real = Publisher.noise_for
+
+    def noise_for(me: Publisher, label: str, *rest: Any) -> Tensor:
+        return real(me, label, *rest) * (not label.startswith("rest"))
+
+    patch.setattr(Publisher, "noise_for", noise_for)
+
+
+def rest_multiplied_anew(patch: Patch) -> None:
+    """As if what was saved were rounded once more before it is opened, under its old name."""
+    real = linear._publish_rest
+
+    def publish(exchange: Any, multiplied: Any, party: Any) -> Any:
+        off = exchange.run.done and exchange.run.me == "holder1"
+        return real(exchange, multiplied, replace(party, y=party.y + int(off)))
+
+    patch.setattr(linear, "_publish_rest", publish)
+
+
 def seals_sent_to_the_server(patch: Patch) -> None:
     real = linear.name_publication
 
@@ -124,7 +199,8 @@ def _hearing(real: Any) -> Any:
     """A server that also reads what the weakened copy above sends it."""
 
     def seals_first(effect: Any) -> Any:
-        if isinstance(effect, Receive) and effect.kind == "noisy-share":
+        # Validation rows are opened under the name of those who train.
+        if isinstance(effect, Receive) and effect.kind == "noisy-share" and effect.shape[0] != 10:
             yield Receive(effect.sender, "seal", (32,))
         return effect
 
@@ -142,8 +218,14 @@ def _hearing(real: Any) -> Any:
         (2, masks_removed, "less what was dealt"),
         (5, sent_shares_unmasked, "less what was dealt"),
         (2, kept_shares_of_features_unmasked, "the share of P that"),
-        (5, kept_shares_of_weights_unmasked, "the share of W that"),
+        (5, kept_shares_of_likenesses_unmasked, "the share of GRAM that"),
         (2, masks_reused_in_the_next_round, "from round to round"),
+        (2, masks_of_those_who_train_reused_for_others, "adds, from one to the next"),
+        (2, one_key_for_both_readers, "leaves of the matrix of holder2"),
+        (2, matrices_in_the_clear, "leaves of the other matrix of holder1"),
+        (3, sizes_of_the_data, "depend on data"),
+        (2, rest_without_noise, "(rest) has less noise"),
+        (2, rest_multiplied_anew, "round 5 of 5 opened another sum"),
         (5, masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
         (2, low_bits_kept, "below the steps"),
         (5, half_the_noise, "less noise than"),

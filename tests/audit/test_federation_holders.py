@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,12 @@ import torch
 from torch import Tensor
 
 from graphveil.audit.federation.views import audit_holders
-from graphveil.federation.crypto import products, sharing
 from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.crypto.truncation import TruncationKeys
+from graphveil.federation.crypto.truncation import DealtKeys
+from graphveil.federation.modes import linear_server
 
 Patch = pytest.MonkeyPatch
-CASES = [("shared-linear", 2, 0), ("shared-linear", 3, 1), ("shared-linear", 4, 3), ("paper", 2, 1), ("paper", 3, 0)]
+CASES = [("shared-linear", 2, 0), ("shared-linear", 3, 1), ("shared-linear", 4, 2), ("paper", 2, 1), ("paper", 3, 0)]
 
 
 @pytest.mark.parametrize(("mode", "holders", "victim"), CASES)
@@ -26,31 +27,69 @@ def test_all_holders_but_one_can_unmask_nothing(mode: str, holders: int, victim:
     assert found.false_alarm == 1e-6 and "together" in found.target
 
 
+def expanded(patch: Patch, change: Callable[[str], str | None]) -> None:
+    """Other labels of masks, or, with None, no mask."""
+    real = MaskKey.expand
+
+    def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
+        changed = change(label)
+        return torch.zeros(shape, dtype=torch.int64) if changed is None else real(key, changed, shape)
+
+    patch.setattr(MaskKey, "expand", expand)
+
+
 def features_sent_unmasked(patch: Patch) -> None:
-    def zeros(key: MaskKey, rows: int, columns: int) -> Tensor:
-        return torch.zeros(rows, columns, dtype=torch.int64)
-
-    patch.setattr(sharing, "left_mask", zeros)
-    patch.setattr(products, "left_mask", zeros)
+    expanded(patch, lambda label: None if label == "P" else label)
 
 
-def masks_of_weights_used_in_every_round(patch: Patch) -> None:
-    real = products.mask_label
-    patch.setattr(products, "mask_label", lambda product, step: real(product, step.split()[0]))
+def likenesses_masked_like_features(patch: Patch) -> None:
+    expanded(patch, lambda label: "P" if label == "G" else label)
 
 
-def one_key_of_cuts_for_all(patch: Patch) -> None:
-    """Each masked sum is uniform by itself, and whoever is shown all of them can take their masks away."""
-    same = TruncationKeys(MaskKey(bytes(32)), MaskKey(bytes(31) + b"1"))
-    patch.setattr(TruncationKeys, "fresh", staticmethod(lambda randomness: same))
+def weights_masked_like_columns(patch: Patch) -> None:
+    expanded(patch, lambda label: "V hop 0" if label == "W" else label)
+
+
+def pulls_shared_by_the_second_alone(patch: Patch) -> None:
+    expanded(patch, lambda label: None if label.startswith("A ") else label)
+
+
+def dealt(patch: Patch, own: MaskKey) -> None:
+    """Truncations with another key of the server's own."""
+    real = linear_server.deal_truncation
+
+    def deal(keys: DealtKeys, *rest: Any) -> Any:
+        return real(replace(keys, own=own), *rest)
+
+    patch.setattr(linear_server, "deal_truncation", deal)
+
+
+class Nothing(MaskKey):
+    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.zeros(shape, dtype=torch.int64)
+
+
+class Same(MaskKey):
+    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        return super().expand("always", shape)
+
+
+def parts_sent_unmasked(patch: Patch) -> None:
+    dealt(patch, Nothing(bytes(32)))
+
+
+def one_mask_of_all_parts(patch: Patch) -> None:
+    dealt(patch, Same(bytes(32)))
 
 
 @pytest.mark.parametrize(
     ("weaken", "said"),
     [
         (features_sent_unmasked, "masked-left from holder2 to holder1 beside"),
-        (masks_of_weights_used_in_every_round, "from round to round"),
-        (one_key_of_cuts_for_all, "masks of cuts under other keys"),
+        (likenesses_masked_like_features, "masked shares 1 and 3 from holder2 to holder1"),
+        (weights_masked_like_columns, "masked shares 0 and 2 from holder2 to holder1"),
+        (parts_sent_unmasked, "masks of the server's parts"),
+        (one_mask_of_all_parts, "parts from one to the next"),
     ],
 )
 @pytest.mark.parametrize("holders", [2, 3])
@@ -58,3 +97,9 @@ def test_a_weakened_copy_is_found(weaken: Callable[[Patch], Any], said: str, hol
     weaken(monkeypatch)
     found = audit_holders("shared-linear", holders, victim=1)
     assert not found.holds and any(said in note for note in found.notes), found.notes
+
+
+def test_shares_of_pulls_that_others_can_add_up_are_found(monkeypatch: Patch) -> None:
+    pulls_shared_by_the_second_alone(monkeypatch)
+    found = audit_holders("shared-linear", 3, victim=2)
+    assert not found.holds and any("gradient-share from server" in note for note in found.notes), found.notes

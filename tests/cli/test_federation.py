@@ -18,11 +18,14 @@ from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry, simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
+from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.party import require_agreed
+from graphveil.federation.transport.line import Line
+from graphveil.federation.transport.session import Message
 from graphveil.graphs import load_graph
 from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation.party import TranscriptFile, read_transcript
+from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, read_log
 from graphveil.reports.federation.plan import SENT, draft, planned, priced
 from tests.cli.conftest import Answer, Terminal
 from tests.reports.federation.test_party import agreement
@@ -87,6 +90,7 @@ OTHERS = {
         (("init", *TYPED, "--epsilon", "1", "--directed", "--holder", "shop=c:1=wide", "--range", "-1,1"), "leave out"),
         (("init", *TYPED, "--epsilon", "1", "--holder", "shop=c:1=narrow"), "declare dimension"),
         (("plan", "nowhere"), "init makes it"),
+        (("plan", "nowhere", "--line", "fast"), "line 'fast'; allowed: RATE/DELAY"),
     ],
     ids=lambda part: " ".join(part[-2:]) if isinstance(part, tuple) else "",
 )
@@ -105,6 +109,8 @@ def test_a_certificate_of_nobody_and_a_key_that_was_not_agreed_are_refused(type_
     one_line(type_in("federation", "init", *given, "shop=shop/certificate.pem"), "allowed: server, clinic, bank")
     assert type_in("federation", "init", *given, "clinic=agreed/certificate.pem").code == 0
     text = ("--agreement", "run/server/agreement.toml")
+    for folder in ("other", "agreed"):
+        assert type_in("federation", "review", folder, *text).code == 0
     one_line(type_in("federation", "sign", "other", *text), "the key is not the agreed one of clinic")
     assert type_in("federation", "sign", "agreed", *text, "--json").json["signed"] == ["clinic"]
     # The same agreement once more keeps what was signed.
@@ -158,6 +164,9 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     one_line(type_in("federation", "sign", "keys/bank"), "--agreement")
     one_line(type_in("federation", "sign", "keys/bank", "--agreement", "nowhere"), "cannot be read")
     text = ("--agreement", "drafts/server/agreement.toml")
+    one_line(type_in("federation", "sign", "keys/bank", *text), "was not reviewed on this machine", "review keys/bank")
+    for name in ("server", "clinic", "bank"):
+        assert type_in("federation", "review", f"keys/{name}", *text).code == 0
     assert type_in("federation", "sign", "keys/bank", *text, "--json").json["unsigned"] == ["server", "clinic"]
     one_line(type_in("federation", "join", "keys/bank", "digits"), "has not signed")
     type_in("federation", "sign", "keys/clinic", *text)
@@ -180,7 +189,7 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
     whole, randomness = load_graph("social-200"), SeededRandomness(1)
     parts = vertical_partition(whole, (1, 1), seed=0)
-    members = tuple(Member(f"h{place}", part.shape[1], place == 0) for place, (part, _) in enumerate(parts))
+    members = tuple(Member(f"h{place}", part.shape[1], place == 0, 16) for place, (part, _) in enumerate(parts))
     setting = Setting.of(members, len(whole.schema.classes), mode=mode, width=4, hops=1, epochs=1, opened=True)
     programs = {"server": server_program(RunContext("server", setting, randomness))}
     for member, (part, edges) in zip(members, parts, strict=True):
@@ -217,13 +226,14 @@ def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal
     entry = Entry(1, "holder1", "server", "embeddings", (200, 64), 51200, "rows")
     for written in (agreement, other, agreement):
         with TranscriptFile(folder, written).recording() as record:
-            record(entry)
+            record(Message(entry))
         with (folder / "transcript.jsonl").open("a") as file:
             file.write('{"cut')  # a crash in the middle of a line
-    found = read_transcript(folder, agreement)
+    log = read_log(folder / TRANSCRIPT, agreement)
+    found = log.transcript
     assert [one.kind for one in found.entries] == ["embeddings"] * 2 and found.bytes == 2 * 51200
-    assert found.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
-    assert len(read_transcript(folder, other).entries) == 1
+    assert log.torn == 3 and found.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
+    assert len(read_log(folder / TRANSCRIPT, other).messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -244,7 +254,7 @@ def test_a_transcript_that_nobody_wrote_is_refused(type_in: Terminal, line: str,
     folder, agreement = Path("run/holder1"), draft(Path("run/holder1"))[0]
     (folder / "transcript.jsonl").write_text(line.replace("OURS", agreement.hash.hex()[:16]) + "\n")
     with pytest.raises(DataError, match=message):
-        read_transcript(folder, agreement)
+        read_log(folder / TRANSCRIPT, agreement)
 
 
 # ---- what people read of a federation ----
@@ -275,7 +285,18 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
     assert "sigma" not in text and "randomized once at their holder, epsilon 1.5 each" in text
     assert text.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
     assert "Not signed by clinic, bank" in text and "Not signed by clinic" not in plan()
-    assert "for 1,000 nodes (--nodes), 100 of them training (--training); alignment not counted" in text
+    assert "for 1,000 nodes (--nodes), 100 of them training (--training); before them 192 kB of alignment" in text
+
+
+def test_a_plan_names_the_seconds_on_a_line() -> None:
+    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, and the busiest direction."""
+    agreed = agreement(mode="individual", epochs=3, republish=1)
+    answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
+    links = traffic_of(agreed.setting, 1000, 100).by_link()
+    assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
+    assert answer["line"]["seconds_run"] == pytest.approx(18 * 0.05 + max(links.values()) * 8 / 1e8)
+    text = read(screens.planned(answer))
+    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 18 messages wait for each other" in text
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
@@ -342,15 +363,16 @@ def test_messages_are_summed_by_who_sent_them() -> None:
 )
 def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> None:
     known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
+    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": []}
     text = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
-    assert spent in text and "Round 3 of 20" in text
+    assert spent in text and "Round 3 of 20, about 2 min 5 s left" in text
 
 
 @pytest.mark.parametrize(
     ("keys", "unsigned", "parts", "unsaid"),
     [
         (True, [], ("Keys server, clinic: created here", "Signed by all parties"), "Not signed"),
-        (False, ["clinic"], ("Not signed by clinic: each must read the agreement and run sign",), "Keys"),
+        (False, ["clinic"], ("Not signed by clinic: each must run review, then sign",), "Keys"),
     ],
 )
 def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(

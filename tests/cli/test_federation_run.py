@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.messages import KINDS
 from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.party import run_party
 from graphveil.graphs import load_graph
 from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.log import TranscriptFile
 from tests.cli.conftest import Answer, Terminal
+from tests.federation.crypto.test_keys import made as certificate
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
+from tests.pages import page
 
 #: Seconds that a party waits for another one; a whole run takes two.
 PATIENCE = 20.0
@@ -31,10 +43,11 @@ def beside(typed: str) -> Iterator[None]:
         here = Path("run") / name
         graph = None if name == "server" else load_graph(str(Path("parts") / name))
         ids = None if graph is None else [str(value) for value in graph.ids]
-        agreed = read_agreement(here)
+        agreed, identity = read_agreement(here), read_identity(here)
+        quiet: dict[str, Any] = {"note": lambda text: None, "progress": lambda step: None, "patience": PATIENCE}
         try:
-            quiet: dict[str, Any] = {"note": lambda text: None, "progress": lambda step: None}
-            run_party(agreed, read_identity(here), here, graph=graph, ids=ids, patience=PATIENCE, **quiet)
+            with TranscriptFile(here, agreed, secret=identity.private_key).recording() as record:
+                run_party(agreed, identity, here, graph=graph, ids=ids, record=record, **quiet)
         except Exception as error:
             failed.append(error)
 
@@ -74,7 +87,15 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     assert "test nodes" in text and "round" in text and "predictions.csv" in text
     check_party(Path("run/holder1"))
     status = type_in("federation", "status", "run/holder1", "--json").json
-    assert (status["state"], status["round"]) == ("finished", 2)
+    assert (status["state"], status["round"], status["seconds_left"]) == ("finished", 2, None)
+    reveals = {(row["kind"], row["to"]): row["reveals"] for row in status["messages"] if row["from"] == "holder1"}
+    assert reveals["embeddings", "server"] == KINDS["embeddings"].reveals and ("hidden", "holder1") not in reveals
+    text = " ".join(type_in("federation", "status", "run/holder1").out.split())
+    assert "What has left this machine" in text and "server embeddings 2 x," in text
+    for other in ("server", "holder2"):
+        found = type_in("federation", "verify", "run/holder1", f"run/{other}/transcript.jsonl", "--json")
+        assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
+        assert found.json["peer"] == other and found.json["equal"] > 2 and found.json["published"]["holder1"] == 2
 
 
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:
@@ -97,3 +118,66 @@ def test_who_waits_in_vain_is_told_and_the_status_says_it_too(type_in: Terminal)
     assert found["state"].startswith("stopped: ") and found["round"] == 0 and found["epsilon"] == 0.0
     assert answer.err.splitlines()[-1].startswith("error: ")
     assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(found["epsilon_total"]))
+
+
+def test_a_certificate_near_its_end_is_named_in_the_review_at_the_start_and_by_the_status(type_in: Terminal) -> None:
+    assert type_in("federation", "split", "social-100", "--out", "parts").code == 0
+    own = Path("own")
+    own.mkdir(mode=0o700)
+    for name, content in certificate(days=20).items():
+        (own / name).write_bytes(content)
+        (own / name).chmod(0o600)
+    ports, declared = free_ports(3), ("parts/holder1/graph.toml", "parts/holder2/graph.toml")
+    holders = [
+        f"--holder={name}=127.0.0.1:{port}={file}" for name, port, file in zip("ab", ports, declared, strict=False)
+    ]
+    classes = ",".join(f"community {number}" for number in range(8))
+    typed = (
+        "--server",
+        f"127.0.0.1:{ports[2]}",
+        "--classes",
+        classes,
+        "--epsilon",
+        4,
+        "--certificate",
+        "a=own/certificate.pem",
+    )
+    assert type_in("federation", "init", "--out", "run", *holders, *typed).code == 0
+    text = ("--agreement", "run/a/agreement.toml")
+    warning = "the certificate of a ends on 20"
+    assert warning in " ".join(type_in("federation", "review", "own", *text).out.split())
+    assert type_in("federation", "sign", "own", *text, "--with", "run/b/signatures.json").code == 0
+    lines = type_in("federation", "join", "own", "parts/holder1", "--patience", 0.2).err.splitlines()
+    assert lines[0].startswith(f"warning: {warning}") and lines[-1].startswith("error: ")
+    assert warning in type_in("federation", "status", "own", "--json").json["warnings"][0]
+
+
+def service(language: str) -> str:
+    """The text of a service on the page about running a party."""
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```", page("federation-operations"), re.DOTALL | re.MULTILINE)
+    return str(text)
+
+
+def test_the_commands_of_both_services_on_the_page_run_a_party(type_in: Terminal) -> None:
+    """Paths are those of the page, all else is typed as it stands there."""
+    (unit,) = re.findall(r"^ExecStart=(.*)$", service("ini"), re.MULTILINE)
+    (bank,) = yaml.safe_load(service("yaml"))["services"].values()
+    assert shlex.split(unit)[1:] == bank["command"][1:] and unit.split()[0].endswith("/graphveil")
+    mounted = [volume.split(":")[1] for volume in bank["volumes"]]
+    assert [word for word in bank["command"] if word.startswith("/")] == mounted and bank["restart"].startswith(
+        "on-fai"
+    )
+    made(type_in, "mode=individual")
+    here = dict(zip(mounted, ("run/holder1", "parts/holder1"), strict=True))
+    with beside("holder1"):
+        answer = type_in(*(here.get(word, word) for word in bank["command"][1:]))
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_takes_the_unit_on_the_page(tmp_path: Path) -> None:
+    unit = tmp_path / "party.service"
+    # A program that is here: systemd looks whether it may be run.
+    unit.write_text(service("ini").replace("/opt/graphveil/bin/graphveil", sys.executable))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, "party.service" in done.stderr) == (0, False), done.stderr

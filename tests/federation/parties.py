@@ -111,7 +111,8 @@ class Place:
 
         others = tuple(name for name in NAMES if name != me)
         made = build or partial(program, self, me)
-        session = Session(me, "server", others, made, own, patience=self.patience, progress=tell)
+        record = changes.pop("record", lambda message: None)
+        session = Session(me, "server", others, made, own, patience=self.patience, progress=tell, record=record)
         session.links = links = self.links(me, session, **changes)
         self.lines.append((session, links))
         try:

@@ -14,8 +14,9 @@ import typer.testing
 from graphveil.cli.app import build
 from graphveil.errors import DataError
 from graphveil.federation import party as party_module
-from graphveil.federation.core.agreement import read_agreement
+from graphveil.federation.core.agreement import FILE, SIGNATURES, read_agreement, sign
 from graphveil.federation.crypto.keys import new_identity, read_identity
+from graphveil.federation.crypto.psi import STAGE
 from graphveil.federation.party import Outcome, run_party
 from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
@@ -59,13 +60,14 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
     """Run the three parties in threads; a killed one starts again. Returns outcomes or errors by name."""
     left = {name: list(rounds) for name, rounds in (kills or {}).items()}
     found: dict[str, Any] = {}
+    spelled = changes.get("spelled", {})
 
     def work(name: str) -> None:
         here = path / "run" / name
         graph = None if name == "server" else load_graph(str(path / "parts" / name))
 
         def tell(step: Progress) -> None:
-            assert step.total == read_agreement(here).setting.rounds
+            assert step.stage == STAGE or step.total == read_agreement(here).setting.rounds
             if left.get(name) and left[name][0] == step.done:
                 left[name].pop(0)
                 raise Killed
@@ -77,8 +79,9 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
                     changes.get("identities", {}).get(name) or read_identity(here),
                     here,
                     graph=graph,
-                    ids=None if graph is None else [str(value) for value in graph.ids],
+                    ids=None if graph is None else [spelled.get(name, "{}").format(value) for value in graph.ids],
                     patience=changes.get("patience", FOREVER),
+                    listen=changes.get("listen", {}).get(name),
                     note=lambda text: None,
                     progress=tell,
                 )
@@ -123,10 +126,15 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
 
 
 def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every party is killed after every round but the last: one draw of labels and one of guesses ever leave."""
+    """Every party is killed after every round but the last: one draw of labels and one of guesses ever leave.
+
+    The label holder is killed in alignment, too, and its ids leave under one secret.
+    """
     wire = Watching(monkeypatch)
     path = folders(tmp_path, "mode=guesses", "epochs=3", "epsilon-y=2")
-    found = run_threads(path, kills={"holder1": [0, 1], "holder2": [0, 1], "server": [1]})
+    found = run_threads(path, kills={"holder1": [200, 0, 1], "holder2": [0, 1], "server": [1]})
+    assert len(set(wire.of("blinded-ids", 1))) == 2 < len(wire.of("blinded-ids", 1))
+    assert not list(path.glob("run/*/checkpoints/*.aligning"))
     assert all(isinstance(one, Outcome) for one in found.values()), found
     assert len(set(wire.of("guesses", 2))) == 1 == len(set(wire.of("training-labels", 1)))
     assert found["holder2"].publisher.spent == 8.0
@@ -141,13 +149,30 @@ def test_other_columns_and_another_key_than_agreed_are_refused_before_anything_i
 ) -> None:
     wire = Watching(monkeypatch)
     path = folders(tmp_path, "mode=individual", "epochs=2")
-    found = run_threads(path, patience=1.0, identities={"holder2": new_identity("holder2")})
+    found = run_threads(
+        path, patience=1.0, identities={"holder2": new_identity("holder2")}, listen={"server": "no port"}
+    )
+    assert "cannot listen on no port" in str(found["server"])
     assert "the certificate of holder2 is not the one in the agreement" in str(found["holder2"])
     for old, new in (("holder2", "other"), ("holder1", "holder2"), ("other", "holder1")):
         (path / "parts" / old).rename(path / "parts" / new)
     found = run_threads(path, patience=1.0)
     assert isinstance(found["holder2"], DataError) and "feature columns" in str(found["holder2"])
     assert not wire.sent
+
+
+def test_ids_are_compared_in_the_form_that_all_agreed_on(tmp_path: Path) -> None:
+    path = folders(tmp_path, "mode=individual", "epochs=1")
+    identities = tuple(read_identity(path / "run" / name) for name in NAMES)
+    agreed = (path / "run" / "server" / FILE).read_text().replace('ids = "exact"', 'ids = "canonical"')
+    for name in reversed(NAMES):
+        if name == "holder1":  # the last of the holders that still has the other agreement
+            found = run_threads(path, patience=2.0)
+            assert "different agreements" in str(found["holder2"])
+        (path / "run" / name / FILE).write_text(agreed)
+        (path / "run" / name / SIGNATURES).write_text(sign(agreed.encode(), identities))
+    found = run_threads(path, spelled={"holder2": "  {}\u200b"})
+    assert len(found["holder1"].order) == len(found["holder2"].order) == 100
 
 
 def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.crypto import ring
 from graphveil.federation.modes import linear
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.transport.session import Session
@@ -46,10 +47,13 @@ def again(states: States, patch: Patch, seed: int = 2, done: int = 1) -> Views:
     return watched(setting, held, patch, seed=seed, done=done, states=states)
 
 
-def opened(seen: Views, number: int) -> Tensor:
-    """What the server opens in a session's number-th round, counted from 0."""
+def opened(seen: Views, number: int, before: States) -> Tensor:
+    """What the server opens of those who train in a session's number-th round, from 0, with the states before."""
     shares = [seen.bodies("noisy-share", name)[number] for name in seen.setting.names]
-    return torch.stack(shares).sum(dim=0)
+    masks = {secret: words for secret, label, words in seen.expanded if label == "G"}
+    a = ring.encode(before["server"]["memory/a"], seen.setting.protocol.bits)
+    known = torch.stack(list(masks.values())).sum(dim=0) @ a + before["server"]["memory/part"]
+    return torch.stack(shares).sum(dim=0) + known[: len(a)]
 
 
 def names_of(seen: Views) -> list[set[str]]:
@@ -61,7 +65,7 @@ def names_of(seen: Views) -> list[set[str]]:
 def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypatch: Patch) -> None:
     """No number of all that the server is sent, or deals, comes up in both sessions: by chance 1e-11."""
     second = again(after(1), monkeypatch)
-    assert torch.equal(opened(second, 0), opened(first(), 1))
+    assert torch.equal(opened(second, 0, after(1)), opened(first(), 1, after(1)))
     assert names_of(second)[0] == names_of(first())[1] and len(names_of(second)[0]) == 1
     for kinds in (("noisy-share",), ("masked-left", "masked-right", "masked-sum", "correction", "gradient-share")):
         one, two = (
@@ -76,27 +80,27 @@ def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypa
 
 
 def test_seals_and_keys_are_new_in_every_round_and_for_every_holder() -> None:
-    for kind, count in (("seal", 3 * 3), ("holder-key", 3)):  # the same to both others
+    for kind, count in (("seal", 4 * 3), ("holder-key", 3)):  # the same to both others
         bodies = [body.numpy().tobytes() for body in first().bodies(kind)]
         assert len(bodies) == 2 * len(set(bodies)) == 2 * count
 
 
-@pytest.mark.parametrize("key", ["p", "w"])
+@pytest.mark.parametrize("key", ["z", "a"])
 @pytest.mark.parametrize("who", ["h1", "h2", "h3"])
 def test_other_data_of_any_holder_is_published_under_other_noise_of_all(who: str, key: str, monkeypatch: Patch) -> None:
     """The difference of two openings of one round is not that of the data: all noise is new.
 
-    Where a holder names a publication by its own share of W alone, the difference is free of noise for other P.
+    Where a holder names a publication by its own share of A alone, the difference is free of noise for other Z_0.
     """
     states = after(1)
     states[who][key] = states[who][key] + 1
     difference, noise = _openings(states, monkeypatch)
     assert float(noise.double().abs().median()) > 2.0**36  # sigma is some 3 C, and a row of z at most C
-    if key == "p":
+    if key == "z":
         monkeypatch.setattr(linear.Commitment, "to", lambda me, share: bytes(32))
         plain = again(after(1), monkeypatch, seed=5)
         weak = again(states, monkeypatch, seed=6)
-        change = opened(weak, 0) - opened(plain, 0)
+        change = opened(weak, 0, states) - opened(plain, 0, after(1))
         assert torch.equal(change, difference)
 
 
@@ -105,12 +109,12 @@ def _openings(states: States, patch: Patch) -> tuple[Tensor, Tensor]:
     other = again(states, patch)
     assert not names_of(other)[0] & names_of(first())[1]
     before, now = _z(after(1)), _z(states)
-    return now - before, (opened(other, 0) - opened(first(), 1)) - (now - before)
+    return now - before, (opened(other, 0, states) - opened(first(), 1, after(1))) - (now - before)
 
 
 def _z(states: Mapping[str, Mapping[str, Tensor]]) -> Tensor:
-    p, w = (torch.stack([states[f"h{k}"][key] for k in (1, 2, 3)]).sum(dim=0) for key in ("p", "w"))
-    return p @ w
+    gram, z, a = (torch.stack([states[f"h{k}"][key] for k in (1, 2, 3)]).sum(dim=0) for key in ("gram", "z", "a"))
+    return z[: len(a)] + gram[: len(a)] @ a
 
 
 # ---- what is noted on disk before anything leaves ----

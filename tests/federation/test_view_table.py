@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphveil import load_graph
-from graphveil.federation.core.messages import HOLDER, KINDS, LABELS, SERVER, simulate
+from graphveil.federation.core.messages import ANYBODY, HOLDER, KINDS, LABELS, SERVER, simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Effect, Receive, Send
@@ -26,7 +26,7 @@ def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
     listed = {row[1].strip("`"): row[0] for row in LINES}
     assert listed == {name: kind.receiver for name, kind in KINDS.items()}
     assert len(LINES) == len(KINDS)
-    assert set(listed.values()) == {SERVER, HOLDER, LABELS}
+    assert set(listed.values()) == {SERVER, HOLDER, LABELS, ANYBODY}
     assert all(len(row) == 5 and row[3] and row[4] for row in LINES)
 
 
@@ -75,5 +75,15 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
     head = held["h1"].head
     assert head is not None
     for mode in ("shared-linear", "individual", "paper"):
-        (trains,) = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch).bodies("labelled-rows")
+        seen = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch)
+        (trains,) = seen.bodies("labelled-rows", to="server")
         assert trains.tolist() == head.train.nonzero().flatten().tolist()
+        # In the default mode all parties multiply those rows alone, and those that validate.
+        announced = [
+            (kind, send.to)
+            for kind in ("labelled-rows", "validation-rows")
+            for _, send in seen.messages
+            if send.kind == kind
+        ]
+        everybody = [(kind, to) for kind in ("labelled-rows", "validation-rows") for to in ("server", "h2")]
+        assert announced == (everybody if mode == "shared-linear" else everybody[:1])

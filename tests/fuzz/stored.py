@@ -121,15 +121,16 @@ def go_on(copy: Path) -> None:
 def _transcript(folder: Path) -> Path:
     """A party's transcript of a few messages, beside the agreement."""
     from graphveil.federation.core.messages import Entry
+    from graphveil.federation.transport.session import Message
     from graphveil.reports.federation.folders import facts_from, write_parties
-    from graphveil.reports.federation.party import TranscriptFile
+    from graphveil.reports.federation.log import TranscriptFile
 
     holders = ["one=127.0.0.1:2=3", "two=127.0.0.1:3=4"]
     write_parties(folder, "run", facts_from("127.0.0.1:1", holders, "a,b", "0,1"), {"epsilon": 4.0}, {})
     party = folder / "one"
     with TranscriptFile(party, _agreement(party)).recording() as record:
         for round in range(3):
-            record(Entry(round, "one", "server", "noisy-share", (5, 2), 80, "a noisy sum"))
+            record(Message(Entry(round, "one", "server", "noisy-share", (5, 2), 80, "a noisy sum"), "5e", 64 * "a"))
     return party
 
 
@@ -141,9 +142,9 @@ def _agreement(party: Path) -> Any:
 
 def read_messages(copy: Path) -> None:
     """What a party's outcome is made of."""
-    from graphveil.reports.federation.party import by_kind, read_transcript
+    from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 
-    transcript = read_transcript(copy, _agreement(copy))
+    transcript = read_log(copy / TRANSCRIPT, _agreement(copy)).transcript
     assert transcript.bytes >= 0 and isinstance(by_kind(transcript), list)
 
 

@@ -272,6 +272,8 @@ def _party(data: Path, copy: Path, rng: random.Random) -> Sequence[Words]:
     return [
         ("federation", "plan", copy),
         ("federation", "status", copy),
+        ("federation", "verify", copy, copy / "transcript.jsonl"),
+        ("federation", "review", copy),
         ("federation", "sign", copy),
         ("federation", "sign", copy, "--agreement", copy / "agreement.toml", "--with", copy / "signatures.json"),
         ("federation", "serve", copy, "--patience", "0"),

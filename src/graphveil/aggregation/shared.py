@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -70,12 +71,18 @@ def room(rows: int, columns: int, kind: npt.DTypeLike = np.float32) -> npt.NDArr
     """
     if rows * columns < _MUCH:
         # By torch, whose memory is used again, and begins with a line.
-        return torch.empty(rows, columns, dtype=getattr(torch, np.dtype(kind).name)).numpy()
+        return torch.empty(rows, columns, dtype=_torch_type(np.dtype(kind))).numpy()
     # By numpy, which asks for large pages: they make rows all over it quicker to find.
     size = rows * columns * np.dtype(kind).itemsize
     space = np.empty(size + _LINE, np.uint8)
     start = -space.ctypes.data % _LINE
     return space[start : start + size].view(kind).reshape(rows, columns)
+
+
+@cache
+def _torch_type(kind: np.dtype[Any]) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, kind.name)
+    return dtype
 
 
 def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:

@@ -86,9 +86,11 @@ class Rows:
     def _walked(self, wide: Tensor, hops: int, alpha: float) -> Tensor:
         # Written over in turns: large arrays are slow to take from the system.
         rooms = [room(self.starts.numel() - 1, wide.shape[1]) for _ in range(min(hops, 2))]
-        seeds = None if alpha == 1.0 else wide * (1 - alpha)
+        results = [torch.from_numpy(out) for out in rooms]
+        seeds, z = None if alpha == 1.0 else wide * (1 - alpha), wide.numpy()
         for hop in range(hops):
-            wide = _mixed(seeds, torch.from_numpy(self._sums(wide.numpy(), rooms[hop % 2])), alpha)
+            z = self._sums(z, rooms[hop % 2])
+            wide = _mixed(seeds, results[hop % 2], alpha)
         return wide
 
     @cached_property
@@ -188,6 +190,11 @@ class SparseMatrix:
         """Bytes held by both orientations."""
         rows = (self.forward,) if self.backward is self.forward else (self.forward, self.backward)
         return sum(t.numel() * t.element_size() for r in rows for t in (r.starts, r.indices, r.values))
+
+    @property
+    def T(self) -> SparseMatrix:
+        """Return the transpose [columns, rows], in the same memory."""
+        return SparseMatrix(self.backward, self.forward, (self.shape[1], self.shape[0]))
 
     def __matmul__(self, x: Tensor) -> Tensor:
         self._require_fitting(x)

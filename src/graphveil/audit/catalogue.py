@@ -20,6 +20,7 @@ from graphveil.audit.federation.cases import (
     audit_published_exactly,
     audit_shrunk,
 )
+from graphveil.audit.federation.matrices import audit_matrix
 from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
 from graphveil.audit.federation.replay import audit_features, audit_label, audit_shares
 from graphveil.audit.federation.views import audit_dealer, audit_holders
@@ -139,7 +140,7 @@ def targets() -> dict[str, AuditTarget]:
         elif setup in EDGE_CANARIES:
             runs.append(_seeded(audit_edge_canaries, setup))
         methods[name] = (*methods.get(name, ()), *runs)
-    published = (_seeded(audit) for audit in (audit_published, audit_shrunk, audit_noise_in_shares))
+    published = (_seeded(audit) for audit in (audit_published, audit_shrunk, audit_noise_in_shares, audit_matrix))
     mechanisms["federation"] = (_exact(audit_published_exactly), *published)
     methods["federation"] = _federation_programs()
     names = dict.fromkeys((*mechanisms, *methods))

@@ -41,7 +41,7 @@ def _attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableT
 NAMES = (
     "linkteller, link-stealing, link-stealing-known, link-stealing-shadow, published-edges, membership, lira, "
     "attribute, reconstruction, averaging, averaging-labels; on a federation: label-inference, "
-    "label-inference-holder, feature-recovery, feature-recovery-server, gram, gram-server, lattice, low-bits"
+    "label-inference-holder, feature-recovery, feature-recovery-server, gram, gram-server, shares, low-bits"
 )
 Run = Annotated[
     Path,

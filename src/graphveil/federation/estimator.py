@@ -207,7 +207,7 @@ class VFGNN:
         facts = {
             "settings": {name: _plain(value) for name, value in run.setting.options.items()},
             "seed": self.seed,
-            "members": [[member.name, member.columns, member.labels] for member in run.setting.members],
+            "members": [[m.name, m.columns, m.labels, m.entries] for m in run.setting.members],
             "schema": storage.schema_facts(run.schema),
             "history": [{name: _plain(value) for name, value in row.items()} for row in run.history],
             "void": run.void,
@@ -231,7 +231,10 @@ class VFGNN:
             # By the default's type: JSON has no infinity and writes 8.0 and 8 alike.
             settings = {name: _number(value, OPTIONS[name]) for name, value in facts["settings"].items()}
             model = cls(seed=int(facts["seed"]), **settings)  # type: ignore[arg-type]
-            members = tuple(Member(str(name), int(columns), bool(labels)) for name, columns, labels in facts["members"])
+            members = tuple(
+                Member(str(name), int(columns), bool(labels), int(entries))
+                for name, columns, labels, entries in facts["members"]
+            )
             schema = storage.schema_from(facts["schema"])
             setting = Setting.of(members, len(schema.classes), server=SERVER, **model.settings)
             probabilities = stored_probabilities(storage.Stored(facts, tensors), setting.classes)

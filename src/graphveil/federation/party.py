@@ -19,11 +19,12 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.messages import Entry, Transcript
+from graphveil.federation.core.id_forms import in_form
+from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
-from graphveil.federation.crypto.psi import MAX_IDS, align
+from graphveil.federation.crypto.psi import MAX_IDS, Memory, align
 from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
 from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
@@ -31,7 +32,7 @@ from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Session
+from graphveil.federation.transport.session import Record, Session
 from graphveil.files.columns import Column
 from graphveil.files.serial import toml_lines
 from graphveil.graphs import Graph, published_split, random_split
@@ -95,6 +96,14 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     ]
     if party.kinds:
         pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
+    room = party.entries * int(graph.num_nodes)
+    if agreement.setting.protocol.mode == "shared-linear" and graph.edge_index.shape[1] + graph.num_nodes > room:
+        raise DataError(
+            f"has {graph.edge_index.shape[1] / int(graph.num_nodes) + 1:.1f} connections a node, itself counted",
+            where=schema.name,
+            allowed=f"{party.entries}, as agreed",
+            remedy="agree on more entries for this holder",
+        )
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
     for fact, actual, agreed in pairs:
@@ -130,7 +139,13 @@ class Outcome:
 
 
 def holder_program(
-    run: RunContext, graph: Graph, ids: Sequence[str], *, seed: int
+    run: RunContext,
+    graph: Graph,
+    ids: Sequence[str],
+    *,
+    seed: int,
+    memory: Memory | None = None,
+    progress: ProgressCallback = lambda step: None,
 ) -> Program[tuple[Tensor, LabelHead | None, HolderResult]]:
     """Align the ids, then run the mode's program; return the graph's rows in the order that all share, int64 [n], the
     label holder's head and the program's result.
@@ -140,6 +155,7 @@ def holder_program(
         graph: of the holder's own folder.
         ids: of its rows, as text.
         seed: of the split where it declares none.
+        memory, progress: of the alignment (`psi.align`).
 
     Raises:
         DataError: the folder has fewer rows than at the start of the run.
@@ -151,7 +167,7 @@ def holder_program(
         if len(order) and int(order.max()) >= int(graph.num_nodes):
             raise DataError("has fewer rows than at the start of the run", where=run.me, remedy="restore the folder")
     else:
-        order = yield from align(run.roster, ids, randomness=run.randomness)
+        order = yield from align(run.roster, ids, randomness=run.randomness, memory=memory, progress=progress)
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     if holding.head is not None:
@@ -191,9 +207,10 @@ def run_party(
     ids: list[str] | None = None,
     seed: int = 0,
     patience: float = 600.0,
+    listen: str | None = None,
     note: Callable[[str], None],
     progress: ProgressCallback,
-    record: Callable[[Entry], None] = lambda entry: None,
+    record: Record = lambda message: None,
 ) -> Outcome:
     """Run one party to the end over the network, from its last finished round if there is one.
 
@@ -204,9 +221,11 @@ def run_party(
         graph, ids: a holder's data.
         seed: of the label holder's split.
         patience: seconds to wait for other parties.
+        listen: "host:port" to listen on, where the agreed address leads to another machine or port.
         note: called with a line about connections.
-        progress: called after each round, with the epsilon spent.
-        record: called with each message that is sent or received.
+        progress: called after each round, with the epsilon spent; before the first with the points of an alignment,
+            stage `psi.STAGE`.
+        record: called with each message before it leaves, and when it is read.
 
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
@@ -220,6 +239,7 @@ def run_party(
     if graph is not None:
         # Before a connection is opened: no other party should hear what is wrong with this party's files.
         require_agreed(graph, agreement, name)
+        ids = in_form(agreement.ids, ids or [], name)
     randomness = SecureRandomness()
 
     def build(done: int, state: State | None) -> Program[Any]:
@@ -228,7 +248,7 @@ def run_party(
             return server_program(run)
         if graph is None:
             raise InputError(f"{name} holds data", remedy="hand over its graph")
-        return holder_program(run, graph, ids or [], seed=seed)
+        return holder_program(run, graph, ids or [], seed=seed, memory=store.alignment, progress=session.computing)
 
     # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
     places = {each.name: place for place, each in enumerate(agreement.parties)}
@@ -246,13 +266,13 @@ def run_party(
         build,
         store,
         patience=patience,
-        progress=lambda step: progress(replace(step, total=setting.rounds)),
+        progress=lambda step: progress(replace(step, total=step.total or setting.rounds)),
         record=record,
     )
     session.links = Links(
         identity,
         places[name],
-        party.address,
+        listen or party.address,
         peers,
         agreement.hash,
         # A row of every column for the most nodes, but always room for the masks' blocks of rows.

@@ -18,13 +18,14 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import Transcript, simulate
 from graphveil.federation.core.networks import Combination
-from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.setting import Member, Setting, room_for
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Program, Watch
 from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder, server
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.linear import LinearHolder, LinearNetwork, linear_holder, linear_server
+from graphveil.federation.modes.linear import LinearHolder, linear_holder
+from graphveil.federation.modes.linear_server import LinearNetwork, linear_server
 from graphveil.files.columns import blocks_of
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.value.features import to_rows
@@ -176,7 +177,7 @@ def partition_graph(
         head = LabelHead(graph.y, split.train, split.val, split.test) if number == 1 else None
         features = part if graph.x.layout == torch.sparse_csr else torch.from_numpy(part.toarray())
         holdings[name] = Holding(features, own, bound, head)
-        members.append(Member(name, int(part.shape[1]), number == 1))
+        members.append(Member(name, int(part.shape[1]), number == 1, room_for(own.shape[1], int(graph.num_nodes))))
     return tuple(members), holdings
 
 

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from graphveil.aggregation import from_scipy
 from graphveil.federation.core.networks import LENGTH, Combination, OutputLayer, Propagation, apart
 from graphveil.federation.core.publisher import clip_rows
-from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.modes.linear import LinearNetwork
+from graphveil.federation.core.setting import Member, Setting, Training
+from graphveil.federation.modes.linear_server import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.federation.simulation import head_of, partition_graph, simulate_training, vertical_partition
 from graphveil.graphs import Graph, Split
@@ -114,19 +114,24 @@ def _train(
     noise: torch.Generator,
 ) -> Outcome:
     rows, best = split.train.nonzero().squeeze(1), Outcome(-1.0, 0.0, 0)
-    least = 0.0
+    least, linear = 0.0, plan.mode == "shared-linear"
     for epoch in range(1, plan.epochs + 1):
         embeddings = body.forward()
         leaves = [_published(h, plan, noise).requires_grad_() for h in embeddings]
         network.train()
         adam.zero_grad()
-        loss = nn.functional.cross_entropy(head(network(leaves)[rows]), labels[rows])
+        hidden = network(leaves[0][rows]) if linear else network(leaves)[rows]
+        loss = nn.functional.cross_entropy(head(hidden), labels[rows])
         loss.backward()  # type: ignore[no-untyped-call]
         body.backward(embeddings, [leaf.grad for leaf in leaves])
         adam.step()
+        # On shares validation nodes are looked at now and then.
+        if linear and epoch % Training().validate and epoch < plan.epochs:
+            continue
         network.eval()
         with torch.no_grad():
-            logits = head(network(leaves))
+            z = leaves[0].detach()
+            logits = head(network(z, like=z[rows]) if linear else network(leaves))
         hit = logits.argmax(dim=1) == labels
         val = float(hit[split.val].float().mean())
         error = float(nn.functional.cross_entropy(logits[split.val], labels[split.val]))

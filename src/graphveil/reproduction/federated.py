@@ -29,7 +29,7 @@ from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, se
 from graphveil.federation.crypto.products import Masked as MaskedMatrices
 from graphveil.federation.crypto.products import multiply as multiply_constant
 from graphveil.federation.crypto.ring import RingMatrix, decode, encode, matmul
-from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
+from graphveil.federation.crypto.truncation import DealtKeys, Scale, deal_truncation, truncate_shared
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import Graph, Split
@@ -62,12 +62,11 @@ class _Keys:
 
     factor: MaskKey
     product: MaskKey
-    cut: TruncationKeys
+    cut: MaskKey
 
     @classmethod
     def of(cls, keys: Sequence[MaskKey]) -> _Keys:
-        factor, product, mask, cut = keys
-        return cls(factor, product, TruncationKeys(mask, cut))
+        return cls(*keys)
 
 
 class _Names:
@@ -147,8 +146,9 @@ class _Holder:
 class _Dealer:
     """The dealer's arithmetic: shapes, and the masks of all holders."""
 
-    def __init__(self, constants: Dealer, keys: Mapping[str, _Keys], lefts: Lefts) -> None:
+    def __init__(self, constants: Dealer, keys: Mapping[str, _Keys], lefts: Lefts, *, randomness: Randomness) -> None:
         self._constants, self._keys, self._lefts = constants, keys, lefts
+        self._cuts = DealtKeys({name: own.cut for name, own in keys.items()}, MaskKey.fresh(randomness))
         self._names = _Names()
 
     def public(self, values: Tensor) -> Tensor:
@@ -175,8 +175,9 @@ class _Dealer:
         return torch.empty((products[0].outer, right.shape[1]), dtype=torch.int64, device="meta")
 
     def cut(self, share: Tensor, scale: Scale) -> Program[Tensor]:
-        keys = {name: own.cut for name, own in self._keys.items()}
-        yield from deal_truncation(keys, tuple(share.shape), scale.bits, self._names.next())
+        # The dealer has no part of what is cut.
+        nothing = torch.zeros(tuple(share.shape), dtype=torch.int64)
+        yield from deal_truncation(self._cuts, nothing, scale.bits, self._names.next())
         return share
 
     def answered(self, share: Tensor) -> Program[Tensor]:
@@ -249,11 +250,11 @@ def _dealt(lefts: Lefts, names: Sequence[str], start: Start, plan: Plan, randomn
     yield from constants.deal(names)
     keys = {}
     for name in names:
-        drawn = [MaskKey.fresh(randomness) for _ in range(4)]
+        drawn = [MaskKey.fresh(randomness) for _ in range(3)]
         keys[name] = _Keys.of(drawn)
         # Sent to its holder alone: with another's keys a holder could take the masks off what it is sent.
         yield Send(name, "mask-keys", packed(drawn))
-    yield from train(_Dealer(constants, keys, lefts), start, plan)
+    yield from train(_Dealer(constants, keys, lefts, randomness=randomness), start, plan)
 
 
 def _holder_program(
@@ -267,7 +268,7 @@ def _holder_program(
 ) -> Program[None]:
     zero = yield from agree_on_masks(roster, randomness=randomness)
     constants = yield from set_up(roster, list(lefts.named.values()), own, transposes=True)
-    keys = _Keys.of(unpacked((yield Receive(SERVER, "mask-keys", (4, KEY_BYTES)))))
+    keys = _Keys.of(unpacked((yield Receive(SERVER, "mask-keys", (3, KEY_BYTES)))))
     yield from train(_Holder(zero, keys, constants, own, lefts, head), start, plan)
 
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation import ReceiverRows
 from graphveil.errors import GraphveilError, InputError
+from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 from graphveil.training.noisy_updates import PrivateSchedule
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 #: The length of a gradient at which the search ends, over the largest that one edge makes.
 _CLOSE: Final = 1e-3
-_ROUNDS: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,27 +113,13 @@ class ConvolvedRegression:
         """Return T, float64 [k, c], up to a gradient of length `_CLOSE` of `pull`; else GraphveilError, for no known
         data.
         """
-        weights = torch.zeros(z.shape[1], self.classes, dtype=torch.float64, requires_grad=True)
-
-        def loss() -> Tensor:
-            value: Tensor = torch.nn.functional.cross_entropy(z @ weights, classes)
-            return value + self.penalty / 2 * weights.square().sum()
-
-        for _ in range(_ROUNDS):
-            (gradient,) = torch.autograd.grad(loss(), weights)
-            if float(gradient.norm()) <= _CLOSE * max(self.pull, 1e-12):
-                return weights.detach()
-            search = torch.optim.LBFGS(
-                [weights], max_iter=100, tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe"
-            )
-
-            def closure(search: torch.optim.LBFGS = search) -> Tensor:
-                search.zero_grad()
-                value = loss()
-                value.backward()  # type: ignore[no-untyped-call]
-                return value
-
-            search.step(closure)  # type: ignore[no-untyped-call]
+        heard = torch.nn.functional.one_hot(classes, self.classes).double().log()
+        # J times the number of people, as a sum.
+        loss = ChannelLoss(Linear(z.__matmul__, z.T.__matmul__), heard, len(z) * self.penalty)
+        close = _CLOSE * max(self.pull, 1e-12) * len(z)
+        weights = minimise(loss, z.new_zeros(z.shape[1], self.classes), close)
+        if float(loss.at(weights).slope.norm()) <= close:
+            return weights
         raise GraphveilError("the regression did not come to its minimum", remedy="raise the penalty")
 
     def released(self, weights: Tensor, multiplier: float, randomness: Randomness) -> Tensor:

@@ -76,6 +76,14 @@ def test_epsilon_is_of_a_publication_where_an_agreement_says_nothing_of_a_person
         parse_agreement(person.replace('"person"', '"people"').encode())
 
 
+def test_how_ids_are_compared_is_signed_and_as_they_stand_in_earlier_files() -> None:
+    """Holders with two forms have two agreements, and refuse each other's greeting."""
+    assert 'ids = "exact"' in text() and parse_agreement(text().encode()).ids == "exact"
+    assert parse_agreement(text().replace('ids = "exact"\n', "").encode()).ids == "exact"
+    other = parse_agreement(text().replace('"exact"', '"email"').encode())
+    assert other.ids == "email" and other.hash != parse_agreement(text().encode()).hash
+
+
 def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Path) -> None:
     here = folder(tmp_path)
     before = read_agreement(here).hash
@@ -117,6 +125,7 @@ def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) ->
         ('name = "a run"', 'name = "a run"\nextra = 1', "'extra' is not known"),
         ("directed = false", 'directed = "no"', "directed = 'no'; allowed: bool"),
         ("range = [0.0, 1.0]", "range = [1.0, 1.0]", "range is 1 to 1"),
+        ('ids = "exact"', 'ids = "loose"', "ids = 'loose'; allowed: exact, canonical, email"),
         ("range = [0.0, 1.0]", "range = [0.0, inf]", "range is 0 to inf"),
         ('classes = ["no", "yes"]', 'classes = "no"', "classes = 'no'"),
         ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "class names are not distinct"),

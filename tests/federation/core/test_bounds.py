@@ -13,18 +13,19 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.federation.core.dither import Bounds
+from graphveil.federation.core.dither import Bounds, Dither
 from graphveil.federation.core.messages import simulate
+from graphveil.federation.core.rows import times_of
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum
-from graphveil.federation.crypto.sharing import share
-from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
-from graphveil.federation.effects import Roster
-from graphveil.federation.modes import linear, propagation
+from graphveil.federation.crypto.sharing import share, uniform
+from graphveil.federation.crypto.truncation import DealtKeys, Scale, deal_truncation, truncate_shared
+from graphveil.federation.effects import Effect, Roster, Send, Watch
+from graphveil.federation.modes import linear_server, propagation
 from graphveil.federation.modes.propagation import transition_matrix
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import holdings, setting_of, watched
+from tests.federation.views import holdings, is_uniform, setting_of, watched
 
 UNIT = 1 << ring.FRACTION_BITS
 SCALE = Scale(ring.FRACTION_BITS, 1 << 38)
@@ -58,7 +59,7 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
     assert 1 - 3 * both**0.5 / UNIT - 2.0**-19 < longest_row(bounds.rows, whole, both, hops) <= 1
     assert longest_row(1 - 2.0**-20, whole, both, hops) > 1
     walk = transition_matrix(torch.tensor([range(10_000), [0] * 10_000]), 10_000)  # a node with 10,000 neighbours
-    down = propagation._rounded_down(walk, 1, ring.FRACTION_BITS)
+    down = propagation.rounded_down(walk, 1, ring.FRACTION_BITS)
     assert int(down.sum(axis=1).max()) <= UNIT
     nearest = np.round(walk[[0]].data * UNIT * 1.02).astype(int)
     assert nearest.sum() > UNIT
@@ -68,32 +69,53 @@ def test_a_row_of_p_is_never_longer_than_1_whatever_is_rounded_up(columns: int, 
 def test_the_walks_of_all_holders_add_up_to_1_at_most(holders: int) -> None:
     held = holdings(holders, 300, 2, seed=holders)
     walks = [
-        propagation._rounded_down(transition_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS)
+        propagation.rounded_down(transition_matrix(one.edge_index, 300), holders, ring.FRACTION_BITS)
         for one in held.values()
     ]
     sums = sum(walk.sum(axis=1) for walk in walks)
     assert int(np.min(sums)) >= UNIT - 300 and int(np.max(sums)) <= UNIT
 
 
-def cut_together(values: Tensor, holders: int, scale: Scale = SCALE) -> Tensor:
+def cut_together(values: Tensor, holders: int, scale: Scale = SCALE, watch: Watch | None = None) -> Tensor:
+    """What each holder has after a truncation of what they and the dealer share; it adds up to the result."""
     source, names = SeededRandomness(1), tuple("abcde"[:holders])
-    keys = {name: TruncationKeys.fresh(source) for name in names}
+    keys = DealtKeys({name: MaskKey.fresh(source) for name in names}, MaskKey.fresh(source))
     pairs = {frozenset(pair): MaskKey.fresh(source) for pair in itertools.combinations(names, 2)}
-    shares = dict(zip(names, share(values, holders, randomness=source), strict=True))
-    programs: dict[str, Any] = {"server": deal_truncation(keys, tuple(values.shape), scale.bits, "1")}
-    for me in names:
-        keys_of_pairs = {other: pairs[frozenset((me, other))] for other in names if other != me}
-        zero = ZeroSum(Roster(me, names), keys_of_pairs)
-        programs[me] = truncate_shared(zero, shares[me], keys[me], scale, "1")
-    results, _ = simulate(programs)
-    return torch.stack([results[name] for name in names]).sum(dim=0)
+    part = uniform(tuple(values.shape), randomness=source)
+    parts = share(values - part, holders, randomness=source)
+    programs: dict[str, Any] = {"server": deal_truncation(keys, part, scale.bits, "1")}
+    for me, mine in zip(names, parts, strict=True):
+        zero = ZeroSum(Roster(me, names), {other: pairs[frozenset((me, other))] for other in names if other != me})
+        programs[me] = truncate_shared(zero, mine, keys.holders[me], scale, "1")
+    results, _ = simulate(programs, watch=watch)
+    return torch.stack([results[name] for name in names])
 
 
 @pytest.mark.parametrize("holders", [2, 3, 4, 5])
 def test_a_cut_is_off_by_one_at_most(holders: int) -> None:
     """Within their bound numbers are never off by more, but 0 instead with chance 2^-25 an element: 1e-4 in all."""
     values = torch.randint(-(1 << 38), 1 << 38, (3_001,), generator=torch.Generator().manual_seed(1))
-    assert set((cut_together(values, holders) - (values >> 18)).tolist()) == {0, 1}
+    assert set((cut_together(values, holders).sum(dim=0) - (values >> 18)).tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+def test_all_that_a_truncation_sends_and_leaves_is_uniform(holders: int) -> None:
+    """False-alarm rate 1e-6, seed fixed; the dealer talks to the first holder alone, and reads nothing."""
+    sent: dict[tuple[str, str, str], list[Tensor]] = {}
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            sent.setdefault((name, effect.to, effect.kind), []).append(effect.body)
+
+    left = cut_together(torch.zeros(3_001, dtype=torch.int64), holders, watch=watch)
+    masked = {key: bodies for key, bodies in sent.items() if key[2] != "safe-bits"}
+    others = "bcde"[: holders - 1]
+    assert set(masked) == {("server", "a", "correction"), *((name, "a", "masked-sum") for name in others)}
+    assert len(masked["server", "a", "correction"]) == 2 and set(sent) - set(masked) == {
+        ("a", name, "safe-bits") for name in others
+    }
+    numbers = [*itertools.chain(*masked.values()), *left]
+    assert all(is_uniform(words, len(numbers)) for words in numbers)
 
 
 @pytest.mark.parametrize("holders", [2, 3])
@@ -103,18 +125,17 @@ def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
 ) -> None:
     """Masks at both ends of the ring: without the bound a number of 2^-1 becomes one of 2^28."""
     ends = torch.tensor([(1 << 63) - 1, -(1 << 63), (1 << 63) - (1 << 30), (1 << 30) - (1 << 63), 7, 0, -1, 5])
-    real = MaskKey.expand
+    real, drawn = MaskKey.expand, dict[bytes, Tensor]()
 
     def expand(key: MaskKey, label: str, shape: tuple[int, ...]) -> Tensor:
-        if not label.startswith("r 1"):
+        if label != "r 1":
             return real(key, label, shape)
-        drawn.append(torch.zeros_like(ends) if len(drawn) % holders else ends)
-        return drawn[-1]
+        # The dealer's own mask is drawn first: it alone is the whole mask, and those of the holders are zeros.
+        return drawn.setdefault(key.secret, torch.zeros_like(ends) if drawn else ends)
 
-    drawn: list[Tensor] = []
     monkeypatch.setattr(MaskKey, "expand", expand)
     values = torch.tensor([1, -1, 1, -1, 1, -1, 1, -1]) << 35
-    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1))
+    found = cut_together(values, holders, SCALE if bounded else Scale(ring.FRACTION_BITS, 1)).sum(dim=0)
     good = torch.isin((found - (values >> 18)), torch.tensor([0, 1]))
     if bounded:
         assert bool((good | (found == 0)).all()) and found[:4].tolist() == [0] * 4 and bool(good[4:].all())
@@ -122,23 +143,27 @@ def test_where_a_masked_sum_could_leave_the_ring_the_result_is_0(
         assert int(found.abs().max()) > 1 << 45
 
 
-@pytest.mark.parametrize("rounding", ["to zero", "to the nearest"])
-def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str) -> None:
-    """Steps as long as they may be, all in one direction, each entry of dz a little more than a half of a unit away."""
-    nodes, setting = 3_000, made(6, width=4, epochs=3)
+@pytest.mark.parametrize("rounding", ["to zero", "away from zero"])
+def test_weights_never_pass_their_bound_whatever_the_server_adds_up(rounding: str) -> None:
+    """A as long as it may be, all in one direction."""
+    rows, setting = 3_000, made(6, width=4, epochs=3)
     size = math.sqrt(setting.columns * setting.model.width)
-    pull = torch.full((nodes, setting.model.width), 1e6)
-    sent = linear._bounded(pull, setting, nodes)
-    exact = setting.bounds.step / math.sqrt(nodes)
-    if rounding == "to the nearest":  # what one half more in each entry would do
-        length = float((sent.double() + 0.5).norm()) / UNIT
-        assert length > exact
+    sent = linear_server.bounded(torch.full((rows, setting.model.width), 1e6, dtype=torch.float64), setting) * UNIT
+    exact = setting.bounds.pull(rows)
+    if rounding == "away from zero":
+        assert float((sent + 1).norm()) / UNIT > exact
         return
-    length = float(sent.double().norm()) / UNIT
-    assert 0.9 * exact < length <= exact
+    length = float(sent.norm()) / UNIT
+    assert 0.9 * exact < length <= exact and torch.equal(sent, sent.round())
     start = 2 * (setting.bounds.start + 0.5 / UNIT) * size
-    reached = start + setting.publications * (math.sqrt(nodes) * length + size / UNIT)
-    assert setting.dither is not None and reached <= setting.dither.longest < setting.privacy.clip
+    cut = (size + setting.model.hops * math.sqrt(setting.model.width)) / UNIT
+    longest = min(dither.longest for dither in dithers(setting))
+    assert start + math.sqrt(rows) * (1 + 1 / UNIT) * length + cut <= longest < setting.privacy.clip
+
+
+def dithers(setting: Setting) -> list[Dither]:
+    made = [setting.dither_of(setting.published(times)) for times in times_of(setting).values()]
+    return [dither for dither in made if dither is not None]
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -146,26 +171,35 @@ def test_weights_never_pass_their_bound_whatever_the_server_steps(rounding: str)
 def test_rows_of_a_whole_run_stay_within_their_bounds(
     holders: int, weak: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P, W and z of every round, from what all holders keep, with a server that steps as far as it may, or further."""
+    """P, W and z of every round, from what all holders keep, with a server that pulls as far as it may, or further."""
     if weak:
-        monkeypatch.setattr(Bounds, "step", 200.0)
+        monkeypatch.setattr(Bounds, "pull", lambda me, rows: 200.0)
     held = holdings(holders, 40, 5)
     setting = setting_of(held, epsilon=8.0, epochs=4, shared_rate=1e9)
     seen = watched(setting, held, monkeypatch)
-    dither = setting.dither
-    assert dither is not None
-    p = torch.stack([seen.kept[name][0]["p"] for name in setting.names]).sum(dim=0)
-    w = torch.stack([torch.stack([state["w"] for state in seen.kept[name]]) for name in setting.names]).sum(dim=0)
-    z = torch.stack([ring.decode(ring.matmul(p, one), 2 * setting.protocol.bits) for one in w])
+    longest = min(dither.longest for dither in dithers(setting))
+
+    def whole(key: str) -> Tensor:
+        """The sum of all shares after each round, the set-up first."""
+        rounds = range(setting.publications + 1)
+        return torch.stack(
+            [torch.stack([seen.kept[name][r][key] for name in setting.names]).sum(dim=0) for r in rounds]
+        )
+
+    p, a = whole("p")[0], whole("a")
+    part = seen.kept[setting.server][0]["memory/part"]
+    z = ring.decode(whole("z") + whole("gram") @ a + part, 2 * setting.protocol.bits)
+    trained = p[: a.shape[1]].double() / UNIT
+    w = whole("w").double() / UNIT + trained.T @ (a.double() / UNIT)
     assert float(p.double().norm(dim=1).max()) <= UNIT
-    assert (float(w.double().norm(dim=(1, 2)).max()) <= dither.longest * UNIT) != weak
-    assert (float(z.norm(dim=2).max()) <= dither.longest) != weak
+    assert (float(w.norm(dim=(1, 2)).max()) <= longest) != weak
+    assert (float(z.norm(dim=2).max()) <= longest) != weak
 
 
 def test_too_few_fraction_bits_are_refused() -> None:
-    for few in ({"bits": 7}, {"bits": 12, "epochs": 200}):
+    for few in ({"bits": 7}, {"bits": 9, "epochs": 200}):
         with pytest.raises(InputError, match="rounding takes all the room"):
             made(**few)
     assert made(bits=7, epsilon=math.inf, hops=1, columns=8).bounds.rows < 1
     with pytest.raises(InputError, match="rounding takes all the room"):
-        Bounds(2, 1433, 16, 4, 3, 6, math.inf)
+        Bounds(2, 1433, 16, 4, 6, math.inf)

@@ -55,6 +55,26 @@ def test_large_tensors_that_stay_are_written_once_and_tidied_away(tmp_path: Path
     assert len(list((tmp_path / "c").glob("*.kept"))) <= 4
 
 
+def test_parts_of_an_alignment_outlast_a_process_and_end_with_round_1(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path / "c", RUN)
+    store.alignment["own-0"], store.alignment["start"] = torch.arange(4), torch.zeros(2)
+    store.close()
+    store = Checkpoints(tmp_path / "c", RUN)
+    store.save(0, state())
+    assert torch.equal(store.alignment["own-0"], torch.arange(4)) and sorted(store.alignment) == ["own-0", "start"]
+    files = sorted((tmp_path / "c").glob("*.aligning"))
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 2
+    files[0].write_bytes(files[0].read_bytes()[:-1])
+    assert store.alignment.get("own-0") is None and "start" in store.alignment  # damaged: computed again
+    store.close()
+    other = Checkpoints(tmp_path / "c", "cd" * 32)
+    other.save(1, state())
+    assert len(other.alignment) == 0 and files[1].exists()
+    other.close()
+    Checkpoints(tmp_path / "c", RUN).save(1, state())
+    assert not files[1].exists()
+
+
 @pytest.mark.parametrize("suffix", ["checkpoint", "kept"])
 @pytest.mark.parametrize("damage", ["bit", "short", "empty", "gone"])
 def test_damage_is_refused_by_name(suffix: str, damage: str, tmp_path: Path) -> None:

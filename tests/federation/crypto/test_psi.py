@@ -118,6 +118,51 @@ def test_ids_that_unicode_holds_to_be_one_align() -> None:
         aligned({"a": ["Ann", " b", "07"], "b": ["ann", "b", "7"]})
 
 
+class Dying(dict[str, torch.Tensor]):
+    """A memory whose holder is killed at a write."""
+
+    def __init__(self, writes: int) -> None:
+        self.writes = writes
+
+    def __setitem__(self, name: str, value: torch.Tensor) -> None:
+        if not self.writes:
+            raise KeyboardInterrupt
+        self.writes -= 1
+        super().__setitem__(name, value)
+
+
+def test_a_holder_that_is_killed_goes_on_with_the_same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every write: secret, order, three blocks of its own, three of the other's; nothing is computed twice."""
+    monkeypatch.setattr(psi, "BLOCK", 16)
+    sets, names, steps = {"a": people(0, 40), "b": people(10, 50)}, ("a", "b"), []
+    of_b, blocks = Dying(99), 2 + 3 + 3
+    for writes in range(blocks):
+        memories, first = {"a": Dying(writes), "b": of_b}, []
+
+        def run(memories: dict[str, Any], sent: list[bytes]) -> Any:
+            def watch(name: str, effect: Any) -> None:
+                if name == "a" and isinstance(effect, Send):
+                    sent.append(effect.body.numpy().tobytes())
+
+            programs = {
+                name: align(Roster(name, names), sets[name], randomness=SecureRandomness(), memory=memory,
+                            progress=lambda step, name=name: steps.append((name, step.done, step.total)))
+                for name, memory in memories.items()
+            }  # fmt: skip
+            return simulate(programs, watch=watch)[0]
+
+        with pytest.raises(KeyboardInterrupt):
+            run(memories, first)
+        memories["a"].writes, again = blocks - (writes if writes > 1 else 0), []
+        found = run(memories, again)
+        assert again[: len(first)] == first and memories["a"].writes == 0
+        assert [sets["a"][row] for row in found["a"]] == [sets["b"][row] for row in found["b"]]
+    assert [step[1:] for step in steps if step[0] == "a"][-6:] == [(n, 80) for n in (16, 32, 40, 56, 72, 80)]
+    before = of_b["start"]
+    next(align(Roster("b", names), people(0, 9), randomness=SecureRandomness(), memory=of_b))
+    assert not torch.equal(of_b["start"], before) and len(of_b) == 3  # other ids: all is forgotten
+
+
 # ---- the curve ----
 
 

@@ -100,7 +100,7 @@ FIXED, SHARE = torch.arange(6), torch.arange(4)
 
 
 def committed(seed: int, fixed: torch.Tensor = FIXED) -> Commitment:
-    return Commitment.of(fixed, randomness=SeededRandomness(seed))
+    return Commitment.of([fixed], SeededRandomness(seed).bytes(32))
 
 
 def test_another_salt_share_or_state_has_another_commitment_and_a_restart_the_same() -> None:
@@ -112,4 +112,4 @@ def test_another_salt_share_or_state_has_another_commitment_and_a_restart_the_sa
     ]
     assert len(set(commitments)) == 4
     salt = committed(1).state()["seal/salt"]
-    assert Commitment.of(FIXED, salt=salt).to(SHARE) == commitments[0]
+    assert Commitment.of([FIXED], salt.numpy().tobytes()).to(SHARE) == commitments[0]

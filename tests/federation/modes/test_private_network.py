@@ -87,7 +87,7 @@ def test_no_guess_of_anybody_who_trains_is_sent_and_nothing_else() -> None:
         ("h3", "h1", "guesses", (N - TRAINING,)),
     ]
     counted = traffic_of(setting, N, TRAINING)
-    assert trained.transcript.bytes == counted.total(1) - 8 * len(held)  # a simulation aligns nobody
+    assert trained.transcript.bytes == counted.total - 8 * len(held)  # a simulation aligns nobody
     alone, both = head_of(held).history  # the seed is fixed: 200 who train are learnt from at epsilon 4
     assert both["val_loss"] < alone["val_loss"] and both["val_accuracy"] >= alone["val_accuracy"]
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, DataError
+from graphveil.errors import BudgetError, DataError, WriteError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.effects import PeerError, Receive
-from graphveil.federation.transport.session import WHY
-from tests.federation.parties import NAMES, Place, Running, run_all, until
+from graphveil.federation.transport.session import WHY, Message
+from graphveil.runtime.progress import Progress
+from tests.federation.parties import NAMES, Place, Running, program, run_all, until
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,23 @@ def test_all_messages_are_in_everybodys_transcript_and_a_finished_run_ends_at_on
     assert torch.equal(again["holder1"].result, found["holder1"].result) and len(place.sent) == before
 
 
+def test_a_message_that_the_log_does_not_take_never_leaves_and_both_ends_log_one_hash(tmp_path: Path) -> None:
+    logs: dict[str, list[Message]] = {name: [] for name in NAMES}
+
+    def full(message: Message) -> None:
+        logs["holder1"].append(message)
+        if (message.entry.kind, message.entry.round) == ("embeddings", 2):
+            raise WriteError("no space left", where="transcript.jsonl")
+
+    found = run_all(Place(tmp_path), holder1={"record": full}, server={"record": logs["server"].append})
+    assert isinstance(found["holder1"].error, WriteError)
+    sent, got = (
+        [(m.entry.round, m.sha256) for m in logs[name] if (m.entry.sender, m.entry.kind) == ("holder1", "embeddings")]
+        for name in ("holder1", "server")
+    )
+    assert [round for round, _ in sent] == [1, 2] and got == sent[:1] and sent[0][1] != sent[1][1]
+
+
 def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -> None:
     place = Place(tmp_path)
     dies: dict[str, Any] = {"holder1": {"dies": (0, 3)}, "server": {"dies": (2,)}, "holder2": {"dies": (5,)}}
@@ -49,6 +67,21 @@ def test_all_parties_killed_in_turn(tmp_path: Path, undisturbed: torch.Tensor) -
     for name in NAMES[1:]:  # and a round that ran again published the same bytes
         for round in range(1, 6):
             assert len({rows for me, r, rows in place.sent if (me, r) == (name, round)}) == 1
+
+
+@pytest.mark.slow  # somebody waits for more than its patience
+def test_a_party_that_computes_is_waited_for(tmp_path: Path) -> None:
+    place = Place(tmp_path, patience=3.0)
+
+    def build(done: int, state: Any) -> Any:
+        session = next(session for session, links in place.lines if "holder2" not in links.mail)
+        for _ in range(8):
+            time.sleep(0.5)
+            session.computing(Progress(0, 1))
+        return (yield from program(place, "holder2", done, state))
+
+    found = run_all(place, holder2={"build": build})
+    assert torch.equal(found["holder1"].result, found["holder2"].result)
 
 
 def test_cut_connections_lose_nothing(tmp_path: Path, undisturbed: torch.Tensor) -> None:

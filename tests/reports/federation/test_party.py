@@ -20,15 +20,14 @@ from graphveil.federation.core.messages import KINDS, Entry, Transcript
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
+from graphveil.federation.transport.session import Message
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, by_kind, read_log
 from graphveil.reports.federation.party import (
     STATUS,
     StatusFile,
-    TranscriptFile,
-    by_kind,
     read_status,
-    read_transcript,
     write_outcome,
 )
 from tests.reports.federation.test_card import MEMBERS
@@ -74,7 +73,7 @@ def finished(folder: Path, **options: Any) -> dict[str, Any]:
     folder.mkdir()
     with TranscriptFile(folder, agreed).recording() as record:
         for sender, receiver, kind, size in SAID:
-            record(Entry(1, sender, receiver, kind, (size,), size, KINDS[kind].reveals))
+            record(Message(Entry(1, sender, receiver, kind, (size,), size, KINDS[kind].reveals)))
     order = torch.arange(N).flip(0)
     done = outcome(head(agreed.setting, logits(right)), order)
     return write_outcome(folder, "clinic", agreed, done, ids=IDS, seconds=2.5)
@@ -159,18 +158,18 @@ def test_a_transcript_prices_what_publishes_rows_and_not_what_labels_pay_for(tmp
     agreed = agreement()
     with TranscriptFile(tmp_path, agreed).recording() as record:
         for kind in KINDS:
-            record(Entry(1, "clinic", "server", kind, (2, 0), 0, KINDS[kind].reveals))
-    priced = {entry.kind: entry.epsilon for entry in read_transcript(tmp_path, agreed).entries}
+            record(Message(Entry(1, "clinic", "server", kind, (2, 0), 0, KINDS[kind].reveals)))
+    priced = {entry.kind: entry.epsilon for entry in read_log(tmp_path / TRANSCRIPT, agreed).transcript.entries}
     each = agreed.setting.publication.per_round
     assert {kind for kind, epsilon in priced.items() if epsilon} == {"noisy-share", "embeddings", "guesses"}
     assert priced["noisy-share"] == pytest.approx(each) and set(priced) == set(KINDS)
     bare = agreement(epsilon=math.inf)
     entry = Entry(1, "clinic", "server", "embeddings", (2, 4), 32, "rows")
-    assert read_transcript(tmp_path / "bare", bare).entries == ()
+    assert read_log(tmp_path / "bare" / TRANSCRIPT, bare).transcript.entries == ()
     (tmp_path / "bare").mkdir()
     with TranscriptFile(tmp_path / "bare", bare).recording() as record:
-        record(entry)
-    assert read_transcript(tmp_path / "bare", bare).entries == (replace(entry, epsilon=math.inf),)
+        record(Message(entry))
+    assert read_log(tmp_path / "bare" / TRANSCRIPT, bare).transcript.entries == (replace(entry, epsilon=math.inf),)
 
 
 def status(folder: Path, price: float | None = 8.0) -> StatusFile:

@@ -5,25 +5,19 @@ All of them are an experiment by somebody who holds the data of all holders, nev
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from graphveil.attacks.federation.features import feature_recovery, rows_alike
 from graphveil.attacks.federation.labels import label_inference
-from graphveil.attacks.federation.lattice import lattice, low_bits, require_shares
+from graphveil.attacks.federation.shares import low_bits, require_shares, shares
 from graphveil.attacks.federation.views import Message, Recorded, agreed_rounds, naive, record
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
-from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.holder import Holding
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Randomness
 
 _EXPERIMENT = "an experiment on all holders' true data: not covered by any epsilon"
@@ -54,11 +48,11 @@ FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
         "feature-recovery-server": FederationAttack("the same by the server", SERVER, *_FEATURES),
         "gram": FederationAttack("who is alike at another holder, by the label holder", LABELS, *_ALIKE),
         "gram-server": FederationAttack("the same by the server", SERVER, *_ALIKE),
-        "lattice": FederationAttack(
-            "propagated features, from shares and what was dealt", SERVER, lattice, ("people",), bare=True
+        "shares": FederationAttack(
+            "who is alike, from shares and what was dealt", SERVER, shares, ("people",), bare=True
         ),
         "low-bits": FederationAttack(
-            "the same, from bits below the noise's steps", SERVER, low_bits, ("people",), bare=True
+            "propagated features, from bits below the noise's steps", SERVER, low_bits, ("people",), bare=True
         ),
     }
 )
@@ -92,8 +86,8 @@ def simulated(
     if name is not None and FEDERATION_ATTACKS[name].bare:
         require_shares(setting, name)
         if unprotected:
-            options: dict[str, Any] = {"seed": seed, "rounds": agreed_rounds(setting), "states": True}
-            return bare(record(setting, holdings, randomness=randomness, **options), randomness=randomness)
+            run = record(setting, holdings, randomness=randomness, seed=seed, rounds=agreed_rounds(setting))
+            return bare(run, randomness=randomness)
     setting, rounds = (naive(setting), None) if unprotected else (setting, agreed_rounds(setting))
     return record(setting, holdings, randomness=randomness, seed=seed, rounds=rounds, states=unprotected)
 
@@ -120,35 +114,27 @@ def attack_federation(
 def bare(recorded: Recorded, *, randomness: Randomness) -> Recorded:
     """Return the attack's own copy of a run of mode "shared-linear" with two protections left out, to show their use.
 
-        shares    each holder's share of P is what the server dealt it; each share of z goes to the server as it is,
-                  without masks between holders
+        shares    each share of z of those who train goes to the server as it is, without masks between holders
         noise     whole steps, nothing below a step
 
-    P and W are those of the recorded run, with what parties remember; keys and masks those that its server dealt.
+    Shares of G, Z_0 and A are those of the recorded run; keys and masks those that its server dealt.
 
     Args:
         recorded: of mode "shared-linear".
         randomness: of the noise.
     """
-    dealt = recorded.view(recorded.setting.server).dealt()
-    first, *dealt_holders = dealt.setting.names
-    shares = {name: dealt.share(name) for name in dealt_holders}
-    # The first holder's share makes the sum right, as in the protocol: the others' come from dealt keys.
-    shares[first] = recorded.secrets()[0] - torch.stack(list(shares.values())).sum(dim=0)
+    view, setting = recorded.view(recorded.setting.server), recorded.setting
+    gram = {name: recorded.start[name]["gram"] for name in setting.names}
+    dither, people = setting.dither_of(setting.publication), len(view.people)
 
-    def instead(message: Message) -> Message:
-        if message.kind != "noisy-share":
-            return message
-        noise = _noise(recorded.setting.publication, message.body, recorded.setting.protocol.bits, randomness)
-        share = dealt.share_of_z(message.sender, shares, recorded.weight_shares(message.round), message.round)
-        return replace(message, body=share + noise)
+    def without_protection(message: Message) -> Message:
+        a = view.shares_of_a(message.round)[message.sender]
+        share = view.dealt.share_of_z(recorded.start[message.sender]["z"], gram, a)[:people]
+        if dither is not None:
+            share += dither.draw(tuple(share.shape), randomness) >> dither.step_bits << dither.step_bits
+        return replace(message, body=share)
 
-    return replace(recorded, messages=tuple(map(instead, recorded.messages)))
-
-
-def _noise(to: Publication, like: Tensor, bits: int, randomness: Randomness) -> Tensor:
-    if to.public:
-        return torch.zeros_like(like)
-    sigma = to.sigma * 2.0**to.bits
-    steps = RoundedNormal(sigma, math.ceil(to.cut * sigma)).draw(like.numel(), randomness)
-    return torch.round(torch.from_numpy(steps).double() * (to.clip * 2.0 ** (2 * bits - to.bits))).long().view_as(like)
+    instead = {id(m): without_protection(m) for m in view.of_training() if m.kind == "noisy-share"}
+    # Rows that are sent less often are not attacked.
+    messages = (instead.get(id(m), m) for m in recorded.messages if m.kind != "noisy-share" or id(m) in instead)
+    return replace(recorded, messages=tuple(messages))

@@ -7,7 +7,8 @@
 
 Rows alike (Gram): inner products of rows keep through a random projection, and exactly so where slopes G are known:
 h0_t - h0_{t+1} = rate X X^T G_t, so with D the left sides, X X^T = D (G^T D)^+ D^T.  In mode shared-linear without
-noise the server knows both, z for h0 and P = S^K X for X: two rounds of enough columns give P P^T.
+noise the server knows z_t = Z_0 + P P^T A_t of those who train, P = S^K X, and A_t: z_t - z_1 in place of D, and A_t of
+G_t, give P P^T once all rounds together have as many columns as P.
 Source: linear algebra over rounds, on the first layer of Chen et al., IJCAI 2022, arXiv 2005.11903.
 Shapes: X [n, d] float64, h0 [n, h].
 """
@@ -28,6 +29,7 @@ from graphveil.attacks.federation.views import Recorded, View
 from graphveil.attacks.limits import Limit, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.errors import InputError
+from graphveil.federation.core.messages import KINDS, UNIFORM
 from graphveil.federation.crypto.masks import unpacked
 from graphveil.federation.crypto.sharing import left_mask
 
@@ -37,6 +39,7 @@ _ENTRIES = 30_000
 _SAME_ROWS = 1_000
 _RIDGES = (1e-10, 1e-7, 1e-4, 1e-2, 1.0, 100.0)
 _ALIKE = 0.05
+_SMALLEST = 1e-10
 
 
 def feature_recovery(
@@ -54,12 +57,13 @@ def feature_recovery(
     """
     if not 0 < known_share < 1:
         raise InputError(f"known_share = {known_share!r}", where="feature-recovery", allowed="a share in (0, 1)")
-    if view.nodes < _FEWEST:
-        raise InputError(f"{view.nodes} people", where="feature-recovery", allowed=f"{_FEWEST} or more")
+    people = len(view.people)
+    if people < _FEWEST:
+        raise InputError(f"{people} people", where="feature-recovery", allowed=f"{_FEWEST} or more")
     rng = np.random.default_rng([seed, 0xFEA7])
     holding = recorded.holdings[victim]
     columns = np.sort(rng.permutation(holding.features.shape[1])[:_COLUMNS])
-    truth = as_dense(holding.features).numpy()[:, columns]
+    truth = as_dense(holding.features)[view.people].numpy()[:, columns]
     public = np.zeros(len(truth), dtype=bool)
     public[rng.permutation(len(truth))[: round(known_share * len(truth))]] = True
     mean = truth[public].mean(axis=0) if public.any() else np.zeros(len(columns))
@@ -73,7 +77,7 @@ def feature_recovery(
     if solved is None:
         guess, source = _best_guess(_inputs(view, victim), truth, public, rng)
     else:
-        guess = solved.numpy()[~public][:, columns]
+        guess = solved[view.people].numpy()[~public][:, columns]
     # The control may choose its ridge as the attack does: a weaker control would turn chance into a finding.
     control, _ = _best_guess({"control": _control(view, recorded)}, truth, public, rng)
     scores, without = (_beyond_mean(rows, truth[public]) for rows in (guess, control))
@@ -107,9 +111,9 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
         nodes: among how many people.
     """
     rng = np.random.default_rng([seed, 0x64A])
-    places = np.sort(rng.permutation(view.nodes)[:nodes])
+    places = np.sort(rng.permutation(len(view.people))[:nodes])
     first, second = np.triu_indices(len(places), 1)
-    x = as_dense(recorded.holdings[victim].features)
+    x = as_dense(recorded.holdings[victim].features)[view.people]
     true = _inner(x)[places][:, places].numpy()[first, second]
     alike = true > np.quantile(true, 1 - _ALIKE) if len(true) else np.zeros(0, dtype=bool)
     if len(true) and not alike.any():
@@ -123,7 +127,7 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     baseline_scores = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]
     figures = {"correlation with the true inner products": _correlation(scores, true)}
     if view.is_server and view.setting.protocol.mode == "shared-linear":
-        propagated = _inner(recorded.secrets()[0] * 2.0**-view.setting.protocol.bits).numpy()
+        propagated = recorded.secret("gram")[: len(view.people)].double().numpy()
         pairs = propagated[places][:, places][first, second]
         figures["correlation with those of propagated features"] = _correlation(scores, pairs)
     return judge(
@@ -181,6 +185,24 @@ def unmask_features(view: View, victim: str) -> Tensor | None:
     return x
 
 
+def solve_likenesses(view: View) -> Tensor | None:
+    """Return G = P P^T of those who train, float64 [t, t], where a view holds z without noise and A of several rounds,
+    else None: G A = z - Z_0, by least squares once A has rank t, and before by `similarities_of`.
+
+    Args:
+        view: of a run.
+    """
+    if not view.is_server or view.setting.protocol.mode != "shared-linear" or not view.setting.publication.public:
+        return None
+    steps = view.steps()
+    if not steps:
+        return None
+    moved, a = (torch.cat(side, dim=1) for side in zip(*steps, strict=True))
+    # Exact numbers on both sides: far smaller singular values are still right than of what was measured.
+    full = int(torch.linalg.matrix_rank(a, rtol=_SMALLEST)) == len(a)
+    return moved @ torch.linalg.pinv(a, rtol=_SMALLEST) if full else similarities_of(steps)
+
+
 def _similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
     """Return X X^T [n, n] from layers [n, h] of consecutive rounds of plain descent and their slopes."""
     moved = [(now - then) / rate for now, then in itertools.pairwise(h)]
@@ -209,10 +231,12 @@ def limit_of_rows(view: View) -> Limit:
 
 def _inputs(view: View, victim: str) -> dict[str, Tensor]:
     """Return what can be read of every person [n, k], by name: own data alone, and with each kind of message."""
-    own = own_rows(view)
-    inputs = {"own data": torch.cat(own, dim=1) if own else torch.zeros(view.nodes, 1, dtype=torch.float64)}
+    own = [rows[view.people] for rows in own_rows(view)]
+    inputs = {"own data": torch.cat(own, dim=1) if own else torch.zeros(len(view.people), 1, dtype=torch.float64)}
     for kind, bodies in {**view.rows(), **_opened(view, victim)}.items():
         inputs[kind] = torch.cat([*own[:1], *bodies], dim=1)
+        # The last of them by itself too: predictions come from it, without dropout.
+        inputs[f"last {kind}"] = torch.cat([*own[:1], bodies[-1]], dim=1)
     return inputs
 
 
@@ -220,7 +244,8 @@ def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
     """What several messages say together, in full precision."""
     if view.is_server:
         if view.setting.protocol.mode == "shared-linear":
-            return {"noisy-share": view.projections()}
+            likenesses = solve_likenesses(view)
+            return {"noisy-share": view.projections()} | ({} if likenesses is None else {"likenesses": [likenesses]})
         bodies = view.received("embeddings", victim)
         return {"embeddings": bodies} if bodies else {}
     return {"opened-share": view.first_layers()} if view.setting.protocol.mode == "paper" else {}
@@ -229,8 +254,8 @@ def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
 def _control(view: View, recorded: Recorded) -> Tensor:
     """What is known without the run [n, k]: own data; the server has none, and is told everybody's class."""
     if view.is_server:
-        return functional.one_hot(recorded.labels.clamp_min(0), recorded.setting.classes).double()
-    return torch.cat(own_rows(view), dim=1)
+        return functional.one_hot(recorded.labels[view.people].clamp_min(0), recorded.setting.classes).double()
+    return torch.cat(own_rows(view), dim=1)[view.people]
 
 
 def _control_note(view: View) -> str:
@@ -292,7 +317,7 @@ def _recognised(guess: np.ndarray, truth: np.ndarray, rng: np.random.Generator) 
 
 
 def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
-    """Return a similarity of all people [n, n], and what it was read from."""
+    """Return a similarity of the people of a view [people, people], and what it was read from."""
     if view.holding is not None and view.setting.protocol.mode == "paper":
         h, own_products = view.first_layers(), _inner(as_dense(view.holding.features))
         if view.slopes:
@@ -305,13 +330,14 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
     solved = unmask_features(view, victim)
     if solved is not None:
         return _inner(solved), "masked matrices and their masks"
-    if view.is_server and view.setting.protocol.mode == "shared-linear" and math.isinf(view.setting.privacy.epsilon):
-        steps = view.steps()
-        if steps:
-            return similarities_of(steps), "z and its gradients, round by round"
+    likenesses = solve_likenesses(view)
+    if likenesses is not None:
+        return likenesses, "z and A, round by round"
     tables = _opened(view, victim) or view.rows()
+    # Words that are uniform by themselves would drown what is not.
+    tables = {kind: rows for kind, rows in tables.items() if KINDS[kind].reveals != UNIFORM} or tables
     rows = [body for bodies in tables.values() for body in bodies]
-    return _inner(unit_rows(rows, view.nodes)), ", ".join(tables) or "nothing"
+    return _inner(unit_rows(rows, len(view.people))), ", ".join(tables) or "nothing"
 
 
 def _correlation(scores: np.ndarray, true: np.ndarray) -> float:

@@ -54,7 +54,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
     bodies = [body for kind in _TELLING for body in view.received(kind)]
     bodies = [body[recorded.train] if len(body) == view.nodes else body for body in bodies]
     gradients = unit_rows(bodies, len(train))[places]
-    before = unit_rows([part[train] for part in without_gradients(view)], len(train))[places]
+    before = unit_rows(without_gradients(view, train), len(train))[places]
     alike, unlike = matched_pairs(labels, rng)
     products, control = ([(rows @ rows.T).numpy()[pairs] for pairs in (alike, unlike)] for rows in (gradients, before))
     classes = recorded.setting.classes
@@ -75,7 +75,7 @@ def label_inference(view: View, recorded: Recorded, *, nodes: int = 500, seed: i
         baseline=without.auc.mean,
         baseline_note="embeddings of the first round" if view.is_server else "own features and edges",
         figures=figures,
-        notes=("pairs share nodes: intervals are somewhat too narrow",),
+        notes=("pairs share nodes: intervals are somewhat too narrow", *_announced(view)),
     )
     # epsilon bounds a likelihood ratio: applied to what the control finds already, since features speak of labels too.
     return replace(result, limit=limit.tpr(max(FALSE_ALARMS, without.tpr_at_1_fpr.mean)))
@@ -105,13 +105,19 @@ def matched_pairs(labels: np.ndarray, rng: np.random.Generator) -> tuple[Pairs, 
     return (first[same_pairs], second[same_pairs]), (first[unlike_pairs], second[unlike_pairs])
 
 
-def without_gradients(view: View) -> list[Tensor]:
-    """Return what a party knows of every node [n, .] before any label was used."""
+def without_gradients(view: View, train: Tensor) -> list[Tensor]:
+    """Return what a party knows of training nodes [t, .] before any label was used.
+
+    Args:
+        view: what the party has.
+        train: their numbers, int64 [t].
+    """
     if not view.is_server:
-        return [torch.cat(own_rows(view), dim=1)]
+        return [torch.cat(own_rows(view), dim=1)[train]]
     if view.setting.protocol.mode == "shared-linear":
+        # A is 0 in the first round.
         return view.projections()[:1]
-    first = [body for name in view.setting.names for body in view.received("embeddings", name)[:1]]
+    first = [body[train] for name in view.setting.names for body in view.received("embeddings", name)[:1]]
     return [torch.cat(first, dim=1)] if first else []
 
 
@@ -177,5 +183,10 @@ def limit_of_labels(view: View) -> Limit:
     if math.isfinite(epsilon):
         return Limit(epsilon, 0.0, "epsilon of one label, randomized once, beyond what the control finds")
     if view.setting.protocol.mode == "shared-linear" and not view.is_server:
-        return nothing("gradients reach holders as shares, which no epsilon bounds")
+        return nothing("what is made of gradients reaches holders as shares, which no epsilon bounds")
     return nothing("epsilon_y is inf: labels are not protected")
+
+
+def _announced(view: View) -> tuple[str, ...]:
+    linear = view.setting.protocol.mode == "shared-linear"
+    return ("all parties are sent who trains and who validates",) if linear else ()

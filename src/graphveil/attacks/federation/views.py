@@ -6,13 +6,18 @@ together. An adversary gets a `View` of it and nothing else: it follows the prot
     naive design   the first layer of Chen et al. (IJCAI 2022) opened to all holders without noise, its weights handed
                    out after every round, slopes exchanged in the clear, as a lazy backward pass would, and all messages
                    passed on by the server, which deals the masks too
+
+In mode shared-linear attacks are on those who train: their rows of z = Z_0 + G A are sent in every round, of those who
+validate every few rounds, of all others once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -20,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.federation.core.setting import Option, Setting
+from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Send
 from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
@@ -31,6 +37,11 @@ from graphveil.privacy import Randomness
 MOST_ROUNDS = 32
 _FIRST_ROUNDS = 8
 _NAIVE_ROUNDS = 12
+#: Kept of every round: keys, and who trains and validates.
+_ANNOUNCED = ("labelled-rows", "validation-rows")
+_ALWAYS = ("mask-keys", *_ANNOUNCED)
+#: In mode shared-linear: with rows of those who train first in a round.
+_TRAINED = ("noisy-share", "hidden", "hidden-gradient", "gradient-share")
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,14 @@ class Message:
     to: str
     kind: str
     body: Tensor
+
+
+@dataclass(frozen=True)
+class Opening:
+    """z of those who train in one round of mode shared-linear, noise inside, and A of that round; words [t, h]."""
+
+    z: Tensor
+    a: Tensor
 
 
 @dataclass(frozen=True)
@@ -85,13 +104,38 @@ class View:
         own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
         return [self.numbers(m) for m in own_messages if sender in (None, m.sender)]
 
+    @cached_property
+    def people(self) -> Tensor:
+        """Whose rows are looked at, int64: in mode shared-linear those who train, whom all parties know; else all."""
+        if self.setting.protocol.mode != "shared-linear":
+            return torch.arange(self.nodes)
+        return next(message.body for message in self.messages if message.kind == "labelled-rows")
+
     def rows(self) -> dict[str, list[Tensor]]:
-        """Everything that reached this party with a row a node, float64 [n, .], by kind."""
+        """Everything that reached this party with a row for each of `people`, float64 [people, .], by kind."""
+        trained = {id(message) for message in self.of_training()}
         rows: dict[str, list[Tensor]] = {}
         for message in self.messages:
-            if message.to == self.party and len(message.body) == self.nodes:
+            if message.to != self.party or message.kind in _ANNOUNCED:
+                continue
+            if id(message) in trained:
                 rows.setdefault(message.kind, []).append(self.numbers(message))
+            elif len(message.body) == self.nodes:
+                rows.setdefault(message.kind, []).append(self.numbers(message)[self.people])
         return rows
+
+    def of_training(self) -> Iterator[Message]:
+        """Yield messages of the rounds of mode shared-linear with a row for each of those who train, in order."""
+        seen: Counter[tuple[int, str, str]] = Counter()
+        for message in self.messages:
+            round, kind = message.round, message.kind
+            if self.setting.protocol.mode != "shared-linear" or not 1 <= round <= self.setting.publications:
+                continue
+            # Rows of those who validate come after them in a round, and may be as many.
+            steps = self.setting.steps(round) if kind.startswith("hidden") else 1
+            seen[round, message.sender, kind] += 1
+            if kind in _TRAINED and seen[round, message.sender, kind] <= steps:
+                yield message
 
     def numbers(self, message: Message) -> Tensor:
         """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""
@@ -109,25 +153,43 @@ class View:
         shares = [{m.sender: m.body for m in opened if m.round == number} for number in rounds]
         return [_opened(list(parts.values()), self.setting) for parts in shares]
 
-    def projections(self) -> list[Tensor]:
-        """z of every round as the server opens it in mode shared-linear, float64, its noise inside."""
-        return [words.double() * 2.0 ** (-2 * self.setting.protocol.bits) for words in self.opened_words()]
+    def shares_of_a(self, round: int) -> dict[str, Tensor]:
+        """Return what the server of mode shared-linear knows of each holder's share of A in a round, words [t, h].
 
-    def opened_words(self) -> list[Tensor]:
-        """The same as words, before they are read as numbers."""
-        sent = [self.bodies("noisy-share", name) for name in self.setting.names]
-        return [torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]
+        Args:
+            round: from 1.
+        """
+        names, shape = self.setting.names, (len(self.people), self.setting.model.width)
+        if round == 1:
+            return {name: torch.zeros(shape, dtype=torch.int64) for name in names}
+        sent = next(m.body for m in self.messages if (m.kind, m.round) == ("gradient-share", round - 1))
+        return {name: sent if name == names[1] else self.dealt.share_of_a(name, round - 1) for name in names}
+
+    @cached_property
+    def openings(self) -> list[Opening]:
+        """What the server of mode shared-linear opens of those who train, round by round."""
+        shares: dict[int, list[Tensor]] = {}
+        for message in self.of_training():
+            if message.kind == "noisy-share":
+                shares.setdefault(message.round, []).append(message.body)
+        u, part, t = self.dealt.summed("G"), self.dealt.part, len(self.people)
+        openings = []
+        for round, sent in shares.items():
+            a = torch.stack(list(self.shares_of_a(round).values())).sum(dim=0)
+            openings.append(Opening(torch.stack(sent).sum(dim=0) + part[:t] + ring.matmul(u[:t], a), a))
+        return openings
+
+    def projections(self) -> list[Tensor]:
+        """z of those who train in every round of mode shared-linear, float64 [t, h], its noise inside."""
+        return [opening.z.double() * 2.0 ** (-2 * self.setting.protocol.bits) for opening in self.openings]
 
     def steps(self) -> list[tuple[Tensor, Tensor]]:
-        """What the server of mode shared-linear knows of consecutive rounds: how far z moved, and by which dz."""
-        at = sorted({m.round for m in self.messages if m.kind == "noisy-share"})
-        z = dict(zip(at, self.projections(), strict=True))
-        shares = {
-            number: [m for m in self.messages if (m.kind, m.round) == ("gradient-share", number)] for number in at
-        }
-        slopes = {number: torch.stack([m.body for m in sent]).sum(dim=0) for number, sent in shares.items()}
-        return [(z[n] - z[n + 1], slopes[n].double() * 2.0**-self.setting.protocol.bits) for n in at if n + 1 in z]
+        """How far z moved since the first round, G A, and A, which is 0 then, in each later round; float64 [t, h]."""
+        first, *later = self.projections()
+        unit = 2.0**-self.setting.protocol.bits
+        return [(z - first, o.a.double() * unit) for z, o in zip(later, self.openings[1:], strict=True)]
 
+    @cached_property
     def dealt(self) -> DealerView:
         return DealerView.read(self.setting, self.nodes, ((m.to, m.kind, m.body) for m in self.messages))
 
@@ -161,16 +223,13 @@ class Recorded:
         slopes = self._slopes() if naive and holding is not None else {}
         return View(party, self.setting, holding, nodes, own, weights, slopes)
 
-    def secrets(self, round: int = 1) -> tuple[Tensor, Tensor]:
-        """Return P [n, d] and W [d, h] of a round of mode shared-linear, words: the truth."""
-        p = torch.stack([self.start[name]["p"] for name in self.setting.names]).sum(dim=0)
-        return p, torch.stack(list(self.weight_shares(round).values())).sum(dim=0)
+    def secret(self, name: str) -> Tensor:
+        """Return what all holders of mode shared-linear share, words: the truth.
 
-    def weight_shares(self, round: int) -> dict[str, Tensor]:
-        """Return each holder's share of W in a round of mode shared-linear, words [d, h]."""
-        return {
-            name: (self.start[name] if round == 1 else self.states[name][round - 2])["w"] for name in self.setting.names
-        }
+        Args:
+            name: "p" for P_o [m, d], "gram" for G [m, t], "w" for W_0 [d, h].
+        """
+        return torch.stack([self.start[holder][name] for holder in self.setting.names]).sum(dim=0)
 
     @property
     def labels(self) -> Tensor:
@@ -211,8 +270,8 @@ def record(
     """Run all parties in this process and keep what they send.
 
     Args:
-        rounds: whose messages are kept, and only those with a row a node or a row a training node; keys of masks are
-            kept always. None: everything, which is far more in mode shared-linear.
+        rounds: whose messages are kept, and only those with a row a node or a row a training node; keys of masks, and
+            who trains and validates, are kept always. None: everything, which is far more in mode shared-linear.
         states: keep what holders remember after each round too.
     """
     holdings = {name: _with_new_head(holding) for name, holding in holdings.items()}
@@ -227,8 +286,9 @@ def record(
         if isinstance(effect, Send):
             # A party's own count of rounds: in one process some are ahead of others.
             number = at.get(name, 0)
-            recorded = rounds is None or effect.kind == "mask-keys" or (number in rounds and len(effect.body) in rows)
-            if recorded:
+            # A of a round is shared in the round before.
+            used = number + (effect.kind == "gradient-share")
+            if rounds is None or effect.kind in _ALWAYS or (used in rounds and len(effect.body) in rows):
                 # Cloned: programs go on working in their tensors, and a view would show what was never sent.
                 messages.append(Message(number, name, effect.to, effect.kind, effect.body.clone()))
         elif isinstance(effect, Checkpoint):

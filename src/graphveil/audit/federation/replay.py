@@ -5,8 +5,8 @@
     equal    number, order, kinds and sizes of all messages; every body but masked and opened ones; predictions
     moved    what is published, by one row, and by no more than 2 C
 
-The person has no connections and does not train, so that one published row is all that changes: the unit of the
-guarantee.  Somebody who trains also moves weights, and with them other rows: other units.  Products on shares are
+The person has no connections, trains and validates nothing, so that one published row is all that changes: the unit of
+the guarantee.  Somebody who trains also moves weights, and with them other rows: other units.  Products on shares are
 rounded, which may move any row by a few steps of 2^-bits.
 """
 
@@ -22,6 +22,7 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.audit.federation.cases import audit_uniform
+from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.hooks import all_taps
 from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, Tap, audit_replay
 from graphveil.audit.verdict import Audit
@@ -31,7 +32,6 @@ from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Program, Send, with_changed_effects
-from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.simulation import head_of, party_programs
@@ -40,6 +40,7 @@ from graphveil.privacy import Randomness, SeededRandomness
 T = TypeVar("T")
 _NODES, _COLUMNS, _CLASSES = 60, 6, 3
 #: Who changes: the last person, who has no connections and tests; or the label of the first, who trains.
+# In shared-linear the last row of the last opening, which is of all who neither train nor validate.
 PERSON: Final = _NODES - 1
 #: What a mode opens: data may show there, and the guarantee says so.
 _OPENED: Final[Mapping[str, tuple[str, ...]]] = {"paper": ("opened-share",), "shared-linear": ("noisy-share",)}
@@ -108,9 +109,11 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
         size = " x ".join(map(str, sent.body.shape))
         if KINDS[sent.kind].reveals == UNIFORM:
             words.setdefault(f"{sent.kind} ({size}) to {sent.to}", []).append(sent.body)
-            own = run.states[0].get(sent.to, {}).get("p")
-            if sent.kind == "masked-left" and own is not None and own.shape == sent.body.shape:
-                words.setdefault(f"{sent.kind} beside the share of {sent.to}", []).append(sent.body + own)
+            for own in shares_like(run.states[0].get(sent.to, {}), sent):
+                words.setdefault(f"{sent.kind} ({size}) beside the share of {sent.to}", []).append(sent.body + own)
+        elif sent.kind == "hidden-matrix":
+            for part, random in correction_words(sent.body).items():
+                words.setdefault(f"{part} of {sender}'s matrix to {sent.to}", []).append(random)
         elif sent.kind == "noisy-share":
             words.setdefault(f"{sent.kind} of {sender}", []).append(sent.body)
     return audit_uniform(f"federation {mode} (shares)", words, false_alarm=_FALSE_ALARM)
@@ -167,14 +170,14 @@ class _Shares:
         for before, after in zip(*(zip(*run.values(), strict=True) for run in self.runs), strict=False):
             change = torch.stack([*after, *(-share for share in before)]).sum(dim=0)
             moved.append(ring.decode(change, 2 * setting.protocol.bits).norm(dim=1) / setting.privacy.clip)
-        lengths = torch.stack(moved).amax(dim=0)
-        return float(lengths[PERSON]), float(lengths[:PERSON].max())
+        lengths = torch.cat(moved)
+        return float(lengths[-1]), float(lengths[:-1].max())
 
 
 def made_setting(mode: str) -> Setting:
     """Return a small federation in one mode, with everything that protects switched on."""
     members = (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS))
-    network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "opened": True, "clip": 0.5}
+    network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "validate": 2, "opened": True, "clip": 0.5}
     return Setting.of(members, _CLASSES, mode=mode, epsilon=50.0, epsilon_y=1.0, **network)
 
 
@@ -197,6 +200,18 @@ def made_holdings(changed: str = "") -> dict[str, Holding]:
         head = LabelHead(labels, train, val, ~(train | val)) if name == "holder1" else None
         holdings[name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
     return holdings
+
+
+def shares_like(state: Mapping[str, Tensor], sent: Send) -> list[Tensor]:
+    """Return the share that a holder keeps of what it is sent a masked share of, in a list; none if it keeps none.
+
+    Args:
+        state: the holder's in mode "shared-linear".
+        sent: to it, int64.
+    """
+    parts = {"masked-left": ("p", "gram"), "masked-right": ("w",)}.get(sent.kind, ())
+    # By shape, in which P, G and W all differ.
+    return [state[part] for part in parts if part in state and state[part].shape == sent.body.shape]
 
 
 def _run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: Randomness, shares: _Shares) -> Run:
@@ -249,7 +264,7 @@ def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:
 #: Of the runs below, for audits of what parties hold in the end: each party has its own randomness.
 NODES: Final = 80
 COLUMNS: Final = 3
-#: Which round runs again after a resume.
+#: Which round runs again after a resume, where nothing else is said.
 AGAIN: Final = 2
 State = Mapping[str, Tensor]
 
@@ -270,10 +285,6 @@ class Run:
                 bodies.setdefault((sender, sent.to, sent.kind), []).append(sent.body)
         return bodies
 
-    def dealt(self, setting: Setting) -> DealerView:
-        """Return what the server of mode shared-linear dealt."""
-        return DealerView.read(setting, NODES, ((sent.to, sent.kind, sent.body) for _, _, sent in self.messages))
-
 
 def apart_setting(mode: str, holders: int) -> Setting:
     """Return a small federation of so many holders.
@@ -286,17 +297,22 @@ def apart_setting(mode: str, holders: int) -> Setting:
     return replace(made_setting(mode), members=members)
 
 
-def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
-    """Return what holders have; with `changed` other features of one person at the last holder."""
+def apart_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
+    """Return what holders have.
+
+    Args:
+        setting: the agreed run.
+        changed: "row" for other features of one person at the last holder, "all" for other data of everybody.
+    """
     # Data of an own seed: they stay the same whatever secrets the parties of a run draw.
-    generator = torch.Generator().manual_seed(23)
+    generator = torch.Generator().manual_seed(29 if changed == "all" else 23)
     labels, place = torch.randint(setting.classes, (NODES,), generator=generator), torch.arange(NODES)
     train, val = place < 20, (place >= 20) & (place < 30)
     holdings = {}
     for member in setting.members:
         x = torch.rand(NODES, member.columns, generator=generator)
         pairs = torch.randint(NODES, (2, 80), generator=generator)
-        if changed and member is setting.members[-1]:
+        if changed == "row" and member is setting.members[-1]:
             x[0] = 1 - x[0]
         head = LabelHead(labels, train, val, ~(train | val)) if member.labels else None
         holdings[member.name] = Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0, head)
@@ -304,17 +320,23 @@ def _holdings(setting: Setting, *, changed: bool) -> dict[str, Holding]:
 
 
 def run_apart(
-    setting: Setting, sources: Mapping[str, Randomness], *, before: Run | None = None, changed: bool = False
+    setting: Setting,
+    sources: Mapping[str, Randomness],
+    *,
+    before: Run | None = None,
+    again: int = AGAIN,
+    changed: str = "",
 ) -> Run:
     """Run all parties, each with its own randomness.
 
     Args:
-        before: the run that is gone on from before its round `AGAIN`.
-        changed: with other data of one holder, or after a resume another share of W, as after an older checkpoint.
+        before: the run that is gone on from.
+        again: its round that runs again first.
+        changed: as of `apart_holdings`; after a resume also with another share, as after an older checkpoint.
     """
-    holdings = _holdings(setting, changed=changed)
-    done = 0 if before is None else AGAIN - 1
-    states: Mapping[str, State] = {} if before is None else _checkpoint(before, setting, changed=changed)
+    holdings = apart_holdings(setting, changed)
+    done = 0 if before is None else again - 1
+    states: Mapping[str, State] = {} if before is None else _checkpoint(before.states[done], setting, bool(changed))
     generator, head = torch.Generator().manual_seed(1), head_of(holdings)
     head.open(setting, randomness=sources[setting.label_holder], generator=generator)
     contexts = {
@@ -346,12 +368,12 @@ def _recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int 
     return Run(tuple(messages), states, head)
 
 
-def _checkpoint(before: Run, setting: Setting, *, changed: bool) -> dict[str, State]:
-    """Return what each party kept; with `changed` a share of W that is another one, as after an older checkpoint."""
-    states, last = dict(before.states[AGAIN - 1]), setting.names[-1]
-    if changed and "w" in states[last]:
+def _checkpoint(saved: Mapping[str, State], setting: Setting, changed: bool) -> dict[str, State]:
+    """Return what each party saved; with `changed` another share of Z_0, as after an older checkpoint."""
+    states, last = dict(saved), setting.names[-1]
+    if changed and "z" in states[last]:
         # One unit in the last place is enough: under the same masks it would show as a difference of exactly 1.
-        states[last] = {**states[last], "w": states[last]["w"] + 1}
+        states[last] = {**states[last], "z": states[last]["z"] + 1}
     return states
 
 

@@ -2,10 +2,10 @@
 
 A server keeps everything it dealt and received, in runs that differ in one thing at a time (`audit_dealer`):
 
-    share    what a holder's share of z holds beside what it must: share - P_k W_k - products = mask + noise
-    once     uniform to the server; so is what is left of two rounds' (no mask twice)
-    again    the same keys of the server, other secrets of the holders: shares of z, P and W move by uniform words,
-             or they were the server's to know
+    share    what a holder's share of z holds beside what it must (see `dealt`): mask + noise
+    once     uniform to the server; so is what is left of two rounds', or of two groups of rows (no mask twice)
+    again    the same keys of the server, other secrets and data of the holders: shares of z, P and G move by uniform
+             words, or they were the server's to know; connections stay hidden; no size or order moves
     sum      all shares together: z + noise, with all the noise there has to be, down to the lowest bits
     resumed  a round that runs again publishes the same bytes under new masks; with other data under new noise
 
@@ -15,12 +15,12 @@ All holders but one put together what they were dealt, drew and received (`audit
     again    the same secrets of all holders and the same keys dealt to the others; new ones, which the server deals
              the one alone: all that the one and the server send them moves by uniform words, or they could unmask it
     beside   so do masked shares of the one plus the others' own shares of the same secret
-    rounds   so do these from one round to the next: no mask is used twice
-    cuts     so do the masks r of all holders together: the first holder is shown x + r
+    once     so do these from one message to the next, or in paper mode from round to round: no mask is used twice
+    parts    what the server sends for a truncation, less its part of the number: uniform, and never the same twice
 
-A correction for two of them is made of their own keys and stays as it was; nothing else may.  The server is not among
-them: together they hold all masks.  Whatever is uniform is tested by chi-square of the highest and the lowest bits.
-Shapes: P_k [n, d], W_k [d, h].
+The server is not among them: together they hold all masks.  Whatever is uniform is tested by chi-square of the highest
+and the lowest bits.
+Shapes: P_k [m, d], G_k [m, t], W_k [d, h].
 """
 
 from __future__ import annotations
@@ -36,11 +36,16 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.audit.federation.cases import audit_uniform
-from graphveil.audit.federation.replay import AGAIN, NODES, Run, apart_setting, run_apart, sources_of
+from graphveil.audit.federation.dealt import Dealt
+from graphveil.audit.federation.matrices import correction_words
+from graphveil.audit.federation.replay import AGAIN, NODES, Run, apart_setting, run_apart, shares_like, sources_of
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, UNIFORM
+from graphveil.federation.core.rows import REST, TRAIN, times_of
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.propagation import row_blocks
+from graphveil.federation.crypto import ring
+from graphveil.federation.effects import Send
+from graphveil.federation.modes.linear import hops_of, last_hops_of
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.source.randomness import UInt64Array
 
@@ -49,7 +54,17 @@ _FALSE_ALARM: Final = 1e-6
 _LEVEL: Final = _FALSE_ALARM / 10
 #: What holders may send the server.
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
-    "shared-linear": frozenset({"noisy-share", "labelled-rows", "hidden-gradient"}),
+    "shared-linear": frozenset(
+        {
+            "noisy-share",
+            "labelled-rows",
+            "validation-rows",
+            "hidden-gradient",
+            "kept-round",
+            "matrix-key",
+            "hidden-matrix",
+        }
+    ),
     "individual": frozenset({"embeddings", "labelled-rows", "hidden-gradient"}),
     "paper": frozenset({"embeddings", "labelled-rows", "hidden-gradient"}),
     "guesses": frozenset(),
@@ -64,78 +79,114 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     """
     setting = apart_setting(mode, holders)
     run = run_apart(setting, sources_of(setting, seed + 1, seed + 1))
-    rerun = run_apart(setting, sources_of(setting, seed + 1, seed + 2))
+    rerun = run_apart(setting, sources_of(setting, seed + 1, seed + 2), changed="all")
     resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
-    other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed=True)
+    other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
     words = _repeated(run, resumed)
-    findings = [*_kinds(run, setting), *_published_again(run, resumed, setting)]
+    findings = [*_kinds(run, setting), *_sizes(run, rerun)]
     if mode == "shared-linear":
-        words |= _masked(run, rerun, resumed, setting)
-        findings += _noise(run, other, setting)
-    elif mode != "guesses":
-        findings += _grid(run, other, setting)
+        last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
+        first, *rest = (Dealt.read(each, setting) for each in (run, rerun, resumed, other, last))
+        words |= _masked(first, rest[0], rest[1]) | _hidden(run, rerun, setting)
+        findings += [*_opened_again(first, rest[1], AGAIN), *_opened_again(first, rest[3], setting.rounds)]
+        findings += _noise(first, rest[2])
+    else:
+        findings += _published_again(run, resumed)
+        if mode != "guesses":
+            findings += _grid(run, other, setting)
     target = f"federation {mode}, {holders} holders, server with dealt keys"
     return audit_uniform(target, words, findings, false_alarm=_FALSE_ALARM)
 
 
-def _masked(run: Run, rerun: Run, resumed: Run, setting: Setting) -> dict[str, list[Tensor]]:
-    rounds = range(1, setting.publications + 1)
-    first, second, third = (_added(each, setting) for each in (run, rerun, resumed))
+def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]]:
+    run, rerun, setting = first.run, second.run, first.setting
+    added, added_other, added_again = first.added(), second.added(), third.added()
     words: dict[str, list[Tensor]] = {}
     for name in setting.names:
-        words[f"the share of {name} less what was dealt"] = [first[name, number] for number in rounds]
-        words[f"what {name} adds, from round to round"] = [first[name, n] - first[name, n - 1] for n in rounds[1:]]
-        words[f"the share of {name} under other secrets of the holders"] = [
-            first[name, number] - second[name, number] for number in rounds
+        mine = [key for key in added if key[0] == name]
+        words[f"the share of {name} less what was dealt"] = [added[key] for key in mine]
+        words[f"what {name} adds, from one to the next"] = [
+            _apart(added[a], added[b]) for a, b in itertools.pairwise(mine)
         ]
-        words[f"what {name} adds before and after a resume"] = [first[name, AGAIN] - third[name, AGAIN]]
-        for part, place in (("p", 0), ("w", 1)):
-            share, other_share = (each.states[place][name][part] for each in (run, rerun))
+        words[f"what {name} adds, from round to round"] = [
+            added[name, n, TRAIN] - added[name, n - 1, TRAIN] for n in range(2, setting.publications + 1)
+        ]
+        words[f"what {name} adds under other secrets of the holders"] = [added[key] - added_other[key] for key in mine]
+        words[f"what {name} adds before and after a resume"] = [
+            added[key] - added_again[key] for key in mine if key[1] == AGAIN
+        ]
+        for part in ("p", "gram"):
+            share, other_share = (each.states[0][name][part] for each in (run, rerun))
             words[f"the share of {part.upper()} that {name} keeps, under other secrets"] = [share - other_share]
     return words
 
 
-def _added(run: Run, setting: Setting) -> dict[tuple[str, int], Tensor]:
-    """Return mask and noise of each holder in each round [n, h]: its share less what it must be."""
-    start = min(run.states)
-    dealt = run.dealt(setting)
-    p = {name: run.states[start][name]["p"] for name in setting.names}
-    sums = {}
-    for number, sender, sent in run.messages:
-        if sent.kind == "noisy-share":
-            w = {name: run.states[number - 1][name]["w"] for name in setting.names}
-            sums[sender, number] = sent.body - dealt.share_of_z(sender, p, w, number)
-    return sums
+def _apart(before: Tensor, after: Tensor) -> Tensor:
+    """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes."""
+    words = min(before.numel(), after.numel())
+    return before.flatten()[:words] - after.flatten()[:words]
 
 
-def _sums(run: Run, setting: Setting) -> dict[int, Tensor]:
-    totals: dict[int, Tensor] = {}
-    for number, _, sent in run.messages:
-        if sent.kind == "noisy-share":
-            totals[number] = totals.get(number, torch.zeros_like(sent.body)) + sent.body
-    return totals
+def _hidden(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
+    """Return corrections of every holder's connections, and how far they move with other connections and keys."""
+    words: dict[str, list[Tensor]] = {}
+    for (sender, to, _), (corrections,) in run.bodies(0, "hidden-matrix").items():
+        if to == setting.server:
+            (moved,) = rerun.bodies(0, "hidden-matrix")[sender, to, "hidden-matrix"]
+            for name, body in (
+                (f"matrix of {sender}", corrections),
+                (f"other matrix of {sender}", corrections ^ moved),
+            ):
+                words |= {f"{part} of the {name}": [random] for part, random in correction_words(body).items()}
+    return words
 
 
-def _noise(run: Run, other: Run, setting: Setting) -> list[str]:
-    """Say what is wrong with the noise of the sum: too small, with bits that are always the same, or used twice."""
-    to, rounds = setting.publication, range(1, setting.publications + 1)
-    step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
-    added, other_added = _added(run, setting), _added(other, setting)
-    noise = torch.stack([torch.stack([added[name, n] for name in setting.names]).sum(dim=0) for n in rounds])
-    noise_again = torch.stack([other_added[name, AGAIN] for name in setting.names]).sum(dim=0)
-    scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
-    findings = []
-    # Too small and not merely different: masks that do not cancel only add, and what protects is that none is missing.
-    if _too_small(noise, scale):
-        findings.append("the sum has less noise than all holders owe it")
-    # The four bits right below the noise's steps: without dither they are those of the data itself.
-    low = (noise & ((1 << step) - 1)) >> (step - 4)
-    if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
-        findings.append("bits of the sum below the steps of the noise are not random")
-    # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
-    if _too_small(noise_again - noise[AGAIN - 1], math.sqrt(2.0) * scale):
-        findings.append("a round was published again with other data under the same noise")
+def _sizes(run: Run, rerun: Run) -> list[str]:
+    """Say whether number, order, kind or size of any message follows from data or secrets."""
+    first, second = (
+        [(name, sent.to, sent.kind, sent.body.shape) for _, name, sent in each.messages] for each in (run, rerun)
+    )
+    return [] if first == second else ["number, order or size of messages depend on data"]
+
+
+def _opened_again(first: Dealt, resumed: Dealt, round: int) -> list[str]:
+    before, after = first.opened(), resumed.opened()
+    same = all(torch.equal(before[key], after[key]) for key in before if key[0] == round)
+    return [] if same else [f"round {round} of {first.setting.rounds} opened another sum when it ran again"]
+
+
+def _noise(first: Dealt, other: Dealt) -> list[str]:
+    """Say what is wrong with the noise of the sums: too small, with bits that are always the same, or used twice."""
+    setting, findings = first.setting, []
+    added, other_added = (_summed(each) for each in (first, other))
+    for group, times in times_of(setting).items():
+        to = setting.published(times)
+        scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
+        noise = [sums for (_, some), sums in added.items() if some == group]
+        # Too small and not merely different: masks that do not cancel only add, and what protects is all of them.
+        if _too_small(torch.cat(noise), scale):
+            findings.append(f"the sum of rows ({group}) has less noise than all holders owe it")
+        if group == REST:
+            continue
+        # The four bits right below the noise's steps: without dither they are those of the data itself.
+        step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
+        low = (torch.cat(noise) & ((1 << step) - 1)) >> (step - 4)
+        if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
+            findings.append(f"bits of the sum ({group}) below the steps of the noise are not random")
+        # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
+        if _too_small(other_added[AGAIN, group] - added[AGAIN, group], math.sqrt(2.0) * scale):
+            findings.append(f"a round ({group}) was published again with other data under the same noise")
     return findings
+
+
+def _summed(dealt: Dealt) -> dict[tuple[int, str], Tensor]:
+    """Return the noise of all holders together by round and group, int64; of the rest to within rounding."""
+    sums: dict[tuple[int, str], Tensor] = {}
+    for (_, number, group), added in dealt.added().items():
+        sums[number, group] = sums.get((number, group), torch.zeros_like(added)) + added
+    last = dealt.setting.rounds, REST
+    clear = torch.round(dealt.rest() * 2.0 ** (2 * dealt.setting.protocol.bits)).long()
+    return sums | {last: dealt.opened()[last] - clear}
 
 
 def _too_small(numbers: Tensor, deviation: float) -> bool:
@@ -144,14 +195,19 @@ def _too_small(numbers: Tensor, deviation: float) -> bool:
 
 
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
-    uniform = [kind for kind, message in KINDS.items() if message.reveals == UNIFORM]
-    before, after = (each.bodies(AGAIN, *uniform) for each in (run, resumed))
-    return {
-        f"{kind} from {sender} to {to} before and after a resume": [
-            a - b for a, b in zip(bodies, after[sender, to, kind], strict=True)
-        ]
-        for (sender, to, kind), bodies in before.items()
-    }
+    """Return how far all that hides something moves where a session begins anew and a round runs again."""
+    kinds = (*_MASKED, "hidden-matrix")
+    begun, again = (run.bodies(round, *kinds) for round in (0, AGAIN))
+    words: dict[str, list[Tensor]] = {}
+    for key, bodies in resumed.bodies(AGAIN, *kinds).items():
+        before, (sender, to, kind) = [*begun.get(key, []), *again.get(key, [])], key
+        for body in bodies:
+            # In one order in both sessions; what opens the first one alone is of other shapes.
+            old = before.pop(next(place for place, body_before in enumerate(before) if body_before.shape == body.shape))
+            moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
+            for part, numbers in moved.items():
+                words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
+    return words
 
 
 def _kinds(run: Run, setting: Setting) -> list[str]:
@@ -159,11 +215,8 @@ def _kinds(run: Run, setting: Setting) -> list[str]:
     return [f"{kind} was sent to the server" for kind in sorted(sent - ALLOWED[setting.protocol.mode])]
 
 
-def _published_again(run: Run, resumed: Run, setting: Setting) -> list[str]:
+def _published_again(run: Run, resumed: Run) -> list[str]:
     """List what is published with other bytes in a round and in the same round after a resume."""
-    if setting.protocol.mode == "shared-linear":
-        same = torch.equal(_sums(run, setting)[AGAIN], _sums(resumed, setting)[AGAIN])
-        return [] if same else ["a round that ran again after a resume opened another sum"]
     before, after = (each.bodies(AGAIN, "embeddings", "guesses") for each in (run, resumed))
     return [
         f"a round that ran again after a resume published other {kind} of {sender}"
@@ -236,29 +289,26 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     second = _RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
-    words |= _by_round(run, setting, victim_name)
     if mode == "shared-linear":
-        words |= _cuts(run, rerun, setting)
-    # Of corrections that stay as they were, those for two colluders are their own: one a block and hop, two a round.
-    hops = setting.model.hops * len(row_blocks(NODES)) if mode == "shared-linear" else 0
-    unexpected = same - (holders - 1) * (holders - 2) * (hops + 2 * setting.publications)
-    findings = [f"{unexpected} corrections more than their own follow from what they were dealt"] if unexpected else []
+        words |= _once(run, setting, victim_name) | _parts(Dealt.read(run, setting))
+    else:
+        words |= _by_round(run, setting, victim_name)
+    # In paper mode corrections for two colluders are made of their own keys, and stay as they were: two a round.
+    own = (holders - 1) * (holders - 2) * 2 * setting.publications if mode == "paper" else 0
+    findings = [f"{same - own} messages of the server follow from what they were dealt"] if same != own else []
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     return audit_uniform(named, words, findings, false_alarm=_FALSE_ALARM)
 
 
 def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
-    keys: list[Tensor] = []
-    for round in range(setting.publications + 1):
-        keys += run.bodies(round, "mask-keys").get((setting.server, to, "mask-keys"), [])
-    return keys
+    return run.bodies(0, "mask-keys").get((setting.server, to, "mask-keys"), [])
 
 
 def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[str, list[Tensor]], int]:
-    """Return how far all moved that victim and server sent the colluders, and how many corrections did not move."""
+    """Return how far all moved that victim and server sent the colluders, and how many of the server's did not move."""
     words: dict[str, list[Tensor]] = {}
     same = 0
-    for round in range(setting.publications + 1):
+    for round in range(setting.rounds + 1):
         before, after = (each.bodies(round, *_MASKED) for each in (run, rerun))
         for (sender, to, kind), bodies in before.items():
             if sender not in (victim, setting.server) or to in (victim, setting.server):
@@ -268,28 +318,45 @@ def _moved(run: Run, rerun: Run, setting: Setting, victim: str) -> tuple[dict[st
                 moved = other - body
                 if sender == setting.server and not bool(moved.any()):
                     same += 1
-                else:
-                    words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(moved)
+                    continue
+                words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(moved)
                 if sender == victim:
-                    shares = [_colluders_share(each, setting, victim, round, to, kind, body) for each in (rerun, run)]
+                    sent = Send(to, kind, body)
+                    shares = [_colluders_share(each, setting, victim, round, sent) for each in (rerun, run)]
                     name = f"{kind} from {sender} to {to} beside the others' shares"
                     words.setdefault(name, []).append(moved + shares[0] - shares[1])
     return words, same
 
 
-def _colluders_share(run: Run, setting: Setting, victim: str, round: int, to: str, kind: str, like: Tensor) -> Tensor:
+def _colluders_share(run: Run, setting: Setting, victim: str, round: int, sent: Send) -> Tensor:
     """Return the sum of the colluders' shares of what the victim sends a masked share of; zeros if they have none."""
-    colluders, before = [name for name in setting.names if name != victim], max(round - 1, 0)
-    states = run.states[before]
+    colluders, states = [name for name in setting.names if name != victim], run.states[max(round - 1, 0)]
     candidates: list[Tensor] = []
-    if kind == "masked-left" and setting.protocol.mode == "shared-linear":
-        candidates = [states[name]["p"] for name in colluders]
-    elif kind == "masked-right" and round:
-        part = "w" if setting.protocol.mode == "shared-linear" else f"first/shares/{to}"
-        slopes = [sent for (_, name, _), (sent,) in run.bodies(round, "gradient-share").items() if name != victim]
-        candidates = [states[name][part] for name in colluders] if len(like) < NODES else slopes
-    shares = [share for share in candidates if share.shape == like.shape]
-    return torch.stack(shares).sum(dim=0) if shares else torch.zeros_like(like)
+    if setting.protocol.mode == "shared-linear":
+        candidates = [share for name in colluders if not round for share in shares_like(states[name], sent)]
+    elif sent.kind == "masked-right" and round:
+        slopes = [each for (_, name, _), (each,) in run.bodies(round, "gradient-share").items() if name != victim]
+        part = f"first/shares/{sent.to}"
+        candidates = [states[name][part] for name in colluders] if len(sent.body) < NODES else slopes
+    shares = [share for share in candidates if share.shape == sent.body.shape]
+    return torch.stack(shares).sum(dim=0) if shares else torch.zeros_like(sent.body)
+
+
+def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
+    """Return how far masked shares of the victim, beside the colluders', are from each other: X, P, G and W."""
+    features = next(member.columns for member in setting.members if member.name == victim)
+    words: dict[str, list[Tensor]] = {}
+    for to in setting.names:
+        whole = []
+        for sent in (sent for number, sender, sent in run.messages if (number, sender, sent.to) == (0, victim, to)):
+            share = _colluders_share(run, setting, victim, 0, sent)
+            # Nobody else has a share of its features; of other products the others' shares are in no checkpoint.
+            if bool(share.any()) or (sent.kind == "masked-right" and sent.body.shape == (NODES, features)):
+                whole.append(sent.body + share)
+        for (first, before), (second, after) in itertools.combinations(enumerate(whole), 2):
+            name = f"masked shares {first} and {second} from {victim} to {to} beside the others'"
+            words[name] = [_apart(before, after)]
+    return words
 
 
 def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
@@ -299,19 +366,29 @@ def _by_round(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]
     for (sender, to, kind), bodies in before.items():
         if sender == victim:
             for a, b in zip(bodies, after[sender, to, kind], strict=True):
-                shares = [_colluders_share(run, setting, victim, round, to, kind, a) for round in (AGAIN + 1, AGAIN)]
+                sent = Send(to, kind, a)
+                shares = [_colluders_share(run, setting, victim, round, sent) for round in (AGAIN + 1, AGAIN)]
                 words.setdefault(f"{kind} from {sender} to {to} from round to round", []).append(
                     b - a + shares[0] - shares[1]
                 )
     return words
 
 
-def _cuts(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
-    """Return how far the masks of cuts move with other keys, and from a round to the next."""
-    features, weights = (NODES, setting.columns), (setting.columns, setting.model.width)
-    steps = [(f"hop {hop}", features) for hop in range(setting.model.hops)]
-    steps += [(f"step {round}", weights) for round in range(1, setting.publications + 1)]
-    first, second = ([each.dealt(setting).cut_mask(*step) for step in steps] for each in (run, rerun))
-    again_used = [b - a for a, b in itertools.pairwise(first) if a.shape == b.shape]
-    moved = [b - a for a, b in zip(first, second, strict=True)]
-    return {"masks of cuts under other keys": moved, "masks of cuts from one to the next": again_used}
+def _parts(dealt: Dealt) -> dict[str, list[Tensor]]:
+    """Return what covers the server's parts of truncated numbers, by itself and from one truncation to the next."""
+    run, setting, rows = dealt.run, dealt.setting, dealt.rows
+    first, rounds = setting.names[0], (0, setting.publications + 1)
+    # Two for each truncation: the part with its mask, then what is left of the mask's high bits.
+    sent = [run.bodies(round, "correction")[setting.server, first, "correction"][::2] for round in rounds]
+    u = dealt.summed("P", (len(rows.some), setting.columns))
+    t = u[rows.places(TRAIN)].T.contiguous()
+    units = ring.encode(run.states[setting.rounds][setting.server]["memory/best"], setting.protocol.bits)
+    hops = [dealt.parts[walk.name] for walk in hops_of(setting, rows)]
+    last = [dealt.parts[walk.name] for walk in last_hops_of(setting, rows)[:-1]]
+    # Of X W the part is not computed again: what it is sent with must be uniform like all corrections.
+    own = [[*hops, ring.matmul(u, t)], [ring.matmul(t, units), torch.zeros_like(sent[1][1]), *last]]
+    masks = [
+        body - part for bodies, parts in zip(sent, own, strict=True) for body, part in zip(bodies, parts, strict=True)
+    ]
+    again = [_apart(before, after) for before, after in itertools.pairwise(masks)]
+    return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}

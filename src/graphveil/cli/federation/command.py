@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +17,22 @@ from graphveil.graphs import Graph
 from graphveil.runtime.progress import Progress
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
+Keyed = Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key.")]
+File = Annotated[
+    Path | None,
+    typer.Option("--agreement", metavar="FILE", help="Agreement that is not in the folder yet. sign copies it there."),
+]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Expected number of nodes that all holders share.")]
 Training = Annotated[
     int | None, typer.Option(min=1, help="Labelled training nodes among them. Default: a tenth of --nodes.")
 ]
 Patience = Annotated[float, typer.Option("--patience", metavar="S", help="Seconds to wait for the other parties.")]
+Listen = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Listen here, where the agreed address leads through NAT or a tunnel."),
+]
+#: The exit code of a log that contradicts its agreement.
+_FAILED = 3
 _MODES = ("shared-linear", "individual", "paper", "guesses")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
@@ -31,9 +43,9 @@ Parties = Annotated[
     list[str] | None,
     typer.Option(
         "--holder",
-        metavar="NAME=HOST:PORT=COLUMNS",
-        help="A data holder, its address and its number of feature columns, or the graph.toml that declares them; "
-        "repeatable. The first holds the labels.",
+        metavar="NAME=HOST:PORT=COLUMNS[=ENTRIES]",
+        help="A data holder, its address, its number of feature columns or the graph.toml that declares them, and for "
+        "how many connections a node its graph has room (default 8); repeatable. The first holds the labels.",
     ),
 ]
 Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]
@@ -52,7 +64,7 @@ Certificates = Annotated[
 def group() -> typer.Typer:
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
-    for command in (split, key, init, sign, plan, serve, join, status):
+    for command in (split, key, init, review, sign, plan, serve, join, status, verify):
         app.command()(command)
     return app
 
@@ -105,6 +117,10 @@ def init(
     feature_range: Range = "0,1",
     name: Annotated[str, typer.Option(help="Name of the run.")] = "federation",
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
+    ids: Annotated[
+        str,
+        typer.Option(metavar="exact|canonical|email", help="How holders compare ids; canonical: as people read them."),
+    ] = "exact",
     mode: Annotated[
         str | None, typer.Option(metavar="|".join(_MODES), help="Who sees what. Default: shared-linear.")
     ] = None,
@@ -128,6 +144,7 @@ def init(
             facts = files.facts_of(source, port)
         else:
             facts = files.facts_from(server, holders or [], classes, feature_range, directed=directed)
+        facts = replace(facts, ids=ids)
         certificates = files.read_certificates(certificate or [])
         answer = output.write(
             lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
@@ -135,16 +152,26 @@ def init(
     emit(answer, as_json=as_json, screen=lambda: screens.created(answer))
 
 
+def review(folder: Keyed, agreement: File = None, as_json: options.Json = False) -> None:
+    """Show an agreement as a person reads it, and note that it was reviewed; sign asks for that."""
+    from graphveil.reports.federation.review import note_reviewed, reviewed
+
+    answer = reviewed(folder, agreement)
+    emit(answer, as_json=as_json, screen=lambda: screens.reviewed(answer))
+    # After the screen: what nobody could read was not reviewed.
+    note_reviewed(folder, answer["agreement"])
+
+
 def sign(
-    folder: Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key and an agreement.")],
-    agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="Agreement to copy into the folder.")] = None,
+    folder: Keyed,
+    agreement: File = None,
     signatures: Annotated[
         list[Path] | None,
         typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Sign the agreement in a party's folder; read it first."""
+    """Sign the agreement in a party's folder; review it first."""
     from graphveil.federation.crypto.keys import read_identity
     from graphveil.reports.federation.folders import add_signature, take_agreement
 
@@ -155,18 +182,28 @@ def sign(
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
 
 
-def plan(folder: Folder, nodes: Nodes = 10_000, training: Training = None, as_json: options.Json = False) -> None:
+def plan(
+    folder: Folder,
+    nodes: Nodes = 10_000,
+    training: Training = None,
+    line: Annotated[
+        str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
+    from graphveil.federation.transport.line import Line
     from graphveil.reports.federation.plan import draft, planned
 
+    shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned)
+    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
-def serve(folder: Folder, patience: Patience = 600.0, as_json: options.Json = False) -> None:
+def serve(folder: Folder, patience: Patience = 600.0, listen: Listen = None, as_json: options.Json = False) -> None:
     """Run the server: it deals masks, combines embeddings, and sees no features, edges or ids."""
-    _run(folder, None, 0, patience, as_json)
+    _run(folder, None, 0, patience, listen, as_json)
 
 
 def join(
@@ -175,27 +212,47 @@ def join(
     data_root: options.DataRoot = None,
     seed: options.Seed = 0,
     patience: Patience = 600.0,
+    listen: Listen = None,
     as_json: options.Json = False,
 ) -> None:
     """Run a data holder on its own files; the label holder also writes predictions."""
     from graphveil.graphs import load_plain
 
-    _run(folder, load_plain(data, root=data_root), seed, patience, as_json)
+    _run(folder, load_plain(data, root=data_root), seed, patience, listen, as_json)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
-    """Show how far a party's run has come."""
-    from graphveil.reports.federation.party import read_status
+    """Show how far a party's run has come, what has left this machine, and who could conclude what from it."""
+    from graphveil.reports.federation.party import status_of
 
-    answer = read_status(folder)
+    answer = status_of(folder)
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
 
 
-def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json: bool) -> None:
+def verify(
+    folder: Folder,
+    other: Annotated[
+        Path | None, typer.Argument(metavar="LOG", help="transcript.jsonl of another party, to compare with.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Hold a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
+    from graphveil.reports.federation.verify import verified
+
+    answer = verified(folder, other)
+    emit(answer, as_json=as_json, screen=lambda: screens.verified(answer))
+    if answer["faults"]:
+        raise typer.Exit(_FAILED)
+
+
+def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
+    from graphveil.federation.crypto.psi import STAGE
     from graphveil.federation.party import require_agreed, run_party
     from graphveil.reports.federation import party as federation
+    from graphveil.reports.federation.log import TranscriptFile
+    from graphveil.reports.federation.review import ending_soon
 
     agreement, identity = read_agreement(folder), read_identity(folder)
     name, setting = identity.name, agreement.setting
@@ -209,6 +266,11 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
     def show(event: Progress) -> None:
+        if event.stage == STAGE:
+            if event.done < event.total:  # the last of small sets needs no word
+                log.write(f"aligning ids, {event.done / event.total:.0%}", 0, 0.0)
+                complain(f"{name}: aligning ids, {event.done / event.total:.0%}")
+            return
         round, epsilon = event.done, event.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
@@ -219,9 +281,12 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
             )
             complain(f"{name}: round {round} of {rounds}{spent_note}")
 
+    for line in ending_soon(agreement):
+        complain(f"warning: {line}")
+    messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
     complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
-    with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
+    with log.watched(), messages.recording() as record:
         outcome = run_party(
             agreement,
             identity,
@@ -230,6 +295,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
             ids=ids,
             seed=seed,
             patience=patience,
+            listen=listen,
             note=complain,
             progress=show,
             record=record,

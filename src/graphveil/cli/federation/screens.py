@@ -52,7 +52,7 @@ def created(answer: Mapping[str, Any]) -> RenderableType:
     table = rows(("party", "role", "address", "certificate", "key"), lines)
     created_here = ", ".join(party["name"] for party in parties if party["made"])
     advice = f"{created_here}: created here; give each folder to its party only, over a safe channel"
-    to_sign = ("Not signed by", f"{unsigned}: each must read the agreement and run sign")
+    to_sign = ("Not signed by", f"{unsigned}: each must run review, then sign")
     facts = [
         ("Folder", answer["folder"]),
         *([("Keys", advice)] if created_here else []),
@@ -92,7 +92,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         f"{f', columns {_columns(party)}' if party['columns'] else ''})"
         for party in answer["parties"]
     )
-    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
+    once, each, total, aligned = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total", "alignment"))
     counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
     guarantee = answer["guarantee"]
     # Without what the mode opens, which stands above.
@@ -101,13 +101,16 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
+        ("Ids", f"compared in the form {answer['ids']!r}"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
         *listed("Unit", map(unit_line, answer["units"])),
         ("Mode opens", answer["opens"]),
         *_acknowledged(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
-        ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"),
+        ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; before them {aligned} of alignment"),
+        *_ways(answer),
+        *_line(answer),
         *listed("Advice", answer["advice"]),
         ("Guarantee", claim(Guarantee.from_dict(guarantee))),
         *listed("Assumes", assumed),
@@ -116,24 +119,153 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     if answer["republish"]:
         parts += [_lever(answer), Text()]
     table = rows(
-        ("message", "from", "to", "what the receiver learns"),
-        ((message["kind"], message["from"], message["to"], message["reveals"]) for message in answer["reveals"]),
+        ("message", "from", "to", "bytes", "what the receiver learns"),
+        (
+            (message["kind"], message["from"], message["to"], _sent(answer, message["kind"]), message["reveals"])
+            for message in answer["reveals"]
+        ),
     )
     return Group(*parts, table)
+
+
+def _sent(answer: Mapping[str, Any], kind: str) -> str:
+    return size(answer["bytes_by_kind"][kind]) if kind in answer["bytes_by_kind"] else "alignment"
+
+
+def _ways(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How connections are multiplied on shares, and what other ways would send, if they are."""
+    if "ways" not in answer:
+        return []
+    (way, least), *rest = answer["ways"].items()
+    listed_ways = ", ".join(f"{other_way} {size(bytes_)}" for other_way, bytes_ in rest)
+    return [("Connections", f"{way}: {size(least)}; for comparison: {listed_ways}")]
+
+
+def _line(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How long messages take on the line that was named, if any."""
+    if "line" not in answer:
+        return []
+    line = answer["line"]
+    alignment, run = (seconds(line[f"seconds_{part}"]) for part in ("alignment", "run"))
+    facts = f"{line['bits_per_second'] / 1e6:g} Mbit/s and {line['delay'] * 1000:g} ms one way"
+    waits = f"{line['trips']:,} messages wait for each other"
+    return [("Line", f"at most {run} at {facts}, alignment {alignment}; {waits}; computing comes on top")]
+
+
+def reviewed(answer: Mapping[str, Any]) -> RenderableType:
+    """An agreement before it is signed: parties, changes, who sees what, what it costs each."""
+    from graphveil.reports.federation.card import unit_line
+
+    head = f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}"
+    parties = rows(
+        ("party", "role", "address", "columns", "certificate", "until"),
+        (
+            (p["name"], _role(p), p["address"], p["columns"] or "", p["certificate"][:16], p["ends"])
+            for p in answer["parties"]
+        ),
+    )
+    sees = rows(
+        ("party", "sees", "from"),
+        (
+            (who["party"] if number == 0 else "", message["reveals"], message["from"])
+            for who in answer["sees"]
+            for number, message in enumerate(who["sees"])
+        ),
+    )
+    nothing = sorted({kind for who in answer["sees"] for kind in who["nothing"]})
+    costs = rows(("party", "pays"), ((p["name"], _pays(p["pays"])) for p in answer["parties"]))
+    facts = [
+        ("Mode opens", answer["opens"]),
+        *_acknowledged(answer),
+        *_price(answer),
+        *listed("Unit", map(unit_line, answer["units"])),
+        ("Labels", _labels(answer)),
+        ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
+        *listed("Warning", answer["warnings"]),
+        ("If you agree", f"graphveil federation sign {answer['folder']}{answer['option']}"),
+    ]
+    tells_nothing = Text(f"Of no use to their readers (masks, keys, hashes): {', '.join(nothing) or 'none'}")
+    parts = (Text(head, style="bold"), parties, _changes(answer), sees, tells_nothing, costs, pairs(facts))
+    return Group(*(line for part in parts for line in (part, Text())))
 
 
 def status(answer: Mapping[str, Any]) -> RenderableType:
     paid = "the server publishes no rows"
     if answer["epsilon_total"] is not None:
         paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+    left = answer["seconds_left"]
     facts = [
         ("Party", answer["party"]),
         ("State", answer["state"]),
-        ("Round", f"{answer['round']} of {answer['rounds']}"),
+        ("Round", f"{answer['round']} of {answer['rounds']}{f', about {seconds(left)} left' if left else ''}"),
         ("Epsilon", paid.removeprefix("epsilon ")),
         ("Since", answer["time"]),
+        *listed("Warning", [*answer["warnings"], *_torn(answer)]),
     ]
-    return pairs(facts)
+    out = [message for message in answer["messages"] if message["from"] == answer["party"]]
+    came = [message for message in answer["messages"] if message["to"] == answer["party"]]
+    left_here = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, out))
+    arrived = rows(("from", "message", "read"), ((m["from"], m["kind"], _count(m)) for m in came))
+    heads = [Text(text, style="bold") for text in ("What has left this machine", "What has arrived here")]
+    nothing = Text("nothing")
+    return Group(
+        pairs(facts), Text(), heads[0], left_here if out else nothing, Text(), heads[1], arrived if came else nothing
+    )
+
+
+def verified(answer: Mapping[str, Any]) -> RenderableType:
+    faults, counts = answer["faults"], answer["published"].items()
+    published = ", ".join(f"by {name} in {count:,} rounds" for name, count in counts)
+    head = "the log contradicts the agreement" if faults else "the log is as agreed"
+    facts = [
+        ("Agreement", answer["agreement"][:16]),
+        ("Messages", f"{answer['messages']:,}"),
+        ("Published", f"{published or 'nothing'}; paid for: {answer['paid']} rounds each"),
+        *listed("Warning", _torn(answer)),
+    ]
+    if answer["peer"] is not None:
+        unread = f", {answer['unread']:,} sent and not read, as at a restart" if answer["unread"] else ""
+        facts.append((f"With {answer['peer']}", f"{answer['equal']:,} messages equal at both ends{unread}"))
+    return Group(Text(f"{answer['party']}: {head}", style="bold"), pairs([*facts, *listed("Fault", faults)]))
+
+
+def _role(party: Mapping[str, Any]) -> str:
+    return "holder, labels" if party["labels"] else str(party["role"])
+
+
+def _pays(budgets: Mapping[str, float]) -> str:
+    """What a party spends, in words."""
+    texts = [
+        f"{name}: epsilon {rounded_up(epsilon)} {'each' if name == 'labels' else 'in TOTAL'}"
+        if math.isfinite(epsilon)
+        else f"{name}: NOT PROTECTED"
+        for name, epsilon in budgets.items()
+    ]
+    return "; ".join(texts) or "nothing: it publishes nothing of its own"
+
+
+def _changes(answer: Mapping[str, Any]) -> RenderableType:
+    if answer["previous"] is None:
+        return Text("No earlier agreement is in this folder.")
+    head = Text(f"Changed since agreement {answer['previous'][:16]}:", style="bold")
+    absent = "(not there)"
+    lines = [
+        (change["fact"], *(absent if change[when] is None else change[when] for when in ("before", "now")))
+        for change in answer["changes"]
+    ]
+    return Group(head, rows(("fact", "before", "now"), lines)) if lines else Text(f"{head.plain} comments alone")
+
+
+def _torn(answer: Mapping[str, Any]) -> list[str]:
+    return [f"lines of the log that a crash cut off, and that are dropped: {answer['torn']}"] if answer["torn"] else []
+
+
+def _sent_row(message: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return message["to"], message["kind"], _count(message), message["reveals"]
+
+
+def _count(message: Mapping[str, Any]) -> str:
+    return f"{message['count']:,} x, {size(message['bytes'])}"
 
 
 def finished(answer: Mapping[str, Any]) -> RenderableType:

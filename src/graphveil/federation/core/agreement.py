@@ -1,6 +1,7 @@
 """The agreement: one file that all parties sign, and from which everything else follows.
 
-    agreement.toml     parties (name, role, address, certificate, columns, labels, kinds), classes, range, settings
+    agreement.toml     parties (name, role, address, certificate; columns, labels, entries, kinds), classes, range,
+                       ids, settings
     signatures.json    party -> signature of the file's bytes; a run needs all of them
 
 A party whose file differs by a byte is refused at the first greeting: its hash is in every frame.
@@ -13,12 +14,17 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from cryptography.x509 import load_pem_x509_certificate
+
 from graphveil.errors import DataError, InputError
-from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
+from graphveil.federation.core.id_forms import EXACT, FORMS
+from graphveil.federation.core.messages import ANYBODY, LABELS
+from graphveil.federation.core.setting import ENTRIES, OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
 from graphveil.files.columns import Column, width_of
 from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
@@ -27,16 +33,16 @@ from graphveil.graphs.declared.column_declaration import declared_columns, parse
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(
-    {"name": str, "classes": list, "range": list, "directed": bool, "settings": dict, "party": list}
+    {"name": str, "classes": list, "range": list, "directed": bool, "ids": str, "settings": dict, "party": list}
 )
 _PARTY: Mapping[str, type] = MappingProxyType({"name": str, "role": str, "address": str, "certificate": str})
-_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
+_HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool, "entries": int})
 
 
 @dataclass(frozen=True)
 class Party:
     """One party, its certificate in PEM; of a holder also how many feature columns it has, whether it has the labels,
-    and what each of its columns may hold, where it declares that (`kinds`).
+    for how many connections a node there is room, and what each of its columns may hold, where it declares that.
 
     Attributes:
         role: "server" or "holder".
@@ -49,12 +55,19 @@ class Party:
     certificate: str
     columns: int = 0
     labels: bool = False
+    entries: int = ENTRIES
     kinds: tuple[Column, ...] = ()
+
+    def plays(self, role: str) -> bool:
+        """Return whether the party has a role of `messages.KINDS`; the label holder is a holder too."""
+        return role in (self.role, ANYBODY) or (role == LABELS and self.labels)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A parsed agreement, with the signed bytes; parties: the server first; low, high: range of all features."""
+    """A parsed agreement, with the signed bytes; parties: the server first; low, high: range of all features; ids: the
+    form in which holders compare them (`id_forms`).
+    """
 
     name: str
     parties: tuple[Party, ...]
@@ -64,6 +77,7 @@ class Agreement:
     directed: bool
     settings: Mapping[str, Option]
     data: bytes
+    ids: str = EXACT
 
     @property
     def hash(self) -> bytes:
@@ -73,8 +87,13 @@ class Agreement:
     @property
     def setting(self) -> Setting:
         """The run's setting."""
-        members = tuple(Member(p.name, p.columns, p.labels) for p in self.parties if p.role == "holder")
+        members = tuple(Member(p.name, p.columns, p.labels, p.entries) for p in self.parties if p.role == "holder")
         return Setting.of(members, len(self.classes), server=self.parties[0].name, **self.settings)
+
+    @property
+    def ends(self) -> Mapping[str, datetime]:
+        """When each party's certificate ends, UTC."""
+        return {p.name: load_pem_x509_certificate(p.certificate.encode()).not_valid_after_utc for p in self.parties}
 
     def party(self, name: str) -> Party:
         """Return a party by name.
@@ -97,6 +116,7 @@ def agreement_text(
     settings: Mapping[str, Option],
     *,
     directed: bool = False,
+    ids: str = EXACT,
 ) -> str:
     """Return the file's text, TOML: the same arguments give the same bytes, which all parties sign.
 
@@ -104,10 +124,11 @@ def agreement_text(
         parties: the server first, with their certificates.
         low, high: declared range of all features.
         settings: option -> value, in the file's order.
+        ids: how holders compare them, a name in `id_forms.FORMS`.
     """
     lines = [
         "# Signed by all parties: a changed byte is another agreement. `graphveil federation init` wrote it.",
-        *toml_lines({"name": name, "classes": list(classes), "range": (low, high), "directed": directed}),
+        *toml_lines({"name": name, "classes": list(classes), "range": (low, high), "directed": directed, "ids": ids}),
         "",
         "[settings]",
         *toml_lines(settings),
@@ -116,7 +137,7 @@ def agreement_text(
         lines += ["", "[[party]]"]
         lines += toml_lines({"name": party.name, "role": party.role, "address": party.address})
         if party.role == "holder":
-            lines += toml_lines({"columns": party.columns, "labels": party.labels})
+            lines += toml_lines({"columns": party.columns, "labels": party.labels, "entries": party.entries})
         lines += [f'certificate = """\n{party.certificate}"""']
         if party.kinds:
             lines += ["", "[party.kinds]", *toml_lines(declared_columns(party.kinds))]
@@ -138,12 +159,17 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
     except (DataError, UnicodeDecodeError) as error:
         raise DataError(f"is not an agreement: {getattr(error, 'what', error)}", where=where) from error
     try:
+        # Files of earlier versions do not say how ids are compared: as they stand.
+        content.setdefault("ids", EXACT)
         _require_fields(content, _FIELDS, "agreement")
         parties = tuple(_party(entry) for entry in content["party"])
         low, high = (float(value) for value in content["range"])
         _require_settings(content["settings"])
         classes, settings = tuple(content["classes"]), dict(content["settings"])
-        parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data)
+        ids = content["ids"]
+        parsed = Agreement(content["name"], parties, classes, low, high, content["directed"], settings, data, ids)
+        if ids not in FORMS:
+            raise InputError(f"ids = {ids!r}", allowed=", ".join(FORMS))
         _require_parties(parties)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")

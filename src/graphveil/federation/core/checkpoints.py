@@ -2,6 +2,7 @@
 
     <agreement>-<round>.checkpoint    tensors (safetensors), and SHA-256 of the file
     <agreement>-<n>.kept              a large tensor that stayed the same from round to round, written once
+    <agreement>-<name>.aligning       a part of the alignment (`crypto.psi`), until round 1 is saved
     <agreement>.published             the last round for which this party has begun to publish, and what, by its name
 
 A round that runs again must round its numbers as before, or its rows would be another publication: each checkpoint
@@ -17,7 +18,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class Checkpoints:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Before any checkpoint is read: a second process would publish the same round under other masks.
             self._lock = _locked(folder / "lock")
+        self.alignment = _Parts(self)
         self._large: dict[str, tuple[Tensor, int, str]] = {}  # name -> tensor, its version, file
 
     def close(self) -> None:
@@ -112,6 +114,8 @@ class Checkpoints:
         for old in self.rounds()[:-_ROUNDS]:
             self._file(old).unlink()
         self._tidy()
+        if round:  # all have saved the state before the first round: nobody aligns again
+            self.alignment.clear()
 
     def forget(self, after: int) -> None:
         """Remove the rounds after this one: their shares belong to a session that is over."""
@@ -208,6 +212,39 @@ class Checkpoints:
 
     def _file(self, round: int) -> Path:
         return self._folder / f"{self._agreement_hash}-{round}.checkpoint"
+
+
+class _Parts(MutableMapping[str, Tensor]):
+    """The parts of an alignment, each in a file of its own; a damaged one counts as missing."""
+
+    def __init__(self, store: Checkpoints) -> None:
+        self._store = store
+
+    def __getitem__(self, name: str) -> Tensor:
+        try:
+            return _read(self._file(name))["part"]
+        except ModelFileError as error:
+            raise KeyError(name) from error
+
+    def __setitem__(self, name: str, value: Tensor) -> None:
+        self._store._write(self._file(name), {"part": value.contiguous()})
+
+    def __delitem__(self, name: str) -> None:
+        self._file(name).unlink(missing_ok=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([file.stem.partition("-")[2] for file in self._store._files("aligning")])
+
+    def __len__(self) -> int:
+        return len(self._store._files("aligning"))
+
+    def clear(self) -> None:
+        """Remove all parts, unread."""
+        for name in self:
+            del self[name]
+
+    def _file(self, name: str) -> Path:
+        return self._store._folder / f"{self._store._agreement_hash}-{name}.aligning"
 
 
 def platform_facts() -> str:

@@ -15,11 +15,13 @@ How long rows and weights of mode "shared-linear" get, every rounding counted, i
     X rows     (1 - kept) / sqrt(I) at each holder, rounded to u    |.| <= 1 - kept + sqrt(d) u / 2
     one hop    rows of S add up to at most 1; cut to within u       |.| <= before + sqrt(d) u
     P = S^K X  kept = (K + 1/2) sqrt(d) u + 2^-20                   |.| <= 1;  2^-20 is for scaling in float64
-    W          I starts with entries up to w, rounded               |.| <= I (w + u / 2) sqrt(d h)
-               and R steps, each cut to within u                           + R (step + sqrt(d h) u)  <=  C'
-    z = P W    exact                                                |.| <= C'
+    W_0        I shares with entries up to w, rounded               |.| <= I (w + u / 2) sqrt(d h)
+    G = P P_t^T  of t rows that train, cut to within u              entries <= 1 + u
+    z          P W_0 + G A, exact                                   |.| <= |W_0| + sqrt(t) (1 + u) |A|
+    W          W_0 + P_t^T A, cut to within u                       |.| <= |W_0| + sqrt(t) |A| + sqrt(d h) u
+    S^K X W    cut K times, opened after the last hop               |.| <= |W| + K sqrt(h) u             all <= C'
 
-A step is P^T dz: at most sqrt(n) |dz|, as rows of P have length 1.
+The server holds |A| to what is left (`Bounds.pull`); a cut entry may be 0 in place of its value, which is never longer.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ class Dither:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Public facts: I holders, d columns, width h, K hops, R rounds, f bits, and C', inf where nothing is protected.
+    """Public facts: I holders, d columns, width h, K hops, f bits, and C', inf where nothing is protected.
 
     Raises:
         InputError: for so few fraction bits that rounding takes all the room.
@@ -122,16 +124,15 @@ class Bounds:
     columns: int
     width: int
     hops: int
-    rounds: int
     bits: int
     longest: float
 
     def __post_init__(self) -> None:
-        if self.rows <= 0 or self.step <= 0:
+        if self.rows <= 0 or self.pull(1) <= 0:
             raise InputError(
                 f"{self.bits} fraction bits: rounding takes all the room",
                 where="fixed point",
-                remedy="raise the fraction bits, or publish less often: raise republish",
+                remedy="raise the fraction bits",
             )
 
     @property
@@ -146,17 +147,21 @@ class Bounds:
 
     @property
     def start(self) -> float:
-        """w, the largest entry of a holder's first share of W: together they take half of C'."""
+        """w, the largest entry of a holder's share of W_0: together they take half of C'."""
         # Glorot's variance for the sum of all shares, or less where that could pass half of C'.
         free = math.sqrt(6.0 / (self.columns + self.width) / self.holders)
         return min(free, self.longest / 2 / self._size / self.holders)
 
-    @property
-    def step(self) -> float:
-        """The longest step of one round, before it is cut."""
+    def pull(self, rows: int) -> float:
+        """Return how long A may be.
+
+        Args:
+            rows: t, how many train.
+        """
         # The worst case of each, all in one direction: nobody knows W, so nothing can be measured and clipped later.
         start = self.holders * (self.start + self.unit / 2) * self._size
-        return (self.longest - start) / self.rounds - self._size * self.unit
+        cut = (self._size + self.hops * math.sqrt(self.width)) * self.unit
+        return (self.longest - start - cut) / (math.sqrt(rows) * (1 + self.unit))
 
     @property
     def _size(self) -> float:

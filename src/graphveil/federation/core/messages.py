@@ -20,7 +20,9 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send, Wat
 
 UNIFORM = "nothing: uniform to the reader, as long as the server colludes with no holder"
 SEALED = "nothing: a salted hash of the sender's shares, so that no round is published with other data"
-SERVER, HOLDER, LABELS = "server", "holder", "label holder"
+#: Of keys and corrections of `hidden_matrix`: some bits of the corrections are always 0, all others look random.
+HALF = "for how many connections a node there is room; of them nothing without the key of the other side"
+SERVER, HOLDER, LABELS, ANYBODY = "server", "holder", "label holder", "all others"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "holder-key": Kind(
             HOLDER, HOLDER, torch.uint8, "nothing: a fresh public key, of masks that the server does not know"
         ),
+        "matrix-key": Kind(HOLDER, ANYBODY, torch.uint8, "nothing: one of two keys to a holder's connections"),
+        "hidden-matrix": Kind(HOLDER, ANYBODY, torch.int64, HALF),
         "masked-left": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "masked-right": Kind(HOLDER, HOLDER, torch.int64, UNIFORM),
         "correction": Kind(SERVER, HOLDER, torch.int64, UNIFORM),
@@ -75,10 +79,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "which of the reader's own ids the sender has too; of others how many it and further holders share",
         ),
         "aligned": Kind(HOLDER, SERVER, torch.int64, "how many ids all holders share"),
-        "labelled-rows": Kind(LABELS, SERVER, torch.int64, "which nodes train; their gradients would show it anyway"),
-        "hidden": Kind(
-            SERVER, LABELS, torch.float32, "the last hidden layer of all nodes: what is computed from noisy embeddings"
-        ),
+        "labelled-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes train"),
+        "validation-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes validate"),
+        "kept-round": Kind(LABELS, SERVER, torch.int64, "whether this round validates best so far"),
+        "hidden": Kind(SERVER, LABELS, torch.float32, "the last hidden layer: what is computed from noisy embeddings"),
         "hidden-gradient": Kind(
             LABELS,
             SERVER,

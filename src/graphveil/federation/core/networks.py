@@ -30,8 +30,8 @@ LENGTH = 4.0
 _LEAST = 2.0**-4
 
 
-def apart(rows: Tensor, length: float, noise: float = 0.0) -> Tensor:
-    """Return rows less their mean, all scaled by one number.
+def apart(rows: Tensor, length: float, noise: float = 0.0, *, like: Tensor | None = None) -> Tensor:
+    """Return rows less a mean, all scaled by one number: their own, or those of rows that a network was trained on.
 
     In a dense graph propagation makes all rows nearly alike: what they share is most of their length, and says nothing
     of a class. One number for all, so that a row of little signal stays short. Free, of rows that were published.
@@ -39,12 +39,14 @@ def apart(rows: Tensor, length: float, noise: float = 0.0) -> Tensor:
     Args:
         rows: [n, d].
         length: root-mean-square length of a row afterwards, its noise apart.
-        noise: of a row.
+        noise: of a row, of `like` where that is given.
+        like: whose mean and length are taken, [m, d]; None: of `rows`.
     """
-    centred = rows - rows.mean(dim=0)
+    like = rows if like is None else like
+    middle = like.mean(dim=0)
     # A constant to the gradient: rows are trained for what they say, and not for how long they are.
-    squares = centred.detach().square().sum(dim=1).mean() - noise**2
-    return centred * (length / squares.clamp_min((_LEAST * noise) ** 2 + 1e-18).sqrt())
+    squares = (like - middle).detach().square().sum(dim=1).mean() - noise**2
+    return (rows - middle) * (length / squares.clamp_min((_LEAST * noise) ** 2 + 1e-18).sqrt())
 
 
 class Propagation(nn.Module):

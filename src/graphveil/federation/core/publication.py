@@ -3,7 +3,7 @@
     x~ = clip(x, C) + N(0, sigma^2 I)                sigma in units of C, rows on an integer grid, noise in whole steps
     one row replaced moves it by at most 2 C         R publications: mu = 2 sqrt(R) / sigma, epsilon(delta) exactly
 
-Every publication of every round counts: all nodes take part in each, so sampling amplifies nothing.  The unit is one
+Every publication of a row counts: nobody is drawn at random, so sampling amplifies nothing.  The unit is one
 embedding row of one holder; a person who changes also changes the rows of neighbours up to K hops away.
 A guess is one of c classes, published once through randomized response, or as a set of classes where that tells more:
 epsilon, and no delta (`Guessing`).

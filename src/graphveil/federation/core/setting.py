@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -36,17 +36,34 @@ UNITS = ("publication", "person")
 # As many projections as columns give the features away; of sparse and binary columns fewer do.
 RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
+#: Room for connections a node of a holder's graph in mode "shared-linear".
+ENTRIES = 8
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
 
 
+def room_for(edges: int, nodes: int) -> int:
+    """Return for how many connections a node a holder declares room: a power of two, which says little of the count.
+
+    Args:
+        edges: of the holder, in both directions.
+        nodes: n.
+    """
+    return 1 << max(2, math.ceil(math.log2((edges + nodes) / nodes)))
+
+
 @dataclass(frozen=True)
 class Member:
-    """One data holder, by public facts."""
+    """One data holder, by public facts.
+
+    Attributes:
+        entries: for how many connections a node, itself counted, its part of the graph has room on shares.
+    """
 
     name: str
     columns: int
     labels: bool = False
+    entries: int = ENTRIES
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,7 @@ class Training:
         learning_rate, weight_decay: of Adam at every party.
         shared_rate, momentum: of the shared first layer, which is trained by plain descent.
         epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
+        validate: every how many publications "shared-linear" looks at validation nodes.
     """
 
     learning_rate: float = 0.01
@@ -77,6 +95,7 @@ class Training:
     momentum: float = 0.9
     epochs: int = 200
     republish: int = 1
+    validate: int = 10
 
     def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Adam:
         return torch.optim.Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
@@ -215,6 +234,7 @@ class Setting:
             ("hops", self.model.hops),
             ("epochs", self.training.epochs),
             ("republish", self.training.republish),
+            ("validate", self.training.validate),
             ("classes", self.classes),
         ):
             if not 1 <= count <= _MAX_COUNT:
@@ -253,26 +273,50 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before."""
-        return 2 if self.protocol.mode == "guesses" else self.publications
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" has
+        two after: it multiplies the rows that neither train nor validate, saves that, and publishes them.
+        """
+        return self.publications + {"guesses": 1, "shared-linear": 2}.get(self.protocol.mode, 0)
+
+    def looks(self, round: int) -> bool:
+        """Return whether validation nodes are looked at in a round of "shared-linear", from 1."""
+        return round % self.training.validate == 0 or round == self.publications
+
+    @property
+    def looked(self) -> int:
+        """How often that is."""
+        return math.ceil(self.publications / self.training.validate)
+
+    @property
+    def entries(self) -> dict[str, int]:
+        """Holder -> for how many connections a node its graph has room."""
+        return {member.name: member.entries for member in self.members}
 
     @cached_property
     def publication(self) -> Publication:
         """The price and noise of one holder's publications."""
-        privacy = self.privacy
-        return Publication(privacy.epsilon, privacy.delta, self.publications, self.model.width, privacy.clip)
+        return self.published(self.publications)
 
-    @cached_property
-    def dither(self) -> Dither | None:
-        """The noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected."""
-        return None if self.publication.public else Dither(self.publication, 2 * self.protocol.bits, len(self.members))
+    def published(self, times: int) -> Publication:
+        """Return the price and noise of one holder's rows that are published so often, for the whole epsilon."""
+        privacy = self.privacy
+        return _publication(privacy.epsilon, privacy.delta, times, self.model.width, privacy.clip)
+
+    def dither_of(self, publication: Publication) -> Dither | None:
+        """Return the noise that each holder adds to what mode "shared-linear" opens; None where nothing is protected.
+
+        Args:
+            publication: of the rows that are opened.
+        """
+        return None if publication.public else Dither(publication, 2 * self.protocol.bits, len(self.members))
 
     @cached_property
     def bounds(self) -> Bounds:
         """The public facts that limit what rounding adds."""
-        longest = math.inf if self.dither is None else self.dither.longest
-        width, hops, bits = self.model.width, self.model.hops, self.protocol.bits
-        return Bounds(len(self.members), self.columns, width, hops, self.publications, bits, longest)
+        dithers = [self.dither_of(self.published(times)) for times in {self.publications, self.looked, 1}]
+        # The shortest of all: one W makes the rows of each kind.
+        longest = min((dither.longest for dither in dithers if dither is not None), default=math.inf)
+        return Bounds(len(self.members), self.columns, self.model.width, self.model.hops, self.protocol.bits, longest)
 
     @property
     def guessing(self) -> Guessing:
@@ -319,6 +363,10 @@ class Setting:
             raise InputError(f"{len(names)} holders", allowed=f"{least} to {most}")
         if len({*names, self.server}) != len(names) + 1:
             raise InputError(f"names {', '.join([*names, self.server])}", allowed="a different name for every party")
+        for member in self.members:
+            if not 1 <= member.entries <= _MAX_COUNT:
+                allowed = f"a whole number from 1 to {_MAX_COUNT:,}"
+                raise InputError(f"entries = {_short(member.entries)}", where=member.name, allowed=allowed)
         if sum(member.labels for member in self.members) != 1:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
 
@@ -347,6 +395,12 @@ def require_options(names: Iterable[str], where: str | None = None) -> None:
     for name in names:
         if name not in OPTIONS:
             raise InputError(f"setting {name!r} is not known", where=where, allowed=", ".join(OPTIONS))
+
+
+@lru_cache(maxsize=64)
+def _publication(epsilon: float, delta: float, rounds: int, columns: int, clip: float) -> Publication:
+    # Kept, because its noise is searched for at every new value; public numbers alone.
+    return Publication(epsilon, delta, rounds, columns, clip)
 
 
 def _short(value: int) -> str:

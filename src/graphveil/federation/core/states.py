@@ -74,20 +74,20 @@ def load_network(network: nn.Module, optimiser: torch.optim.Optimizer, state: St
     load_adam("adam", optimiser, state)
 
 
-def publisher_state(publisher: Publisher) -> dict[str, Tensor]:
+def publisher_state(publisher: Publisher, prefix: str = "publisher") -> dict[str, Tensor]:
     """Return the noise's key and the digests of what was published."""
     # All digests, also of old rounds: forgetting one would give back a publication that was spent.
     joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
     return {
-        "publisher/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),
-        "publisher/seen": torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST),
+        f"{prefix}/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),
+        f"{prefix}/seen": torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST),
     }
 
 
-def load_publisher(publisher: Publisher, state: State) -> None:
+def load_publisher(publisher: Publisher, state: State, prefix: str = "publisher") -> None:
     """Set key and digests, so that a round run again costs nothing more and no budget is forgotten."""
-    publisher.key = MaskKey(state["publisher/key"].numpy().tobytes())
-    publisher.seen = tuple(row.numpy().tobytes().hex() for row in state["publisher/seen"])
+    publisher.key = MaskKey(state[f"{prefix}/key"].numpy().tobytes())
+    publisher.seen = tuple(row.numpy().tobytes().hex() for row in state[f"{prefix}/seen"])
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Commitments to publications, so that no round is published again with other data under the same noise.
 
-    commitment of i   SHA-256(salt_i, share of P, share of W)   holder i -> every other holder, before each publication
+    commitment of i   SHA-256(salt_i, data and fixed shares, share of A)   holder i -> others, before each publication
     publication       SHA-256(round, all commitments in the holders' order)
 
 What is opened depends on the shares of all holders, so all of them name the publication together: noise, count and note
@@ -13,13 +13,14 @@ SHA-256 binds).  On the wire a commitment is a "seal".
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 from torch import Tensor
 
 from graphveil.federation.crypto.masks import as_message
 from graphveil.federation.effects import Program, Receive, Roster, Send
-from graphveil.privacy import Randomness
 
 _BYTES = 32
 
@@ -32,24 +33,27 @@ class Commitment:
     fixed: bytes = field(repr=False)
 
     @staticmethod
-    def of(fixed: Tensor, *, randomness: Randomness | None = None, salt: Tensor | None = None) -> Commitment:
-        """Return a commitment to shares that never change, with a new salt or that of a checkpoint.
+    def of(fixed: Iterable[Tensor | np.ndarray], salt: bytes) -> Commitment:
+        """Return a commitment to what never changes in a run.
 
         Args:
-            fixed: this holder's share of P, int64 [n, d].
-            randomness: of a new salt.
-            salt: of a checkpoint, uint8 [32].
+            fixed: this holder's data and shares as whole numbers, in one order.
+            salt: secret, 32 bytes, the same for the whole run.
         """
-        secret = randomness.bytes(_BYTES) if randomness is not None else _bytes(salt)
-        # P is hashed once. The salt comes first at a fixed length, so no other pair of salt and P gives the same bytes.
-        return Commitment(secret, hashlib.sha256(secret + _bytes(fixed)).digest())
+        # Hashed once. Salt and shapes come first at fixed lengths: no other values give the same bytes.
+        digest = hashlib.sha256(salt)
+        for numbers in fixed:
+            array = np.ascontiguousarray(numbers)
+            digest.update(f"{array.dtype.str} {array.shape} ".encode().ljust(64))
+            digest.update(array.data)
+        return Commitment(salt, digest.digest())
 
     def state(self) -> dict[str, Tensor]:
         return {"seal/salt": as_message(self.salt)}
 
     def to(self, share: Tensor) -> bytes:
-        """Return the commitment to this holder's inputs of a publication: `fixed` and its share of W."""
-        return hashlib.sha256(b"graphveil/seal/1" + self.fixed + _bytes(share)).digest()
+        """Return the commitment to this holder's inputs of a publication: what never changes, and its share of A."""
+        return hashlib.sha256(b"graphveil/seal/2" + self.fixed + _bytes(share)).digest()
 
 
 def name_publication(roster: Roster, round: int, own: bytes) -> Program[str]:
@@ -75,5 +79,5 @@ def name_of(body: Tensor) -> str:
     return hashlib.sha256(b"graphveil/publication/1 " + _bytes(body)).hexdigest()
 
 
-def _bytes(tensor: Tensor | None) -> bytes:
-    return b"" if tensor is None else tensor.contiguous().numpy().tobytes()
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.contiguous().numpy().tobytes()

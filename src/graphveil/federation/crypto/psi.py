@@ -19,8 +19,11 @@ on the side of its u, so that one bit of every text would survive every secret. 
 component of order 2, 4 or 8 is gone after the first.  Secrets go only through OpenSSL's ladder, in constant time;
 hashing branches on its input, at the party that holds it, and others see only when a whole set leaves.
 
-Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  Nothing
-else is made equal: capitals, spaces and leading zeros are for the holders to unify.
+Ids are texts: two that are canonically equivalent in Unicode (composed and decomposed accents) count as one.  What else
+is made equal, as capitals and spaces, the agreement says (`core.id_forms`).
+A million ids take minutes: finished blocks of points go to a memory, which a caller may keep on disk.  Started again
+with it and the same ids, a holder takes up the same secret and order, sends the same blinded set and computes only
+what is missing.  Other ids, or another memory, get another secret.
 SPU's RR22 is far cheaper, and is no extra here: the only release beside NumPy 2 is a pre-release that pins JAX; it
 takes two parties, opens sockets that no transcript sees, and writes ids in the clear to temporary files.
 Source: Meadows, IEEE S&P 1986; Huberman, Franklin, Hogg, EC 1999; RFC 9380, suite curve25519_XMD:SHA-512_ELL2_RO_;
@@ -31,22 +34,31 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphveil.errors import DataError, InputError
 from graphveil.federation.crypto.field import PRIME, inverses, powers
 from graphveil.federation.effects import PeerError, Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
+from graphveil.runtime.progress import Progress, ProgressCallback
 
+#: Points, 32 bytes each, uint8 [n, 32].
+Points: TypeAlias = NDArray[np.uint8]
+#: What an alignment has finished, by name.
+Memory: TypeAlias = MutableMapping[str, Tensor]
 MAX_IDS = 1_000_000
-
-
+#: Points that are finished and remembered together: some seconds of work.
+BLOCK = 1 << 15
+STAGE = "align"
 POINT = 32
 TAG = b"graphveil-psi-V02-with-curve25519_XMD:SHA-512_ELL2_RO_"
 _A = 486662
@@ -154,7 +166,31 @@ def _numbers_of(text: bytes, tag: bytes) -> tuple[int, int]:
     return int.from_bytes(wide[:_WIDE], "big") % PRIME, int.from_bytes(wide[_WIDE:], "big") % PRIME
 
 
-def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Program[Tensor]:
+def alignment_bytes(holders: int, ids: int) -> tuple[int, int]:
+    """Return the bytes of an alignment: of all parties together, and of the busiest direction of a link.
+
+    Args:
+        holders: I.
+        ids: of each holder.
+    """
+    # To the next holder: I laps and the finished set; to each other holder the finished set alone.
+    busiest = (holders + 1) * POINT * ids
+    return holders * (busiest + (holders - 2) * POINT * ids), busiest
+
+
+def alignment_trips(holders: int) -> int:
+    """Return how many messages of an alignment wait for each other."""
+    return holders + 1
+
+
+def align(
+    roster: Roster,
+    ids: Sequence[str],
+    *,
+    randomness: Randomness,
+    memory: Memory | None = None,
+    progress: ProgressCallback = lambda step: None,
+) -> Program[Tensor]:
     """Intersect the holders' ids; return the rows of this holder's nodes that all have, in the order that all share,
     int64 [n].
 
@@ -162,6 +198,8 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
         roster: all holders; blinded ids go round in their order.
         ids: of this holder's rows, as text.
         randomness: of the secret and of the order in which points are sent.
+        memory: finished blocks and the secret, of this agreement alone; None forgets them.
+        progress: called after each block, in points of all laps, where other holders have as many ids.
 
     Raises:
         DataError: for an id twice, no ids, or none in common.
@@ -169,38 +207,102 @@ def align(roster: Roster, ids: Sequence[str], *, randomness: Randomness) -> Prog
         PeerError: for what no honest holder sends.
     """
     texts = _texts(roster.me, ids)
-    # New in every run: with an old secret, points of two runs could be compared and ids followed from one to the next.
-    secret = randomness.bytes(POINT)
-    # A new random order in every run: the position of an id in the files is not shown.
-    order = np.argsort(randomness.uint64(len(ids)), kind="stable")
     me, names = roster.me, roster.holders
     place, count = names.index(me), len(names)
     after, before = names[(place + 1) % count], names[place - 1]
-    going = _tensor(multiplied(secret, hashed([texts[row] for row in order])))
+    blinding, order = _begun(texts, randomness, {} if memory is None else memory, progress, count * len(texts))
+    going = blinding.own([texts[row] for row in order])
+    del texts  # a million of them outweigh all points
     for _ in range(count - 1):  # every set passes through all holders and comes home
-        yield Send(after, "blinded-ids", going)
+        yield Send(after, "blinded-ids", torch.from_numpy(going))
         arrived = yield Receive(before, "blinded-ids", (-1, POINT))
-        going = _multiplied(secret, arrived, before)
+        going = blinding.of_peer(_points(arrived), before)
     # The last lap brings each set home: it is the next holder's own, with everybody's secret on it.
-    yield Send(after, "blinded-ids", going)
-    mine = yield Receive(before, "blinded-ids", (len(ids), POINT))
-    points = _different(mine, before)
-    finished = _in_order(points)
+    yield Send(after, "blinded-ids", torch.from_numpy(going))
+    home = _points((yield Receive(before, "blinded-ids", (len(ids), POINT))))
+    rank = _ranked(home, before)
+    finished = home[rank]
     for name in roster.other_holders:
-        yield Send(name, "blinded-set", finished)
+        yield Send(name, "blinded-set", torch.from_numpy(finished))
     # Sorted sets say nothing of anybody's order; only membership is compared.
-    common = set(points)
+    common = np.ones(len(ids), dtype=bool)
     for name in roster.other_holders:
-        theirs = yield Receive(name, "blinded-set", (-1, POINT))
+        theirs = _points((yield Receive(name, "blinded-set", (-1, POINT))))
         # This holder finished the next holder's set, and so knows what that one must publish.
-        if name == after and not torch.equal(theirs, _in_order(_rows(going))):
+        if name == after and not np.array_equal(theirs, going[_ranked(going, name)]):
             raise PeerError("it returned another set of blinded ids than it was sent", where=name)
-        common &= set(_different(theirs, name))
-    if not common:
+        common &= _among(finished, theirs, name)
+    if not common.any():
         raise DataError("the holders share no node id", where=me, remedy="check that all write ids the same way")
-    row_of = dict(zip(points, order.tolist(), strict=True))
     # Sorted by points, which no holder chose: the common order tells nothing of anybody's files.
-    return torch.tensor([row_of[point] for point in sorted(common)])
+    return torch.from_numpy(order[rank[common]])
+
+
+@dataclass
+class _Blinding:
+    """A holder's secret at work, block by block; what `memory` has is not computed again."""
+
+    secret: bytes
+    memory: Memory
+    progress: ProgressCallback
+    total: int
+    done: int = 0
+
+    def own(self, texts: Sequence[bytes]) -> Points:
+        """Return this holder's own points, blinded, in the order of the texts."""
+        parts = []
+        for first in range(0, len(texts), BLOCK):
+            name = f"own-{BLOCK}-{first}"
+            if name not in self.memory:
+                self._keep(name, multiplied(self.secret, hashed(texts[first : first + BLOCK])))
+            parts.append(self._block(name))
+        return np.concatenate(parts)
+
+    def of_peer(self, points: Points, sender: str) -> Points:
+        """Return a set that another holder sent, multiplied by the secret."""
+        # An honest party refuses its own set beyond this size: a larger one is meant to cost this party time.
+        if len(points) > MAX_IDS:
+            raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
+        _ranked(points, sender)
+        parts = [np.empty((0, POINT), dtype=np.uint8)]
+        for first in range(0, len(points), BLOCK):
+            block = points[first : first + BLOCK].tobytes()
+            # By its content: a holder that has lost its own memory sends another set, which is computed anew.
+            name = hashlib.sha256(block).hexdigest()
+            if name not in self.memory:
+                self._keep(name, _of_peer(self.secret, block, sender))
+            parts.append(self._block(name))
+        return np.concatenate(parts)
+
+    def _keep(self, name: str, points: bytes) -> None:
+        self.memory[name] = torch.frombuffer(bytearray(points), dtype=torch.uint8).view(-1, POINT)
+
+    def _block(self, name: str) -> Points:
+        block: Points = self.memory[name].numpy()
+        self.done += len(block)
+        self.progress(Progress(self.done, self.total, STAGE))
+        return block
+
+
+def _begun(
+    texts: Sequence[bytes], randomness: Randomness, memory: Memory, progress: ProgressCallback, total: int
+) -> tuple[_Blinding, NDArray[np.int64]]:
+    """Return the secret and the order in which points are sent, of the memory where it began with the same ids."""
+    hasher = hashlib.sha256(TAG)
+    for text in texts:
+        hasher.update(hashlib.sha256(text).digest())
+    digest = hasher.digest()
+    start = memory.get("start")
+    if start is None or start[POINT:].numpy().tobytes() != digest:
+        memory.clear()
+        # New in every agreement and for other ids: with an old secret, points of two runs could be compared and ids
+        # followed from one to the next.
+        start = torch.frombuffer(bytearray(randomness.bytes(POINT) + digest), dtype=torch.uint8)
+        # A random order: the position of an id in the files is not shown.
+        memory["order"] = torch.from_numpy(np.argsort(randomness.uint64(len(texts)), kind="stable"))
+        memory["start"] = start
+    secret = start[:POINT].numpy().tobytes()
+    return _Blinding(secret, memory, progress, total), memory["order"].numpy()
 
 
 def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
@@ -215,35 +317,45 @@ def _texts(me: str, ids: Sequence[str]) -> list[bytes]:
     return texts
 
 
-def _multiplied(secret: bytes, points: Tensor, sender: str) -> Tensor:
-    # An honest party refuses its own set beyond this size: a larger one is meant to cost this party time.
-    if len(points) > MAX_IDS:
-        raise PeerError(f"a set of {len(points)} blinded ids", where=sender, allowed=f"at most {MAX_IDS}")
-    rows = b"".join(_different(points, sender))
+def _of_peer(secret: bytes, points: bytes, sender: str) -> bytes:
     try:
-        if not all_on_curve(rows):
+        if not all_on_curve(points):
             raise ValueError("a point on the twist, or not in canonical form")
-        return _tensor(multiplied(secret, rows))
+        return multiplied(secret, points)
     except ValueError as error:
         remedy = "it runs another version of graphveil, or is probing for ids"
         raise PeerError("a blinded id is not a valid hash point", where=sender, remedy=remedy) from error
 
 
-def _different(points: Tensor, sender: str) -> list[bytes]:
-    rows = _rows(points)
-    if len(set(rows)) != len(rows):
+def _ranked(points: Points, sender: str) -> NDArray[np.intp]:
+    """Return the order of points by their bytes; refuse a set in which one comes twice."""
+    rank, equal = _rank(points)
+    if equal.any():
         raise PeerError("a blinded id appears twice in one set", where=sender)
-    return rows
+    return rank
 
 
-def _in_order(points: Sequence[bytes]) -> Tensor:
-    return _tensor(b"".join(sorted(points)))
+def _rank(points: Points) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the stable order of points by their bytes, and in it whether each but the last equals the next."""
+    # By words, a column at a time: rows of a million points in another order would take their memory again.
+    words = np.ascontiguousarray(points).view(">u8").T
+    rank = np.lexsort(words[::-1])
+    equal = np.ones(max(len(rank) - 1, 0), dtype=bool)
+    for column in words:
+        ordered = column[rank]
+        equal &= ordered[1:] == ordered[:-1]
+    return rank, equal
 
 
-def _tensor(points: bytes) -> Tensor:
-    return torch.from_numpy(np.frombuffer(points, dtype=np.uint8).copy()).view(-1, POINT)
+def _among(mine: Points, theirs: Points, sender: str) -> NDArray[np.bool_]:
+    """Return which of this holder's points another holder has too."""
+    _ranked(theirs, sender)
+    rank, equal = _rank(np.concatenate([mine, theirs]))
+    common = np.zeros(len(rank), dtype=bool)
+    common[rank[:-1][equal]] = True  # of two equal points this holder's comes first
+    return common[: len(mine)]
 
 
-def _rows(points: Tensor) -> list[bytes]:
-    data = points.numpy().tobytes()
-    return [data[start : start + POINT] for start in range(0, len(data), POINT)]
+def _points(message: Tensor) -> Points:
+    points: Points = message.numpy()
+    return points

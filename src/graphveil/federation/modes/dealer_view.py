@@ -1,144 +1,123 @@
-"""What the server of mode "shared-linear" can expand from the keys that it dealt: every mask of the run.
+"""What the server of mode "shared-linear" can expand from the keys that it dealt: one a holder, for all masks of a run.
 
-    P_k = -r'_k        share of a holder but the first after the last truncation, as far as nobody adds to it
-    V_jk, r_jk         masks of the product of j's share of P with k's share of W, in each round
+    V_k of walks, U_k of P_o, V'_k of W_0, U'_k of G, "weights of X"       of what holders exchange
+    r_k and r'_k of truncations, of all holders but the first               a_k of A, of all holders but the second
 
-    share of z      P_k W_k + sum_j P_k (W_j - V_kj) + r_kj + P_j V_jk - r_jk
-    less what was dealt, if P_k is        y_k = P_k W + P V_1k + noise  modulo 2^64
+    share of z at k         Z_k + E_G a_k + mask of zero sum + noise     E_G = G - U';  a_2 = A - sum of all other a_k
+    without the mask        moved by E_G a_k from the first round on: for known a_k, linear in unknown words E_G
 
-Shapes: P [n, d], W [d, h], V [d, h], r [n, h].
+Shapes: P_o [m, d], W_0 [d, h], G [m, t], Z_k [m, h], A [t, h].
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from graphveil.federation.core.rows import Rows
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey, unpacked
-from graphveil.federation.crypto.products import mask_label
-from graphveil.federation.crypto.ring import matmul
-from graphveil.federation.crypto.sharing import DealerKeys
-from graphveil.federation.modes.linear import linear_lefts, linear_products
-from graphveil.federation.modes.propagation import PropagationKeys
+from graphveil.federation.modes.propagation import Walk
 
 
 @dataclass(frozen=True)
 class DealerView:
-    """The server's keys: of propagation by holder, of products by (owner, other); n nodes."""
+    """The key of each holder, and the rows that were announced."""
 
     setting: Setting
-    nodes: int
-    propagation: Mapping[str, PropagationKeys]
-    products: Mapping[tuple[str, str], DealerKeys]
+    rows: Rows
+    keys: Mapping[str, MaskKey] = field(repr=False)
 
     @staticmethod
     def read(setting: Setting, nodes: int, messages: Iterable[tuple[str, str, Tensor]]) -> DealerView:
-        """Read the keys off messages.
+        """Read keys and rows off messages; of several sessions, those of the last.
 
         Args:
             setting: the agreed run.
             nodes: n.
             messages: (receiver, kind, body) in the order in which they were sent.
         """
-        keys: dict[str, list[Tensor]] = {}
+        keys, rows = {}, {}
         for to, kind, body in messages:
             if kind == "mask-keys":
-                keys.setdefault(to, []).append(body)
-        propagation = {name: PropagationKeys.of(keys[name][0], name, setting.names) for name in setting.names}
-        left_keys: dict[str, MaskKey] = {}
-        blind_keys: dict[tuple[str, str], MaskKey] = {}
-        right_keys: dict[tuple[str, str], MaskKey] = {}
-        for name in setting.names:
-            holder_keys = iter(unpacked(keys[name][1]))
-            for left in linear_lefts(setting, nodes):
-                if left.owner == name:
-                    left_keys[name] = next(holder_keys)
-                    blind_keys |= {(name, other): next(holder_keys) for other in left.partners}
-                else:
-                    right_keys[left.owner, name] = next(holder_keys)
-        products = {pair: DealerKeys(left_keys[pair[0]], blind_keys[pair], right) for pair, right in right_keys.items()}
-        return DealerView(setting, nodes, propagation, products)
+                keys[to] = unpacked(body)[0]
+            elif kind in ("labelled-rows", "validation-rows"):
+                rows[kind] = body
+        return DealerView(setting, Rows(nodes, rows["labelled-rows"], rows["validation-rows"]), keys)
 
-    def share(self, name: str) -> Tensor:
-        """Return -r' of the last truncation [n, d]: the share of P that a holder but the first was dealt."""
-        setting = self.setting
-        key, label = self.propagation[name].truncation.cut, f"r' hop {setting.model.hops - 1}"
-        return -key.expand(label, (self.nodes, setting.columns))
+    @property
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """The shape of each mask that is dealt for what holders exchange once, by label."""
+        d, h = self.setting.columns, self.setting.model.width
+        m, t = len(self.rows.some), len(self.rows.train)
+        return {"P": (m, d), "W": (d, h), "G": (m, t), "weights of X": (d, h)}
+
+    def mask(self, name: str, label: str) -> Tensor:
+        """Return a holder's mask, int64.
+
+        Args:
+            name: of the holder.
+            label: one of `sizes`.
+        """
+        return self.keys[name].expand(label, self.sizes[label])
+
+    def summed(self, label: str) -> Tensor:
+        """Return the sum of all holders' masks: U of P_o for "P", V of W_0 for "W", U' of G for "G", int64.
+
+        Args:
+            label: one of `sizes`.
+        """
+        return torch.stack([self.mask(name, label) for name in self.setting.names]).sum(dim=0)
+
+    def walk_mask(self, name: str, walk: Walk) -> Tensor:
+        """Return V_k of a product with S, int64 [n, d], zero outside the holder's columns."""
+        return walk.mask(self.keys[name], self.rows.nodes, name)
 
     def cut_mask(self, step: str, shape: tuple[int, ...]) -> Tensor:
-        """Return r of a truncation, which hides from the first holder what is truncated.
+        """Return the sum of r_k of a truncation as far as it was dealt: the server adds a part that it deals to nobody.
 
         Args:
             step: as of `truncation.truncate_shared`.
             shape: of what is truncated.
         """
-        masks = [keys.truncation.mask.expand(f"r {step}", shape) for keys in self.propagation.values()]
-        return torch.stack(masks).sum(dim=0)
+        return self._cut(f"r {step}", shape)
 
-    def right(self, owner: str, other: str, round: int) -> Tensor:
-        """Return V [d, h] of a round.
-
-        Args:
-            owner, other: holders; the mask hides the other's share of W from the owner.
-            round: from 1.
-        """
-        setting = self.setting
-        shape = (setting.columns, setting.model.width)
-        return self.products[owner, other].right.expand(f"V {self._label(owner, other, round)}", shape)
-
-    def blind(self, owner: str, other: str, round: int) -> Tensor:
-        """Return r [n, h] of a round.
+    def cut_share(self, step: str, shape: tuple[int, ...]) -> Tensor:
+        """Return the sum of r'_k of a truncation: less it, what holders but the first get, as far as nobody adds to it.
 
         Args:
-            owner, other: holders; r hides the owner's share of the product.
-            round: from 1.
+            step, shape: as of `cut_mask`.
         """
-        shape = (self.nodes, self.setting.model.width)
-        return self.products[owner, other].blind.expand(f"r {self._label(owner, other, round)}", shape)
+        return self._cut(f"r' {step}", shape)
 
-    def share_of_z(self, name: str, p: Mapping[str, Tensor], w: Mapping[str, Tensor], round: int) -> Tensor:
-        """Recompute a holder's share of z, int64 [n, h], without noise or anything else added.
-
-        Args:
-            p: shares of P by holder, int64 [n, d].
-            w: shares of W by holder, int64 [d, h].
-            round: from 1.
-        """
-        share = matmul(p[name], w[name])
-        for other in self.setting.names:
-            if other != name:
-                share = share + matmul(p[name], w[other] - self.right(name, other, round))
-                share = share + self.blind(name, other, round)
-                share = share + matmul(p[other], self.right(other, name, round)) - self.blind(other, name, round)
-        return share
-
-    def without_masks(self, name: str, sent: Tensor, round: int) -> Tensor:
-        """Return what a holder but the first sent of z, less all masks that were dealt: y, int64 [n, h], its noise, P_k
-        W and P V where shares of P are dealt; uniform where masks of keys that the server does not know lie over both.
+    def share_of_a(self, name: str, round: int) -> Tensor:
+        """Return a_k, the share that a holder but the second expands of the A that is made in a round, int64 [t, h].
 
         Args:
             name: of the holder.
-            sent: its share of z, int64 [n, h].
             round: from 1.
         """
-        first, *rest = self.setting.names
-        mine, v = self.share(name), self.right(first, name, round)
-        y = sent + matmul(mine, v)
-        for other in self.setting.names:
-            if other != name:
-                y = y + matmul(mine, self.right(name, other, round))
-                y = y - self.blind(name, other, round) + self.blind(other, name, round)
-        for other in rest:
-            if other != name:
-                # What is left of the others' shares, which the first holder was sent under masks, cancels here.
-                y = y - matmul(self.share(other), self.right(other, name, round) - v)
-        return y
+        return self.keys[name].expand(f"A {round}", (len(self.rows.train), self.setting.model.width))
 
-    def _label(self, owner: str, other: str, round: int) -> str:
-        products = linear_products(self.setting, self.nodes)
-        crossed = next(product for product in products if (product.left.owner, product.other) == (owner, other))
-        return mask_label(crossed, f"forward {round}")
+    def share_of_z(self, z: Tensor, gram: Mapping[str, Tensor], a: Tensor) -> Tensor:
+        """Recompute a holder's share of z, int64 [m, h], without noise or anything else added.
+
+        Args:
+            z: its share of Z_0, int64 [m, h].
+            gram: shares of G by holder, int64 [m, t].
+            a: its share of A, int64 [t, h].
+        """
+        return z + ring.matmul(torch.stack(list(gram.values())).sum(dim=0) - self.summed("G"), a)
+
+    @property
+    def part(self) -> Tensor:
+        """U V, the server's part of Z_0, int64 [m, h]."""
+        return ring.matmul(self.summed("P"), self.summed("W"))
+
+    def _cut(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        other_holders = self.setting.names[1:]
+        return torch.stack([self.keys[name].expand(label, shape) for name in other_holders]).sum(dim=0)

@@ -8,6 +8,7 @@ all that leaves this class is computed from randomized labels, and one label cos
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.core.networks import OutputLayer
+from graphveil.federation.core.rows import Rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State, adam_state, load_adam, load_module, module_state
 from graphveil.federation.effects import Program, Receive, Send
@@ -56,6 +58,7 @@ class LabelHead:
             generator: of initial weights.
         """
         self._output = OutputLayer(setting.model.width, setting.classes, generator=generator)
+        self._best_output = copy.deepcopy(self._output)
         self._optimiser = setting.training.optimiser(self._output.parameters())
         self._rows = self.train.nonzero().squeeze(1)
         self._channel = setting.label_channel
@@ -70,6 +73,7 @@ class LabelHead:
     def state(self) -> dict[str, Tensor]:
         rows = [list(row.values()) for row in self.history]
         state = module_state("desk/head", self._output) | adam_state("desk/adam", self._optimiser)
+        state |= module_state("desk/kept", self._best_output)
         state |= {
             "desk/heard": self.reported,
             "desk/split": torch.stack([self.train, self.val]).to(torch.uint8),
@@ -92,23 +96,70 @@ class LabelHead:
                 remedy="restore the folder and give the same --seed, or make a new agreement for a new run",
             )
         load_module("desk/head", self._output, state)
+        load_module("desk/kept", self._best_output, state)
         load_adam("desk/adam", self._optimiser, state)
         self.reported = state["desk/heard"]
         self.history = [dict(zip(_ROW, row, strict=True)) for row in state["desk/history"].tolist()]
         self.predictions, self.alone = state.get("desk/best"), state.get("desk/alone")
         # Ranked again from the history: the best round is not stored, so it cannot contradict the history.
-        if self.predictions is not None:
-            self.best = max(range(len(self.history)), key=lambda place: _rank(self.history[place])) + 1
+        if self.history:
+            self.best = int(max(self.history, key=_rank)["epoch"])
 
     def announce(self, setting: Setting) -> Program[None]:
         """Tell the server which rows train: their gradients would show it anyway."""
         yield Send(setting.server, "labelled-rows", self._rows)
+
+    def announce_rows(self, setting: Setting) -> Program[Rows]:
+        """Tell all parties which rows train and which validate; return them."""
+        rows = Rows(len(self.labels), self._rows, self.val.nonzero().squeeze(1))
+        for name in (setting.server, *setting.names):
+            if name != setting.label_holder:
+                yield Send(name, "labelled-rows", rows.train)
+                yield Send(name, "validation-rows", rows.validation)
+        return rows
 
     def steps(self, setting: Setting, nodes: int, round: int) -> Program[None]:
         """Answer the server's steps of one round, then look at all nodes once.
 
         Args:
             nodes: n.
+            round: its number, from 1.
+        """
+        loss = yield from self.train_with(setting, round)
+        # All nodes and not the training rows alone: which of them validate is not the server's to know.
+        z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
+        with torch.no_grad():
+            self._note(self._output(z), round, loss)
+
+    def judge(self, setting: Setting, round: int, loss: float) -> Program[None]:
+        """Look at the validation nodes once, those who train where nobody validates; say whether the round is kept.
+
+        Args:
+            round: its number, from 1.
+            loss: of the round's last step.
+        """
+        judged = self.val if bool(self.val.any()) else self.train
+        z = yield Receive(setting.server, "hidden", (int(judged.sum()), setting.model.width))
+        with torch.no_grad():
+            logits = torch.zeros(len(self.labels), setting.classes)
+            logits[judged] = self._output(z)
+        best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
+        self.history.append(self._row(logits, round, loss))
+        keep = _rank(self.history[-1]) > best
+        if keep:
+            self.best, self._best_output = round, copy.deepcopy(self._output)
+        yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
+
+    def finish(self, setting: Setting) -> Program[None]:
+        """Predict for all nodes, with the last layer of the round that was kept."""
+        z = yield Receive(setting.server, "hidden", (len(self.labels), setting.model.width))
+        with torch.no_grad():
+            self.predictions = torch.softmax(self._best_output(z), dim=1)
+
+    def train_with(self, setting: Setting, round: int) -> Program[float]:
+        """Answer the server's steps of one round; return the last one's loss.
+
+        Args:
             round: its number, from 1.
         """
         loss = math.nan
@@ -125,10 +176,7 @@ class LabelHead:
             if z.grad is None:
                 raise RuntimeError("the loss does not depend on the hidden layer")
             yield Send(setting.server, "hidden-gradient", z.grad)
-        # All nodes and not the training rows alone: which of them validate is not the server's to know.
-        z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
-        with torch.no_grad():
-            self._note(self._output(z), round, loss)
+        return loss
 
     def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
         return label_loss(self._output(z), labels, self._channel)
@@ -167,8 +215,9 @@ class LabelHead:
         self._note(logits, round, float(self.loss(logits)))
 
     def _note(self, logits: Tensor, round: int, loss: float) -> None:
+        best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
         self.history.append(self._row(logits, round, loss))
-        if self.best is None or _rank(self.history[-1]) > _rank(self.history[self.best - 1]):
+        if _rank(self.history[-1]) > best:
             self.best, self.predictions = round, torch.softmax(logits, dim=1)
 
     def _row(self, logits: Tensor, round: int, loss: float) -> dict[str, float]:

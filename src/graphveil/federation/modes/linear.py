@@ -1,76 +1,80 @@
 """Mode "shared-linear": z = S^K X W on shares, opened to the server alone, with every holder's noise inside.
 
-    P = S^K X on shares, once (see `propagation`)             W = sum of the holders' shares, trained by descent
-    z + sum_k noise_k   -> server:   h = unit( tanh( z V ) ), hidden layers, the label holder
-                        each holder sends its share with its noise and a mask; all masks add up to zero (`masks`)
-    dz                  shared out by the server: rows in the clear would show the labels, of which equal ones cluster
-    dW = P^T dz         on shares, truncated by all together
+    P_o = S^K X, rows o that train (t) or validate, once (see `propagation`)        W = W_0 + P_t^T A
+    G = P_o P_t^T,  Z_0 = P_o W_0   once        E_P = P_o - U, E_G = G - U' known to all holders; U, U' to the server
+    round    A -> holders, in shares that are uniform: its rows in the clear would show the labels
+             Z_0 + E_G A + noise -> server,  which adds U' A:  z = P_o W, of those who train, and now and then of others
+             h = unit( tanh( z V ) ), hidden layers, the label holder;   A <- A - rate dz, |A| bounded (see `dither`)
+    end      W = W_0 + E_P^T A + U^T A,  X W,  S^K (X W), for the rows that were never opened
 
-Nothing is opened between holders.  The server deals the masks of what holders exchange; what it receives is masked by
-keys that it never sees, so it reads only the sum.  Each holder adds all the noise that its own guarantee needs, down
-to the lowest bit, and rows of P and W stay within public bounds for any data (`dither`): where embeddings are noisy the
-server shortens each step,  |dW| <= sqrt(n) |dz|, since rows of P have length at most 1.
-Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.
-Shapes: P [n, d], W [d, h], z [n, h].
+The weights move by A alone, which the server makes itself: what it knows it multiplies alone, and a round sends no
+number that depends on d.  Nothing is opened between holders.  The server deals the masks of what holders exchange; what
+it receives is masked by keys that it never sees, so it reads only the sum.  Each holder adds all the noise that its own
+guarantee needs, down to the lowest bit, and rows of P, G and W stay within public bounds for any data.  With epsilon
+inf the server can solve z = Z_0 + G A for G: likenesses of those who train.
+Source: ours; the opened first layer of Chen et al., IJCAI 2022, gives features away.  Multiplied by what the dealer
+knows: Beaver, CRYPTO 1991; weights as sums of rows: the representer theorem.
+Shapes: X [n, d], P_o [m, d], G [m, t], W [d, h], A [t, h], z [n, h].
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import Combination, apart
 from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.rows import REST, TRAIN, Rows, receive_rows, times_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
 from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks
-from graphveil.federation.crypto.products import Dealer, LeftMatrix, Masked, Product, multiply, products_with, set_up
-from graphveil.federation.crypto.sharing import reconstruct, secret_numbers, share
-from graphveil.federation.crypto.truncation import Scale, deal_truncation, truncate_shared
+from graphveil.federation.crypto.sharing import secret_numbers
+from graphveil.federation.crypto.truncation import Scale, truncate_shared
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes import propagation
-from graphveil.federation.modes.holder import Holding, take_steps
+from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.models.networks.layers import glorot
+from graphveil.federation.modes.propagation import Walk, Walker
 
-#: The least bound of products before truncation.
+#: The least bound of products before truncation: of rows of length 1, and of weights where nothing bounds them.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
-_REACH = 4.0
+_REACH, _OPEN_REACH = 4.0, 64.0
+_SALT = 32
 
 
-def linear_lefts(setting: Setting, nodes: int) -> list[LeftMatrix]:
-    """Return every holder's share of P, a private matrix of n = `nodes` rows."""
+def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
+    """Return the bits to cut off products, and the products' bound.
+
+    Args:
+        setting: the agreed run.
+        weights: whether W is a factor: without a guarantee nothing bounds it.
+    """
+    least = _OPEN_REACH if weights and setting.publication.public else _REACH
+    return Scale(setting.protocol.bits, math.ceil(max(least, setting.privacy.clip)) << (2 * setting.protocol.bits))
+
+
+def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
+    """Return the products of P_o = S^K X; the first begins with every holder's own columns, the last gives rows o."""
+    last = setting.model.hops - 1
+    split = propagation.split_of([(member.name, member.columns) for member in setting.members])
     return [
-        LeftMatrix(name, name, tuple(other for other in setting.names if other != name), nodes, setting.columns)
-        for name in setting.names
+        Walk(f"hop {hop}", setting.columns, rows.some if hop == last else None, None if hop else split)
+        for hop in range(setting.model.hops)
     ]
 
 
-def linear_products(setting: Setting, nodes: int, *, transposed: bool = False) -> tuple[Product, ...]:
-    """Return the products of every share of P with every other holder's share, in the order that all take.
-
-    Args:
-        nodes: n, rows that all holders share.
-        transposed: those of dW = P^T dz in place of those of z = P W.
-    """
-    return products_with(linear_lefts(setting, nodes), setting.model.width, transposed=transposed)
-
-
-def start_scale(setting: Setting) -> float:
-    """Return the largest entry of a holder's initial share of W."""
-    return setting.bounds.start
-
-
-def scale_of(setting: Setting) -> Scale:
-    """Return the bits to cut off products, and the products' bound: a row of P has length 1, a row of z C."""
-    return Scale(setting.protocol.bits, math.ceil(max(_REACH, setting.privacy.clip)) << (2 * setting.protocol.bits))
+def last_hops_of(setting: Setting, rows: Rows) -> list[Walk]:
+    """Return the products of S^K (X W), for the rows that were never opened."""
+    last = setting.model.hops - 1
+    return [
+        Walk(f"last hop {hop}", setting.model.width, rows.rest if hop == last else None)
+        for hop in range(setting.model.hops)
+    ]
 
 
 @dataclass(frozen=True)
@@ -78,213 +82,289 @@ class LinearHolder:
     """A holder's state in a run, which its program returns.
 
     Attributes:
-        p: its share of P = S^K X, int64 [n, d]; never changes.
-        w: its share of W, int64 [d, h].
-        commitment: to both.
-        publisher: counts publications and draws noise.
+        p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
+        w: its share of W_0, int64 [d, h].
+        a: its share of A, int64 [t, h].
+        y: its share of S^(K-1) X W before the last hop, int64 [n, h], from the round on that multiplies it.
+        publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
 
     p: Tensor
+    gram: Tensor
+    z: Tensor
     w: Tensor
-    commitment: Commitment
-    publisher: Publisher
+    a: Tensor
+    salt: bytes = field(repr=False)
+    publishers: Mapping[str, Publisher]
     head: LabelHead | None
+    y: Tensor | None = None
+
+    @property
+    def publisher(self) -> Publisher:
+        """Of those who train: nobody's rows are published more often."""
+        return self.publishers[TRAIN]
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of a row so far, at most."""
+        return max(publisher.spent for publisher in self.publishers.values())
 
     def state(self) -> dict[str, Tensor]:
-        head_state = self.head.state() if self.head is not None else {}
-        return {
-            "p": self.p,
-            "w": self.w,
-            **self.commitment.state(),
-            **states.publisher_state(self.publisher),
-            **head_state,
-        }
+        shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
+        if self.y is not None:
+            shares["y"] = self.y
+        shares["seal/salt"] = torch.frombuffer(bytearray(self.salt), dtype=torch.uint8)
+        for group, publisher in self.publishers.items():
+            shares |= states.publisher_state(publisher, _prefix(group))
+        return shares | (self.head.state() if self.head is not None else {})
+
+
+def _prefix(group: str) -> str:
+    return "publisher" if group == TRAIN else f"publisher/{group}"
+
+
+def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
+    """Return a holder's publishers, by group of rows; all draw with one key, under labels of their own."""
+    return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
 
 
 def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHolder]:
-    """The program of one holder in mode "shared-linear": return its shares, publisher and predictions.
+    """The program of one holder in mode "shared-linear": return its shares, publishers and predictions.
 
     Args:
         run: its run; the randomness is that of its shares, of the noise's key and of the keys of masks.
         holding: its features and edges, and the labels at the label holder.
     """
-    setting, roster, head, nodes = run.setting, run.roster, holding.head, holding.nodes
-    keys = yield from propagation.receive_keys(roster)
-    # In every session, also a resumed one: a round that runs again may have used the masks of an earlier session.
-    zero = yield from agree_on_masks(roster, randomness=run.randomness)
-    publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
-    if run.state is None:
-        party = yield from _initial(run, holding, zero, keys, publisher)
-    else:
-        states.load_publisher(publisher, run.state)
+    setting, head = run.setting, holding.head
+    publishers = publishers_of(setting, MaskKey.fresh(run.randomness))
+    if run.state is not None:
+        for group, publisher in publishers.items():
+            states.load_publisher(publisher, run.state, _prefix(group))
         if head is not None:
             head.load(run.state)
-        commitment = Commitment.of(run.state["p"], salt=run.state["seal/salt"])
-        party = LinearHolder(run.state["p"], run.state["w"], commitment, publisher, head)
-    # P never changes, so it is masked and sent once a session.
-    masked = yield from set_up(roster, linear_lefts(setting, nodes), {run.me: party.p}, transposes=True)
-    if head is not None:
-        yield from head.announce(setting)
+    exchange = yield from _opened(run, holding)
+    p = run.state["p"] if run.state is not None else (yield from _propagated(exchange))
+    e = yield from exchange.open("masked-left", p, "P")
+    if run.state is None:
+        party = yield from _initial(exchange, p, e, publishers, head)
+    else:
+        shares = {name: run.state[name] for name in ("p", "gram", "z", "w", "a")}
+        salt = run.state["seal/salt"].numpy().tobytes()
+        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, y=run.state.get("y"))
+    multiplied = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
-    exchange = _Exchange(run, nodes, masked, zero, party.p.T.contiguous())
     for round in run.rounds_left:
-        yield from _publish(exchange, party, round)
+        yield from _publish(exchange, multiplied, party, round)
         if head is not None:
-            yield from head.steps(setting, nodes, round)
-        step = yield from _descent(exchange, party, keys, round)
-        party = replace(party, w=party.w - step)
-        yield Checkpoint(round, party.state, publisher.spent)
+            loss = yield from head.train_with(setting, round)
+            if setting.looks(round):
+                yield from head.judge(setting, round, loss)
+        party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
+        yield Checkpoint(round, party.state, party.spent)
+    if party.y is None:
+        party = replace(party, y=(yield from _multiplied_rest(exchange, multiplied, party)))
+        # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
+        yield Checkpoint(setting.publications + 1, party.state, party.spent)
+    if run.done < setting.rounds:
+        yield from _publish_rest(exchange, multiplied, party)
+        if head is not None:
+            yield from head.finish(setting)
+        yield Checkpoint(setting.rounds, party.state, party.spent)
     return party
 
 
 @dataclass(frozen=True)
 class _Exchange:
-    """What all rounds of a holder share: masks of products, masks that add up to zero, and P^T."""
+    """What a session of a holder is made of.
+
+    Attributes:
+        key: that it was dealt.
+        x: its features as ring elements, int64 [n, d_i].
+        inner: the masked features of all others, int64 [n, d], zeros in its own columns.
+    """
 
     run: states.RunContext
-    nodes: int
-    masked: Masked
+    rows: Rows
     zero: ZeroSum
-    transposed: Tensor
+    key: MaskKey = field(repr=False)
+    walker: Walker
+    x: Tensor
+    inner: Tensor
 
-    def multiplied(self, right: Tensor, step: str, *, transposed: bool) -> Program[list[Tensor]]:
-        """Return this holder's shares of all products of P (or P^T) with another holder's share of the right side."""
-        products = linear_products(self.run.setting, self.nodes, transposed=transposed)
-        shares = yield from multiply(self.masked, products, dict.fromkeys(products, right), step)
-        return list(shares.values())
+    @property
+    def own(self) -> slice:
+        """Its columns."""
+        return hops_of(self.run.setting, self.rows)[0].split_at(self.run.me)
+
+    def open(self, kind: str, share: Tensor, label: str) -> Program[Tensor]:
+        """Exchange masked shares with all holders; return x - U of the sum x, int64, the same at all.
+
+        Args:
+            kind: of the message.
+            share: this holder's of x.
+            label: names the mask; never used again in a session.
+        """
+        masked = share - self.key.expand(label, tuple(share.shape))
+        for name in self.run.roster.other_holders:
+            yield Send(name, kind, masked)
+        total = masked.clone()
+        for name in self.run.roster.other_holders:
+            total += yield Receive(name, kind, tuple(share.shape))
+        return total
 
 
-def _publish(exchange: _Exchange, party: LinearHolder, round: int) -> Program[None]:
-    """Send the server this holder's noisy share of z = P W, masked so that only the sum of all shares is readable."""
-    run, setting, publisher = exchange.run, exchange.run.setting, party.publisher
-    # The name comes first: noise, count and note on disk all follow from it.
-    name = yield from name_publication(run.roster, round, party.commitment.to(party.w))
-    crossed = yield from exchange.multiplied(party.w, f"forward {round}", transposed=False)
-    # Counted before anything leaves: a spent budget refuses here.
-    publisher.count(name)
-    shape = (exchange.nodes, setting.model.width)
-    parts = [ring.matmul(party.p, party.w), *crossed, exchange.zero.mask(f"open {round}", shape)]
-    if (dither := setting.dither) is not None:
-        parts.append(publisher.noise_for(str(round), name, shape, dither))
-    yield Send(setting.server, "noisy-share", reconstruct(parts), name)
+def _opened(run: states.RunContext, holding: Holding) -> Program[_Exchange]:
+    """Receive keys, agree on masks, share the matrix, and exchange masked features: in every session anew."""
+    setting, roster, head = run.setting, run.roster, holding.head
+    key = yield from propagation.receive_key(roster)
+    # In every session, also a resumed one: a round that runs again may have used the masks of an earlier session.
+    zero = yield from agree_on_masks(roster, randomness=run.randomness)
+    announced = head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes)
+    rows = yield from announced
+    matrix = propagation.rounded_down(
+        propagation.transition_matrix(holding.edge_index, holding.nodes), len(setting.members), setting.protocol.bits
+    )
+    hops = hops_of(setting, rows)
+    walks = [*(hops if run.state is None else []), *last_hops_of(setting, rows)]
+    walker = yield from propagation.open_walker(roster, key, matrix, setting.entries, walks, randomness=run.randomness)
+    # Rounded once, before anything is shared: all parties compute exactly from here on.
+    x = ring.encode(
+        propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows), setting.protocol.bits
+    )
+    inner = yield from walker.masked(hops[0], _placed(x, hops[0], run.me))
+    return _Exchange(run, rows, zero, key, walker, x, inner)
 
 
-def _descent(
-    exchange: _Exchange, party: LinearHolder, keys: propagation.PropagationKeys, round: int
-) -> Program[Tensor]:
-    """Return this holder's share of the step dW = P^T dz, int64 [d, h]."""
-    setting = exchange.run.setting
-    dz = yield Receive(setting.server, "gradient-share", (exchange.nodes, setting.model.width))
-    crossed = yield from exchange.multiplied(dz, f"backward {round}", transposed=True)
-    step = reconstruct([ring.matmul(exchange.transposed, dz), *crossed])
-    return (yield from truncate_shared(exchange.zero, step, keys.truncation, scale_of(setting), f"step {round}"))
+def _placed(x: Tensor, walk: Walk, name: str) -> Tensor:
+    """Return features in their columns, zeros elsewhere, int64 [n, d]: shares of X add up to it side by side."""
+    placed = torch.zeros(len(x), walk.columns, dtype=torch.int64)
+    placed[:, walk.split_at(name)] = x
+    return placed
+
+
+def _propagated(exchange: _Exchange) -> Program[Tensor]:
+    """Propagate the features together with all other holders; return this holder's share of P_o, int64 [m, d]."""
+    run, walker, zero, key = exchange.run, exchange.walker, exchange.zero, exchange.key
+    first, *hops = hops_of(run.setting, exchange.rows)
+    # The masked features were exchanged already: they serve the first hop, and X W in the end.
+    p = walker.local(first, _placed(exchange.x, first, run.me), exchange.inner)
+    p = yield from truncate_shared(zero, p, key, scale_of(run.setting), first.name)
+    for walk in hops:
+        p = yield from walker.product(walk, p)
+        p = yield from truncate_shared(zero, p, key, scale_of(run.setting), walk.name)
+    return p
 
 
 def _initial(
-    run: states.RunContext, holding: Holding, zero: ZeroSum, keys: propagation.PropagationKeys, publisher: Publisher
+    exchange: _Exchange, p: Tensor, e: Tensor, publishers: Mapping[str, Publisher], head: LabelHead | None
 ) -> Program[LinearHolder]:
-    """Draw a share of W, and propagate the features together with all other holders."""
-    setting = run.setting
-    drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
+    """Draw a share of W_0, and multiply what never changes: G and Z_0, from P = E + U."""
+    run, t = exchange.run, exchange.rows.places(TRAIN)
+    setting, u = run.setting, exchange.key.expand("P", tuple(p.shape))
+    # (E + U)(E + U)^T less U U^T, which the server knows; E E^T is the first holder's to add.
+    gram = ring.matmul(e, u[t].T) + ring.matmul(u, e[t].T)
+    if run.me == setting.names[0]:
+        gram += ring.matmul(e, e[t].T)
+    gram = yield from truncate_shared(exchange.zero, gram, exchange.key, scale_of(setting), "gram")
     # Drawn from the secret source and not the seeded one: knowing W one could solve z = P W for the features.
-    w = ring.encode(drawn * start_scale(setting), setting.protocol.bits)
-    # Other holders' columns are zeros here: the shares X_1, ..., X_I add up to X side by side.
-    blocks = [
-        propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows)
-        if member.name == run.me
-        else torch.zeros(holding.nodes, member.columns, dtype=torch.float64)
-        for member in setting.members
-    ]
-    # Rounded once, before anything is shared: all parties compute exactly from here on.
-    share = ring.encode(torch.cat(blocks, dim=1), setting.protocol.bits)
-    s = propagation.transition_matrix(holding.edge_index, holding.nodes)
-    p = yield from propagation.propagate_shares(zero, keys, s, share, setting.model.hops, scale_of(setting))
-    return LinearHolder(p, w, Commitment.of(p, randomness=run.randomness), publisher, holding.head)
+    drawn = secret_numbers((setting.columns, setting.model.width), randomness=run.randomness)
+    w = ring.encode(drawn * setting.bounds.start, setting.protocol.bits)
+    f = yield from exchange.open("masked-right", w, "W")
+    # E W_0 + U F; the server knows U V.
+    z = ring.matmul(e, w) + ring.matmul(u, f)
+    a = torch.zeros(len(exchange.rows.train), setting.model.width, dtype=torch.int64)
+    return LinearHolder(p, gram, z, w, a, run.randomness.bytes(_SALT), publishers, head)
 
 
-class LinearNetwork(nn.Module):
-    """h = tanh(apart(z) V), then hidden layers; `noise` is the length of the noise in a row of z."""
+@dataclass(frozen=True)
+class _Multiplied:
+    """E_P of those who train [t, d] and E_G [m, t] of this session, and the commitment to all that never changes."""
 
-    def __init__(self, setting: Setting, *, generator: torch.Generator, noise: float = 0.0) -> None:
-        super().__init__()
-        self.noise = noise
-        width = setting.model.width
-        self.mixing = glorot((width, width), generator)
-        self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
-
-    def forward(self, opened: Sequence[Tensor]) -> Tensor:
-        """Return z_L [n, h]; `opened` holds z alone."""
-        (z,) = opened
-        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, self.noise) @ self.mixing)])
-        return combined
+    e: Tensor
+    gram: Tensor
+    commitment: Commitment
 
 
-def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
-    """The server's program in mode "shared-linear": return its network.
+def _masked_products(exchange: _Exchange, party: LinearHolder, e: Tensor) -> Program[_Multiplied]:
+    gram = yield from exchange.open("masked-left", party.gram, "G")
+    matrix = exchange.walker.matrix
+    fixed = [party.p, party.gram, party.z, party.w, exchange.x, matrix.data, matrix.indices, matrix.indptr]
+    commitment = Commitment.of([*fixed, exchange.rows.some], party.salt)
+    # Of those who train alone: weights move along no other rows.
+    return _Multiplied(e[exchange.rows.places(TRAIN)], gram, commitment)
+
+
+def _publish(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder, round: int) -> Program[None]:
+    """Send the server this holder's noisy share of z, masked so that only the sum of all shares is readable."""
+    run, rows = exchange.run, exchange.rows
+    # The name comes first: noise, count and note on disk all follow from it.
+    name = yield from name_publication(run.roster, round, multiplied.commitment.to(party.a))
+    for group in rows.groups(run.setting, round):
+        here = rows.places(group)
+        z = party.z[here] + ring.matmul(multiplied.gram[here], party.a)
+        yield Send(run.setting.server, "noisy-share", _noisy(exchange, party, group, (round, name), z), name)
+
+
+def _noisy(exchange: _Exchange, party: LinearHolder, group: str, of: tuple[int, str], z: Tensor) -> Tensor:
+    """Return a share of rows of z with this holder's noise and mask; `of` is the round and the publication's name."""
+    round, name = of
+    publisher, shape = party.publishers[group], (len(z), z.shape[1])
+    # Counted before anything leaves: a spent budget refuses here.
+    publisher.count(name)
+    z = z + exchange.zero.mask(f"open {group} {round}", shape)
+    dither = exchange.run.setting.dither_of(publisher.publication)
+    return z if dither is None else z + publisher.noise_for(f"{group} {round}", name, shape, dither)
+
+
+def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
+    """Return this holder's share of A, int64 [t, h]: the second is sent what is left, all others expand theirs."""
+    setting, shape = exchange.run.setting, (len(exchange.rows.train), exchange.run.setting.model.width)
+    if exchange.run.me != setting.names[1]:
+        return exchange.key.expand(label, shape)
+    share: Tensor = yield Receive(setting.server, "gradient-share", shape)
+    return share
+
+
+def _multiplied_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
+    """Return this holder's share of S^(K-1) X W, int64 [n, h], with the weights of the round that validated best."""
+    run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
+    setting, scale = run.setting, scale_of(run.setting, weights=True)
+    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), party.a), key, scale, "weights")
+    y = yield from _inputs(exchange, party.w + step)
+    y = yield from truncate_shared(zero, y, key, scale, "inputs")
+    for walk in last_hops_of(setting, exchange.rows)[:-1]:
+        y = yield from walker.product(walk, y)
+        y = yield from truncate_shared(zero, y, key, scale, walk.name)
+    return y
+
+
+def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:
+    """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z."""
+    setting, y = exchange.run.setting, party.y
+    if y is None:
+        raise RuntimeError("published before it was multiplied")
+    name = yield from name_publication(exchange.run.roster, setting.rounds, multiplied.commitment.to(y))
+    z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
+    yield Send(setting.server, "noisy-share", _noisy(exchange, party, REST, (setting.rounds, name), z), name)
+
+
+def _inputs(exchange: _Exchange, w: Tensor) -> Program[Tensor]:
+    """Return this holder's part of X W, int64 [n, h]; the server has the rest.
 
     Args:
-        run: its run; the generator draws initial weights, the randomness keys of masks and shares of gradients.
-        nodes: n, rows that all holders share.
-        rows: how many train; -1 where only the label holder knows.
+        w: this holder's share of W, int64 [d, h].
     """
-    setting = run.setting
-    # Every holder adds all of its own noise.
-    noise = setting.publication.noise * math.sqrt(len(setting.names))
-    network = LinearNetwork(setting, generator=run.generator, noise=noise)
-    optimiser = setting.training.optimiser(network.parameters())
-    keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
-    truncation = {name: key.truncation for name, key in keys.items()}
-    # Momentum is kept here, where z's gradient is in the clear: on shares it would need another truncation each round.
-    velocity = torch.zeros(nodes, setting.model.width)
-    if run.state is not None:
-        states.load_network(network, optimiser, run.state)
-        velocity = run.state["pull"]
-    else:
-        yield from propagation.deal_propagation(keys, nodes, setting.columns, setting.model.hops, setting.protocol.bits)
-    dealer = Dealer(linear_lefts(setting, nodes), randomness=run.randomness)
-    yield from dealer.deal(setting.names)
-    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    if run.state is None:
-        yield Checkpoint(0, partial(_snapshot, network, optimiser, velocity))
-    for round in run.rounds_left:
-        yield from dealer.correct(linear_products(setting, nodes), f"forward {round}")
-        z = yield from _open(setting, nodes)
-        yield from take_steps(network, optimiser, setting, [z], train, setting.steps(round))
-        # Computed from the noisy opening and from labels as reported, so it costs nothing more.
-        velocity = setting.training.momentum * velocity + (z.grad if z.grad is not None else torch.zeros_like(z))
-        step = _bounded(setting.training.shared_rate * velocity, setting, nodes)
-        # Rows of equal labels are alike: each holder gets a share, which is uniform.
-        for name, part in zip(setting.names, share(step, len(setting.names), randomness=run.randomness), strict=True):
-            yield Send(name, "gradient-share", part)
-        yield from dealer.correct(linear_products(setting, nodes, transposed=True), f"backward {round}")
-        shape = (setting.columns, setting.model.width)
-        yield from deal_truncation(truncation, shape, setting.protocol.bits, f"step {round}")
-        yield Checkpoint(round, partial(_snapshot, network, optimiser, velocity))
-    return network
-
-
-def _open(setting: Setting, nodes: int) -> Program[Tensor]:
-    parts = []
-    for name in setting.names:
-        parts.append((yield Receive(name, "noisy-share", (nodes, setting.model.width))))
-    return ring.decode(reconstruct(parts), 2 * setting.protocol.bits).requires_grad_()
-
-
-def _bounded(step: Tensor, setting: Setting, nodes: int) -> Tensor:
-    """Return the step as ring elements, shortened so that |W| never passes C', where anything is protected; rounded
-    towards zero: rounding to the nearest would lengthen it by up to sqrt(n h) / 2 units.
-    """
-    if setting.publication.public:
-        return ring.encode(step, setting.protocol.bits)
-    # float64 and a margin of 2^-30: the bound must hold after rounding, or W could pass C'.
-    exact = step.double()
-    # |P^T dz| <= sqrt(n) |dz| by Cauchy and Schwarz, the rows of P being no longer than 1.
-    longest = setting.bounds.step * (1 - 2.0**-30) / math.sqrt(nodes)
-    short = exact * min(1.0, longest / max(float(exact.norm()), 1e-300))
-    return torch.trunc(short * 2.0**setting.protocol.bits).long()
-
-
-def _snapshot(network: nn.Module, optimiser: torch.optim.Optimizer, velocity: Tensor) -> dict[str, Tensor]:
-    return states.network_state(network, optimiser) | {"pull": velocity}
+    run, own = exchange.run, exchange.own
+    mask = exchange.key.expand("weights of X", tuple(w.shape))
+    split = hops_of(run.setting, exchange.rows)[0]
+    f = w - mask
+    for name in run.roster.other_holders:
+        yield Send(name, "masked-right", f[split.split_at(name)].contiguous())
+    total = w[own].clone()
+    for name in run.roster.other_holders:
+        total += yield Receive(name, "masked-right", tuple(total.shape))
+    mask[own] = 0
+    # X_k (W_k + sum F) of its own columns, and E V of the others'; the server knows their masks and multiplies U V.
+    return ring.matmul(exchange.x, total) + ring.matmul(exchange.inner, mask)

@@ -1,22 +1,22 @@
-"""P = S^K X on shares, S = (1/I) sum_i S_i: features propagated over everybody's edges, seen by nobody.
+"""S Y on shares, S = (1/I) sum_i S_i: rows averaged over everybody's edges, seen by nobody.
 
-    S_i = D_i^-1 (A_i + I)   row-stochastic, at holder i        X_k   rows of length at most 1 / sqrt(I), at holder k
-    one hop   P' = (1/I) sum_i S_i sum_k P_k,   for i != k and each block b of rows:
-              E_b = S_b - U_b  i -> k,    F = P_k - V  k -> i,    Z_b = U_b V - r_b  dealer -> k
-              S_b F + r_b at i,    E_b V + Z_b at k
-              then truncated by all together (see `truncation`)
+    S_i = D_i^-1 (A_i + I)   row-stochastic, at holder i        Y = sum_k Y_k, a share at each holder k
+    set-up   S_i -> other holders and server, as keys of point functions:  S_i = S_i^0 + S_i^1 (see `hidden_matrix`)
+    product  F_k = Y_k - V_k   k -> others, V_k from a key that k and the server know
+             at i            S_i (Y_i + sum_{k != i} F_k)  +  sum_{j != i} S_j^0 V_i
+             at the server   sum_i S_i^1 sum_{k != i} V_k                                      altogether  sum_i S_i Y
 
-Features travel over the union of all holders' edges: more than any holder's own graph gives.  U is the same
-in all hops, as S_i is; V and r are new.  Rows of P have length at most 1 whatever the data: the bound that publication
-leans on.  Memory is a block of rows and n x d shares; n^2 words cross the wire in each hop and direction.
-Shapes: S_i [n, n] sparse, X_k [n, d_k], P [n, d].
+Features travel over the union of all holders' edges: more than any holder's own graph gives.  V is new in each product.
+What V_k gives is computed ahead of the rows, in one pass over the rows of S that the keys expand to: a block of rows in
+memory, T n^2 words of work, n d words on the line.
+Shapes: S_i [n, n] sparse, Y [n, d].
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -25,21 +25,14 @@ import torch
 from torch import Tensor
 
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, ZeroSum, packed, unpacked
-from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_truncation, truncate_shared
+from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape, hide
+from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
+from graphveil.federation.crypto.truncation import DealtKeys
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 
 #: Features of one holder, float [n, d]: dense, or scipy CSR.
 Features: TypeAlias = Tensor | np.ndarray | scipy.sparse.csr_array
-#: Words of a block that crosses the wire.
-_WORDS = 1 << 21
-
-
-def row_blocks(nodes: int) -> list[slice]:
-    """Return the blocks of rows in which S_i is multiplied."""
-    rows = max(1, _WORDS // nodes)
-    return [slice(start, min(start + rows, nodes)) for start in range(0, nodes, rows)]
 
 
 def transition_matrix(edge_index: Tensor, nodes: int) -> scipy.sparse.csr_array:
@@ -71,127 +64,200 @@ def scaled_rows(features: Features, holders: int, length: float = 1 - 2.0**-20) 
     return rows.double() * scale
 
 
-@dataclass(frozen=True)
-class PropagationKeys:
-    """One holder's keys: U of its matrix, V of its shares, r for each other holder, and of truncations."""
-
-    left: MaskKey
-    right: MaskKey
-    blind: dict[str, MaskKey]
-    truncation: TruncationKeys
-
-    @staticmethod
-    def fresh(me: str, names: Sequence[str], *, randomness: Randomness) -> PropagationKeys:
-        blind = {name: MaskKey.fresh(randomness) for name in names if name != me}
-        left, right = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
-        return PropagationKeys(left, right, blind, TruncationKeys.fresh(randomness))
-
-    def message(self) -> Tensor:
-        return packed([self.left, self.right, *self.blind.values(), self.truncation.mask, self.truncation.cut])
-
-    @staticmethod
-    def of(message: Tensor, me: str, names: Sequence[str]) -> PropagationKeys:
-        """Return the keys in a message, uint8 [keys, 32], to the holder `me` of all holders `names`."""
-        # In the order of `message`: the two must change together.
-        left, right, *blind, mask, cut = unpacked(message)
-        other_holders = [name for name in names if name != me]
-        return PropagationKeys(left, right, dict(zip(other_holders, blind, strict=True)), TruncationKeys(mask, cut))
-
-
-def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[dict[str, PropagationKeys]]:
-    """The dealer's set-up: send every holder new keys; return all keys, by holder."""
-    keys = {name: PropagationKeys.fresh(name, names, randomness=randomness) for name in names}
-    for name in names:
-        yield Send(name, "mask-keys", keys[name].message())
-    return keys
-
-
-def receive_keys(roster: Roster) -> Program[PropagationKeys]:
-    message = yield Receive(roster.server, "mask-keys", (len(roster.holders) + 3, KEY_BYTES))
-    return PropagationKeys.of(message, roster.me, roster.holders)
-
-
-def deal_propagation(keys: dict[str, PropagationKeys], nodes: int, columns: int, hops: int, bits: int) -> Program[None]:
-    """The dealer's part of K hops: corrections of all products, and of truncations.
+def rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
+    """Return S_i / I in units of 2^-bits, int64 CSR [n, n].
 
     Args:
-        keys: of every holder.
-        nodes: n.
-        columns: d.
-        hops: K.
-        bits: s, how many are cut off after each hop.
+        s: S_i, float64 CSR.
+        holders: I.
+        bits: f.
     """
-    truncation = {name: key.truncation for name, key in keys.items()}
-    for hop in range(hops):
-        # New in each hop: P changes, and one V over two values would show their difference to all who own a matrix.
-        v = {name: key.right.expand(f"V {hop}", (nodes, columns)) for name, key in keys.items()}
-        for number, rows in enumerate(row_blocks(nodes)):
-            size = rows.stop - rows.start
-            for key in keys.values():
-                # The same in all hops, since it hides the same rows of S: a new one would have them sent again.
-                u = key.left.expand(f"U {number}", (size, nodes))
-                for k, blind in key.blind.items():
-                    r = blind.expand(f"r {hop} {number}", (size, columns))
-                    yield Send(k, "correction", ring.matmul(u, v[k]) - r)
-        yield from deal_truncation(truncation, (nodes, columns), bits, f"hop {hop}")
-
-
-def propagate_shares(
-    zero: ZeroSum, keys: PropagationKeys, s: scipy.sparse.csr_array, share: Tensor, hops: int, scale: Scale
-) -> Program[Tensor]:
-    """Return this holder's share of S^K X, int64 [n, d], propagated together with all other holders and the dealer.
-
-    Args:
-        zero: this holder's masks that add up to zero.
-        keys: those it was dealt.
-        s: S_i, float64 CSR [n, n].
-        share: X_i in its own columns and zeros elsewhere, ring elements int64 [n, d].
-        hops: K.
-        scale: how many bits are cut off after each hop.
-    """
-    nodes, columns = share.shape
-    mine = _rounded_down(s, len(zero.roster.holders), scale.bits)
-    # X_i stands in the clear in its share; with this mask any I - 1 shares of X are uniform.
-    share = share + zero.mask("spread", (nodes, columns))
-    for hop in range(hops):
-        product = yield from _one_hop(zero.roster, keys, mine, share, hop)
-        share = yield from truncate_shared(zero, product, keys.truncation, scale, f"hop {hop}")
-    return share
-
-
-def _one_hop(
-    roster: Roster, keys: PropagationKeys, mine: scipy.sparse.csr_array, share: Tensor, hop: int
-) -> Program[Tensor]:
-    """Return this holder's share of (1/I) sum_i S_i P [n, d], not yet truncated, from its share of P."""
-    nodes, columns = share.shape
-    v = keys.right.expand(f"V {hop}", (nodes, columns))
-    for name in roster.other_holders:
-        # One masked share for all owners: they see the same F, so what they see together is no more than F.
-        yield Send(name, "masked-right", share - v)
-    arrived = []
-    for name in roster.other_holders:
-        arrived.append((yield Receive(name, "masked-right", (nodes, columns))))
-    # The masks V in F are taken off by the corrections, not here: this sum is uniform to its holder.
-    inner = share + torch.stack(arrived).sum(dim=0)  # own share and everybody's F meet S_i in one product
-    parts = []
-    for number, rows in enumerate(row_blocks(nodes)):
-        size = rows.stop - rows.start
-        here = mine[rows]
-        # Dense on the wire, zeros too: a sparse one would show how many neighbours each person has.
-        e = torch.from_numpy(here.toarray()) - keys.left.expand(f"U {number}", (size, nodes))
-        part = ring.matmul(here, inner)
-        for name in roster.other_holders:
-            yield Send(name, "masked-left", e)
-            part += keys.blind[name].expand(f"r {hop} {number}", (size, columns))
-        for name in roster.other_holders:  # a block at a time, so that nobody is more than one ahead
-            masked = yield Receive(name, "masked-left", (size, nodes))
-            z = yield Receive(roster.server, "correction", (size, columns))
-            part += ring.matmul(masked, v) + z
-        parts.append(part)
-    return torch.cat(parts)
-
-
-def _rounded_down(s: scipy.sparse.csr_array, holders: int, bits: int) -> scipy.sparse.csr_array:
     # Down, never to the nearest: rows of all holders' matrices together must not add up to more than 1.
     values = np.floor(s.data / holders * 2.0**bits).astype(np.int64)
     return scipy.sparse.csr_array((values, s.indices, s.indptr), shape=s.shape)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One product with S, by public facts.
+
+    Attributes:
+        name: never used again in a run.
+        columns: d.
+        rows: which rows of the result anybody needs, int64; None: all.
+        split: each holder's columns, where a share is zero in all others.
+    """
+
+    name: str
+    columns: int
+    rows: Tensor | None = None
+    split: Mapping[str, slice] | None = None
+
+    def mask(self, key: MaskKey, nodes: int, holder: str) -> Tensor:
+        """Return V of a holder, int64 [n, d], zero outside its columns."""
+        own = self.split_at(holder)
+        mask = torch.zeros(nodes, self.columns, dtype=torch.int64)
+        mask[:, own] = key.expand(f"V {self.name}", (nodes, own.stop - own.start))
+        return mask
+
+    def split_at(self, holder: str) -> slice:
+        """Return a holder's columns, all of them where nothing is split."""
+        return slice(0, self.columns) if self.split is None else self.split[holder]
+
+    def empty(self, nodes: int) -> Tensor:
+        return torch.zeros(nodes if self.rows is None else len(self.rows), self.columns, dtype=torch.int64)
+
+
+def split_of(members: Sequence[tuple[str, int]]) -> dict[str, slice]:
+    """Return each holder's columns of all columns side by side.
+
+    Args:
+        members: name and number of columns of each holder, in order.
+    """
+    ends = np.cumsum([columns for _, columns in members])
+    return {name: slice(int(end) - columns, int(end)) for (name, columns), end in zip(members, ends, strict=True)}
+
+
+@dataclass(frozen=True)
+class Walker:
+    """A holder's side: S_i in units, what its masks give in each product, by name, and the key that it was dealt."""
+
+    roster: Roster
+    key: MaskKey = field(repr=False)
+    matrix: scipy.sparse.csr_array
+    given: Mapping[str, Tensor] = field(repr=False)
+
+    def masked(self, walk: Walk, share: Tensor) -> Program[Tensor]:
+        """Exchange masked shares; return the sum of what others sent, int64 [n, d].
+
+        Args:
+            walk: the product.
+            share: this holder's, int64 [n, d].
+        """
+        f = (share - walk.mask(self.key, len(share), self.roster.me))[:, walk.split_at(self.roster.me)].contiguous()
+        for name in self.roster.other_holders:
+            # One masked share for all: what they see together is no more than F.
+            yield Send(name, "masked-right", f)
+        inner = torch.zeros_like(share)
+        for name in self.roster.other_holders:
+            theirs = walk.split_at(name)
+            inner[:, theirs] += yield Receive(name, "masked-right", (len(share), theirs.stop - theirs.start))
+        return inner
+
+    def product(self, walk: Walk, share: Tensor) -> Program[Tensor]:
+        """Return this holder's part of S Y, int64 [rows, d], at the scale of Y times 2^f; the server has the rest."""
+        inner = yield from self.masked(walk, share)
+        return self.local(walk, share, inner)
+
+    def local(self, walk: Walk, share: Tensor, inner: Tensor) -> Tensor:
+        """Return the same where masked shares were exchanged before.
+
+        Args:
+            walk: the product.
+            share: this holder's, int64 [n, d].
+            inner: as `masked` returns it.
+        """
+        matrix = self.matrix if walk.rows is None else self.matrix[walk.rows.numpy()]
+        # The masks in F are taken off by what others hold of S_i: this sum is uniform to its holder.
+        return ring.matmul(matrix, share + inner) + self.given[walk.name]
+
+
+def deal_keys(names: Sequence[str], *, randomness: Randomness) -> Program[DealtKeys]:
+    """The server's side: send every holder a new key; return all of them.
+
+    Args:
+        names: the holders in order.
+        randomness: of the keys.
+    """
+    keys = DealtKeys({name: MaskKey.fresh(randomness) for name in names}, MaskKey.fresh(randomness))
+    for name in names:
+        yield Send(name, "mask-keys", packed([keys.holders[name]]))
+    return keys
+
+
+def receive_key(roster: Roster) -> Program[MaskKey]:
+    return unpacked((yield Receive(roster.server, "mask-keys", (1, KEY_BYTES))))[0]
+
+
+def open_walker(
+    roster: Roster,
+    key: MaskKey,
+    matrix: scipy.sparse.csr_array,
+    entries: Mapping[str, int],
+    walks: Sequence[Walk],
+    *,
+    randomness: Randomness,
+) -> Program[Walker]:
+    """A holder's set-up: share S_i with the others, and multiply its masks with what it holds of their matrices.
+
+    Args:
+        key: the one that it was dealt.
+        matrix: S_i in units, int64 CSR [n, n].
+        entries: of every holder, how many a node its matrix has room for; public.
+        walks: all products of this session.
+        randomness: of the keys that hide S_i.
+    """
+    nodes = matrix.shape[0]
+    keys = MaskKey.fresh(randomness), MaskKey.fresh(randomness)
+    corrections = hide(matrix, Shape.of(nodes, entries[roster.me]), keys)
+    for name in (*roster.other_holders, roster.server):
+        # Holders read the one share and the server the other: together they would know S_i.
+        yield Send(name, "matrix-key", packed([keys[name == roster.server]]))
+        yield Send(name, "hidden-matrix", corrections)
+    hidden = []
+    for name in roster.other_holders:
+        hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 0)))
+    masks = [walk.mask(key, nodes, roster.me) for walk in walks]
+    return Walker(roster, key, matrix, _multiplied(zip(hidden, [masks] * len(hidden), strict=True), walks, nodes))
+
+
+def serve_walks(
+    names: Sequence[str], keys: DealtKeys, entries: Mapping[str, int], walks: Sequence[Walk], nodes: int
+) -> Program[dict[str, Tensor]]:
+    """The server's set-up: return its part of each product, int64 [rows, d], by name.
+
+    Args:
+        names: the holders in order.
+        keys: that it dealt.
+        entries: of every holder, how many a node its matrix has room for.
+        walks: all products of this session.
+        nodes: n.
+    """
+    hidden = []
+    for name in names:
+        hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 1)))
+    # S_i meets the masks of all holders but i, who multiplies its own share in the clear.
+    masks = (
+        [torch.stack([walk.mask(keys.holders[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks]
+        for i in names
+    )
+    return _multiplied(zip(hidden, masks, strict=True), walks, nodes)
+
+
+def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
+    key = yield Receive(name, "matrix-key", (1, KEY_BYTES))
+    corrections = yield Receive(name, "hidden-matrix", shape.message)
+    return HiddenMatrix(shape, reader, unpacked(key)[0], corrections)
+
+
+def _multiplied(
+    pairs: Iterable[tuple[HiddenMatrix, Sequence[Tensor]]], walks: Sequence[Walk], nodes: int
+) -> dict[str, Tensor]:
+    """Return the sum over pairs of shares of matrices times masks, for each walk, by name."""
+    given = {walk.name: walk.empty(nodes) for walk in walks}
+    for hidden, masks in pairs:
+        used = [mask.any(dim=0).nonzero().squeeze(1) for mask in masks]
+        narrow = [mask[:, columns].contiguous() for mask, columns in zip(masks, used, strict=True)]
+        for rows, block in hidden.blocks():
+            for walk, mask, columns in zip(walks, narrow, used, strict=True):
+                _add(given[walk.name], walk, rows, block, mask, columns)
+    return given
+
+
+def _add(given: Tensor, walk: Walk, rows: slice, block: Tensor, mask: Tensor, columns: Tensor) -> None:
+    if walk.rows is None:
+        given[rows, columns] += ring.matmul(block, mask)
+        return
+    here = ((walk.rows >= rows.start) & (walk.rows < rows.stop)).nonzero().squeeze(1)
+    # Rows that nobody needs are not multiplied; which ones is public.
+    given[here[:, None], columns] += ring.matmul(block[walk.rows[here] - rows.start], mask)

@@ -1,77 +1,207 @@
-"""How many bytes a run sends, from public sizes alone: printed before anything leaves, tested against transcripts."""
+"""What a run sends, from public sizes alone: printed before anything leaves, tested against transcripts.
+
+Bytes of bodies, without frames, greetings and acknowledgements; alignment apart.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.crypto.products import LeftMatrix, Product
+from graphveil.federation.crypto.hidden_matrix import Shape
 from graphveil.federation.modes.holder import lefts_of, products_of
-from graphveil.federation.modes.linear import linear_lefts, linear_products
 
-WORD, FLOAT, LONG, KEY = 8, 4, 8, 32
+WORD, FLOAT, KEY, SEAL = 8, 4, 32, 32
+#: When messages are sent: before the first round, in every round, where validation nodes are looked at, after the last.
+ONCE, ROUND, LOOK, LAST = "once", "round", "look", "last"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Messages of one kind from one party to another, each time: `bytes` together."""
+
+    when: str
+    kind: str
+    sender: str
+    receiver: str
+    bytes: int
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of all parties together: once, and in every round (without frames, greetings and acknowledgements)."""
+    """All messages of a run; `times` says how often each group of flows is sent."""
 
-    once: int
-    round: int
+    flows: tuple[Flow, ...]
+    times: dict[str, int]
 
-    def total(self, rounds: int) -> int:
-        """Return the bytes of a whole run."""
-        return self.once + rounds * self.round
+    def sum(self, *whens: str) -> int:
+        """Return the bytes of all parties in some phases, one time each."""
+        return sum(flow.bytes for flow in self.flows if flow.when in whens)
+
+    @property
+    def once(self) -> int:
+        return self.sum(ONCE, LAST)
+
+    @property
+    def round(self) -> int:
+        return self.sum(ROUND)
+
+    @property
+    def total(self) -> int:
+        """The bytes of a whole run."""
+        return sum(self.by_kind().values())
+
+    def by_kind(self) -> dict[str, int]:
+        """Return the bytes of a whole run by kind of message, most first."""
+        kinds: Counter[str] = Counter()
+        for flow in self.flows:
+            kinds[flow.kind] += flow.bytes * self.times[flow.when]
+        return dict(kinds.most_common())
+
+    def by_link(self) -> dict[tuple[str, str], int]:
+        """Return the bytes of a whole run by sender and receiver."""
+        links: Counter[tuple[str, str]] = Counter()
+        for flow in self.flows:
+            links[flow.sender, flow.receiver] += flow.bytes * self.times[flow.when]
+        return dict(links)
 
 
-def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
+def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None = None) -> Traffic:
     """Count the bytes of a run after alignment.
 
     Args:
+        setting: the agreed run.
         nodes: n, rows that all holders share.
         rows: how many of them train.
+        validation: how many validate; as many as train where nobody knows.
     """
-    holders, width = len(setting.names), setting.model.width
-    if setting.protocol.mode == "guesses":  # a label and a guess of every node, for each holder but one
-        guessed = nodes - rows if setting.person else nodes
-        return Traffic(LONG * (holders + (holders - 1) * nodes), LONG * (holders - 1) * guessed)
-    labels = setting.training.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
-    once = LONG * (rows + holders)
-    if setting.protocol.mode == "shared-linear":
-        products = [*linear_products(setting, nodes), *linear_products(setting, nodes, transposed=True)]
-        # Words and not floats: shares are uniform, and nothing shorter than the ring can hold them.
-        opened = 2 * holders * nodes * width * WORD  # noisy shares, and shares of the gradient
-        pairs = KEY * holders * (holders - 1)
-        set_up = _set_up(linear_lefts(setting, nodes)) + _spread(setting, nodes) + pairs
-        seals, cut = pairs, _cut(holders, setting.columns * width)
-        return Traffic(once + set_up, seals + _shares(products) + opened + cut + labels)
-    published = 2 * holders * nodes * width * FLOAT
-    if setting.protocol.mode == "individual":
-        return Traffic(once, published + labels)
-    products = [*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)]
-    opened = holders * (holders - 1) * nodes * width * WORD
-    return Traffic(once + _set_up(list(lefts_of(setting, nodes))), _shares(products) + opened + published + labels)
+    mode = setting.protocol.mode
+    times = {ONCE: 1, ROUND: setting.publications, LOOK: setting.looked, LAST: 1}
+    if mode == "guesses":
+        flows = _guesses(setting, nodes, rows)
+    elif mode == "shared-linear":
+        flows = _linear(setting, nodes, rows, rows if validation is None else validation)
+    else:
+        flows = _embeddings(setting, nodes, rows)
+    return Traffic(tuple(flows), times)
 
 
-def _shares(products: list[Product]) -> int:
-    """F of every product, and its correction."""
-    return sum((product.inner + product.outer) * product.width * WORD for product in products)
+def _guesses(setting: Setting, nodes: int, rows: int) -> Iterator[Flow]:
+    """A label and a guess of every node, for each holder but one."""
+    for name in setting.names:
+        yield Flow(ONCE, "aligned", name, setting.server, WORD)
+        if name != setting.label_holder:
+            yield Flow(ONCE, "training-labels", setting.label_holder, name, WORD * nodes)
+            guessed = nodes - rows if setting.person else nodes
+            yield Flow(ROUND, "guesses", name, setting.label_holder, WORD * guessed)
 
 
-def _set_up(lefts: list[LeftMatrix]) -> int:
-    """E of every private matrix to every other holder, and keys."""
-    masked = sum(left.rows * left.columns * len(left.partners) * WORD for left in lefts)
-    return masked + KEY * sum(1 + 2 * len(left.partners) for left in lefts)
+def _layers(setting: Setting, rows: int) -> Iterator[Flow]:
+    """The hidden layer of those who train and its gradient, in each step."""
+    size = setting.training.republish * rows * setting.model.width * FLOAT
+    yield Flow(ROUND, "hidden", setting.server, setting.label_holder, size)
+    yield Flow(ROUND, "hidden-gradient", setting.label_holder, setting.server, size)
 
 
-def _spread(setting: Setting, nodes: int) -> int:
-    """S_i masked to every other holder in each hop, F and Z of every ordered pair, truncation, and keys."""
-    holders, shares = len(setting.names), nodes * setting.columns * WORD
-    pairs = holders * (holders - 1)
-    hop = pairs * (nodes * nodes * WORD + 2 * shares) + _cut(holders, nodes * setting.columns)
-    return setting.model.hops * hop + KEY * holders * (holders + 3)
+def _embeddings(setting: Setting, nodes: int, rows: int) -> Iterator[Flow]:
+    """Modes "individual" and "paper"."""
+    server, width = setting.server, setting.model.width
+    yield Flow(ONCE, "labelled-rows", setting.label_holder, server, WORD * rows)
+    yield from _layers(setting, rows)
+    yield Flow(ROUND, "hidden", server, setting.label_holder, nodes * width * FLOAT)
+    for name in setting.names:
+        yield Flow(ONCE, "aligned", name, server, WORD)
+        yield Flow(ROUND, "embeddings", name, server, nodes * width * FLOAT)
+        yield Flow(ROUND, "embedding-gradient", server, name, nodes * width * FLOAT)
+    for left in lefts_of(setting, nodes):
+        for other in left.partners:
+            yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
+            yield Flow(ONCE, "mask-keys", server, other, KEY)
+            yield Flow(ONCE, "masked-left", left.owner, other, left.rows * left.columns * WORD)
+            yield Flow(ROUND, "opened-share", left.owner, other, nodes * width * WORD)
+        yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
+    for product in (*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)):
+        yield Flow(ROUND, "masked-right", product.other, product.left.owner, product.inner * product.width * WORD)
+        yield Flow(ROUND, "correction", server, product.other, product.outer * product.width * WORD)
 
 
-def _cut(holders: int, numbers: int) -> int:
-    """Masked sums to the first holder, the dealer's part to it, and from it a bit a number to each other."""
-    return holders * numbers * WORD + (holders - 1) * -(-numbers // 8)
+def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+    """Mode "shared-linear"."""
+    server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
+    second, holders = setting.names[1], setting.names
+    yield from _linear_set_up(setting, nodes, rows, validation)
+    for name, other in _pairs(holders):
+        yield Flow(ROUND, "seal", name, other, SEAL)
+    yield from _layers(setting, rows)
+    yield Flow(ROUND, "gradient-share", server, second, rows * width * WORD)
+    looked = (validation or rows) * width * FLOAT
+    yield Flow(LOOK, "hidden", server, setting.label_holder, looked)
+    yield Flow(LOOK, "kept-round", setting.label_holder, server, WORD)
+    for name in holders:
+        yield Flow(ROUND, "noisy-share", name, server, rows * width * WORD)
+        yield Flow(LOOK, "noisy-share", name, server, validation * width * WORD)
+        yield Flow(LAST, "noisy-share", name, server, (nodes - m) * width * WORD)
+    yield Flow(LAST, "hidden", server, setting.label_holder, nodes * width * FLOAT)
+    members = {member.name: member.columns for member in setting.members}
+    for name, other in _pairs(holders):
+        yield Flow(LAST, "seal", name, other, SEAL)
+        yield Flow(LAST, "masked-right", name, other, (members[other] + setting.model.hops * nodes) * width * WORD)
+    for numbers in (d * width, *[nodes * width] * setting.model.hops):
+        yield from _truncation(setting, LAST, numbers)
+
+
+def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+    server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
+    for member in setting.members:
+        yield Flow(ONCE, "aligned", member.name, server, WORD)
+        yield Flow(ONCE, "mask-keys", server, member.name, KEY)
+        trees, words = Shape.of(nodes, member.entries).message
+        for other in (*(name for name in setting.names if name != member.name), server):
+            yield Flow(ONCE, "matrix-key", member.name, other, KEY)
+            yield Flow(ONCE, "hidden-matrix", member.name, other, trees * words * WORD)
+    for other in (*setting.names, server):
+        if other != setting.label_holder:
+            yield Flow(ONCE, "labelled-rows", setting.label_holder, other, rows * WORD)
+            yield Flow(ONCE, "validation-rows", setting.label_holder, other, validation * WORD)
+    members = {member.name: member.columns for member in setting.members}
+    for name, other in _pairs(setting.names):
+        yield Flow(ONCE, "holder-key", name, other, KEY)
+        columns = members[name] + (setting.model.hops - 1) * d
+        yield Flow(ONCE, "masked-right", name, other, (nodes * columns + d * width) * WORD)
+        yield Flow(ONCE, "masked-left", name, other, m * (d + rows) * WORD)
+    for numbers in (*[nodes * d] * (setting.model.hops - 1), m * d, m * rows):
+        yield from _truncation(setting, ONCE, numbers)
+
+
+def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:
+    """The dealer's two parts to the first holder, masked sums to it, and from it a bit a number to each other."""
+    first, *other_holders = setting.names
+    yield Flow(when, "correction", setting.server, first, 2 * numbers * WORD)
+    for name in other_holders:
+        yield Flow(when, "masked-sum", name, first, numbers * WORD)
+        yield Flow(when, "safe-bits", first, name, -(-numbers // 8))
+
+
+def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(name, other) for name in names for other in names if name != other]
+
+
+def ways_of(setting: Setting, nodes: int) -> dict[str, int]:
+    """Return what each way to multiply with all holders' matrices on shares would send for the matrices alone, bytes.
+
+    The first is taken: it is least but for graphs of more than about n / 32 connections a node, and costs no trips.
+
+    Args:
+        setting: the agreed run, of mode "shared-linear".
+        nodes: n.
+    """
+    holders, d, hops = len(setting.names), setting.columns, setting.model.hops
+    shapes = [Shape.of(nodes, member.entries).message for member in setting.members]
+    keys = holders * sum(trees * words for trees, words in shapes) * WORD
+    dense = holders * (holders - 1) * nodes * nodes * WORD
+    # Each entry's row goes three times between server and holder for each product, own columns in the first.
+    rows = sum(member.entries for member in setting.members) * nodes * (holders - 1)
+    split = 3 * rows * (d // holders + (hops - 1) * d + hops * setting.model.width) * WORD
+    return {"keys of point functions": keys, "a masked matrix": dense, "split permutations": split}

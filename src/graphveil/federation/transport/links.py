@@ -67,7 +67,8 @@ class Links:
 
     Args:
         identity: its own.
-        place, address: its own, of the agreement.
+        place: its own, of the agreement.
+        address: to listen on.
         peers: the other parties.
         agreement_hash: SHA-256 of the file.
         largest: bytes of the largest message.
@@ -181,7 +182,7 @@ class Links:
     def _admission(self) -> AdmissionProxy:
         try:
             return AdmissionProxy(self._address, refused=self._stranger, note=self._note)
-        except OSError as error:
+        except (OSError, ValueError, OverflowError) as error:  # also for what is no host and port
             remedy = "is the port in use, or the address not of this machine?"
             raise InputError(f"cannot listen on {self._address}", where=self._identity.name, remedy=remedy) from error
 

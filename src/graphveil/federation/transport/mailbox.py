@@ -168,6 +168,10 @@ class Mailbox:
             self._monitor.lock.notify_all()
             return kind, body
 
+    def heard(self) -> None:
+        """Begin to count the peer's silence anew."""
+        self._heard = time.monotonic()
+
     def flush(self) -> None:
         """Wait until everything sent has been acknowledged."""
         self._wait(lambda: not self._unacknowledged)

@@ -6,7 +6,7 @@
     each round                                                             holder   saved(session, round)
     server   all(session, the round that all have saved) -> all
     server   ask(nonce) -> all, over(nonce) when all have finished         holder   finished(nonce), left(nonce)
-    anybody  stop(one of `WHY`) -> all
+    anybody  stop(one of `WHY`) -> all, computing(session) -> all
 
 A cut stream loses nothing (see `mailbox`).  When a process restarts, the server calls again: everybody drops the
 session and resumes from the last round that all have saved, with new masks.  Words are repeated.
@@ -36,7 +36,7 @@ from graphveil.federation.core.messages import KINDS, Entry, Transcript, checked
 from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive, Send, advance
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.mailbox import SessionOver
-from graphveil.federation.transport.wire import WireError
+from graphveil.federation.transport.wire import WireError, digest_of
 from graphveil.runtime.progress import Progress, ProgressCallback
 
 _REPEAT: Final = 0.3
@@ -54,7 +54,26 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 
 Build = Callable[[int, Mapping[str, Tensor] | None], Program[Any]]
-Record = Callable[[Entry], None]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message as it leaves this party or is read by it, without its content.
+
+    Attributes:
+        session: of the run's sessions, hexadecimal; a restart of any party begins another.
+        sha256: of the body, as `digest_of`.
+        publication: the name of what a priced message of this party publishes. It may be a plain digest of rows before
+            their noise: it must not leave this machine as it is.
+    """
+
+    entry: Entry
+    session: str = ""
+    sha256: str = ""
+    publication: str = ""
+
+
+Record = Callable[[Message], None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,7 @@ class Session:
         store: checkpoints.
         patience: seconds to wait for other parties.
         progress: called after each finished round, with the epsilon spent; the total is not known here.
-        record: called with each message that was sent or received.
+        record: called with each message before it leaves, and when it is read.
     """
 
     def __init__(
@@ -88,7 +107,7 @@ class Session:
         *,
         patience: float,
         progress: ProgressCallback,
-        record: Record = lambda entry: None,
+        record: Record = lambda message: None,
     ) -> None:
         self._me, self._server, self._peers = me, server, peers
         self._build, self._store, self._patience, self._progress = build, store, patience, progress
@@ -113,6 +132,11 @@ class Session:
         """
         monitor = self._open().monitor
         with monitor.lock:
+            if "computing" in word:
+                # Whoever else is silent may be waiting for it, as this party is.
+                for mail in self._open().mail.values():
+                    mail.heard()
+                return
             if "stop" in word:
                 why = WHY.get(str(word["stop"]), "no reason given")
                 self._stopped = True  # by another party, which has told everybody
@@ -137,6 +161,15 @@ class Session:
             with monitor.lock:
                 self._anew = True
                 monitor.end(SessionOver())
+
+    def computing(self, step: Progress) -> None:
+        """Report a step before the first round, and let all parties hear that this one computes: none loses patience.
+
+        Args:
+            step: how far it is.
+        """
+        self._send_control({"computing": self._session})
+        self._progress(step)
 
     @property
     def _leads(self) -> bool:
@@ -329,9 +362,9 @@ class Session:
                 remedy="restore the data and the checkpoints of all parties, or make a new agreement for a new run",
             )
 
-    def _remember(self, entry: Entry) -> None:
+    def _remember(self, entry: Entry, body: Tensor, publication: str = "") -> None:
+        self._record(Message(entry, self._session, digest_of(body), publication))
         self._entries.append(entry)
-        self._record(entry)
 
     def _await_all(self, round: int) -> None:
         began = time.monotonic()
@@ -360,12 +393,14 @@ class Session:
                     require_kind(effect.kind, effect.body)
                     if KINDS[effect.kind].priced:
                         self._publishing(round + 1, saved, effect.name)
+                    # Before it leaves: what a kill between the two loses is then a message, not its record.
+                    entry = _entry(round + 1, self._me, effect.to, effect.kind, effect.body)
+                    self._remember(entry, effect.body, effect.name)
                     mail[effect.to].send(effect.kind, effect.body)
-                    self._remember(_entry(round + 1, self._me, effect.to, effect.kind, effect.body))
                 elif isinstance(effect, Receive):
                     kind, body = mail[effect.sender].receive()
                     reply = _expected(effect, kind, body)
-                    self._remember(_entry(round + 1, effect.sender, self._me, kind, body))
+                    self._remember(_entry(round + 1, effect.sender, self._me, kind, body), body)
                 elif isinstance(effect, Checkpoint):
                     round = saved = effect.round
                     self._save(effect)

@@ -117,14 +117,27 @@ def frames_of(
         sender, receiver: places in the agreement.
         number: of the message in its session, from 1.
     """
-    dtype = _DTYPES.index(body.dtype)
-    words = np.ascontiguousarray(body.detach().cpu().numpy()).astype(_WORDS[dtype], copy=False)
-    data = words.reshape(-1).view(np.uint8)  # no copy: a chunk at a time is made into bytes
+    dtype, data = _DTYPES.index(body.dtype), _bytes_of(body)  # a chunk at a time is made into bytes
     parts = max(1, -(-len(data) // CHUNK))
     for part in range(parts):
         chunk = data[part * CHUNK : (part + 1) * CHUNK].tobytes()
         shape, place = tuple(body.shape), _NAMES.index(kind)
         yield Frame(DATA, agreement_hash, session, sender, receiver, number, part, parts, place, dtype, shape, chunk)
+
+
+def digest_of(body: Tensor) -> str:
+    """Return SHA-256 of a message's array, hexadecimal: the same at both ends of a wire.
+
+    Args:
+        body: of any shape, of an element type that messages have.
+    """
+    return hashlib.sha256(_bytes_of(body).data).hexdigest()
+
+
+def _bytes_of(body: Tensor) -> np.ndarray:
+    """Return an array's little-endian words as bytes, uint8 [size], without a copy where there is none to make."""
+    words = np.ascontiguousarray(body.detach().cpu().numpy())
+    return words.astype(_WORDS[_DTYPES.index(body.dtype)], copy=False).reshape(-1).view(np.uint8)
 
 
 class Assembly:

@@ -74,9 +74,13 @@ class LocalFamily(Family["LocalMethod", LocalReports]):
         self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         from graphveil.methods.local.controls import controls_of
-        from graphveil.methods.release.controls import made_edge_controls
 
-        return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
+        controls = controls_of(estimator, graph, split)
+        if getattr(graph, "release", None) is None:
+            return controls
+        from graphveil.methods.release.controls import made_edge_controls  # slow to import
+
+        return {**controls, **made_edge_controls(estimator, graph, split)}
 
     def ceiling(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of, network_settings

@@ -3,8 +3,9 @@
     minimise   - sum over labelled nodes of log( softmax(x W + b) T )_{y'}  +  |W|^2 / (2 C)
 
 T = q 1 1^T + (p - q) I is the channel of randomized response (the identity for public labels).  Convex for public
-labels; L-BFGS, warm-started from one strength C to the next.  Source: Bishop, "Pattern Recognition and Machine
-Learning", 2006, section 4.3.4; the channel in front: Patrini et al., CVPR 2017, arXiv 1609.03683 (forward correction).
+labels; Newton's method (`newton`), warm-started from one strength C to the next.  Source: Bishop, "Pattern Recognition
+and Machine Learning", 2006, section 4.3.4; the channel in front: Patrini et al., CVPR 2017, arXiv 1609.03683 (forward
+correction).
 Shapes: features as a matrix with `@` [n, d], labels [n] int64 (-1 where none), logits [n, c].
 """
 
@@ -15,13 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from graphveil.models.labels.label_prior import log_shares_of
+from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-ITERATIONS = 80
 #: Nodes on which strengths are compared.
 MOST_CHOOSING = 1 << 18
 #: Strengths C tried on validation labels, weakest first.
@@ -33,6 +33,8 @@ class Rows(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]: ...
+    @property
+    def T(self) -> Rows: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
     def __getitem__(self, chosen: Tensor) -> Rows: ...
 
@@ -64,24 +66,19 @@ def fit_logistic(
 
 def _fit(own: Rows, likelihoods: Tensor, strength: float, start: Logistic | None) -> Logistic:
     """Return the regression of `fit_logistic` on rows [m, d], given log Pr[label | class] of each [m, c]."""
-    classes = likelihoods.shape[1]
-    weight = likelihoods.new_zeros(own.shape[1], classes) if start is None else start.weight.clone()
-    bias = likelihoods.new_zeros(classes) if start is None else start.bias.clone()
-    weight.requires_grad_()
-    bias.requires_grad_()
-    # Classes as rows: torch adds up columns of a handful of numbers several times as slowly.
-    columns = likelihoods.T.contiguous()
-    search = torch.optim.LBFGS([weight, bias], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    turned, columns = own.T, own.shape[1]
 
-    def step() -> Tensor:
-        search.zero_grad()
-        log_p = torch.log_softmax((own @ weight + bias).T.contiguous(), dim=0)
-        loss = -torch.logsumexp(log_p + columns, dim=0).sum() + weight.square().sum() / (2 * strength)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+    def slopes(scores: Tensor) -> Tensor:
+        return torch.cat([turned @ scores, scores.sum(dim=0, keepdim=True)])
 
-    search.step(step)  # type: ignore[no-untyped-call]
-    return Logistic(weight.detach(), bias.detach())
+    # The last row is the bias, which nothing pulls to 0.
+    penalty = likelihoods.new_full((columns + 1, 1), 1 / strength)
+    penalty[columns] = 0.0
+    first = Logistic(likelihoods.new_zeros(columns, 1), likelihoods.new_zeros(1)) if start is None else start
+    both = torch.cat([first.weight, first.bias[None]]).expand(-1, likelihoods.shape[1])
+    scores = Linear(lambda w: own @ w[:columns] + w[columns], slopes)
+    best = minimise(ChannelLoss(scores, likelihoods, penalty), both)
+    return Logistic(best[:columns], best[columns])
 
 
 def choose_logistic(

@@ -26,13 +26,14 @@ scores [r, c, m] of those who reported, likelihood [r, c] = Pr[y' | class], log 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from graphveil.models.labels.label_prior import log_shares_of
+from graphveil.models.labels.label_prior import log_shares_of, shares_of
+from graphveil.models.labels.newton import ChannelLoss, Linear, minimise
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 PULL = 0.02
 FOLDS = 5
-ITERATIONS = 100
 ERRORS = 2.0
 #: With fewer validation nodes a standard error says nothing.
 FEWEST_JUDGES = 30
@@ -54,18 +54,9 @@ def pool_weights(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
         likelihood: [m, c].
         first: w0 [k].
     """
-    weights = first.clone().requires_grad_()
-    search = torch.optim.LBFGS([weights], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
-
-    def step() -> Tensor:
-        search.zero_grad()
-        pull = PULL * likelihood.shape[0] * (weights - first).square().sum()
-        loss = pull - likelihoods(pooled(opinions, weights), likelihood).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
-
-    search.step(step)  # type: ignore[no-untyped-call]
-    return weights.detach()
+    flat = opinions.flatten(1)
+    scores = Linear(lambda w: (w @ flat).view_as(likelihood), lambda slopes: flat @ slopes.flatten())
+    return minimise(ChannelLoss(scores, likelihood, 2 * PULL * len(likelihood), first), first)
 
 
 def held_out(opinions: Tensor, likelihood: Tensor, first: Tensor) -> Tensor:
@@ -163,6 +154,10 @@ DOUBT, HEED = 0.9, 0.5
 #: What an expert of one member leaves to all: a weight of 0 has no logarithm to move from.
 SHARED = 0.02
 LEAST = 1e-9
+#: Steps of the search, how far each leads in the logarithm, and the fall of f, over f, at which it ends.
+SEARCHES, LONGEST, ENOUGH = 50, 2.0, 2e-7
+#: Reports that all experts score at once, so that their numbers lie near a core.
+_ROWS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -179,56 +174,106 @@ def fit_weights(scores: Tensor, likelihood: Tensor, log_prior: Tensor) -> Weight
         scores: [r, c, m] of nodes whose own report took no part in them.
         likelihood: [r, c] of that report.
     """
-    from scipy.optimize import minimize  # slow to import, and nothing else needs it
-
-    held_out = _HeldOut(scores, likelihood, log_prior)
+    held_out = _HeldOut(torch.cat([scores, log_prior[:, None].expand(*scores.shape[:2], 1)], dim=2), likelihood)
     first, centre, doubt = _start(held_out)
-    members, reports = scores.shape[2], max(len(scores), 1)
-    start = first.log()
-
-    def value(at: np.ndarray) -> tuple[float, np.ndarray]:
-        z = torch.as_tensor(at, dtype=torch.float32).to(scores.device).requires_grad_()
-        u, common, b = z[:members], z[members], z[members + 1 :]
-        penalty = ((u / SPREAD_U).square().sum() + common**2 + ((b - centre) / SPREAD_B).square().sum()) / 2
-        total = (penalty - held_out.log_likelihood((start + u + common).exp(), b)) / reports
-        (slope,) = torch.autograd.grad(total, z)
-        return float(total.detach()), slope.cpu().double().numpy()
-
-    origin = np.append(np.zeros(members + 1), centre)
-    # A member that does not help has its weight go to 0, whose logarithm would run away.
-    box = [(-FARTHEST, FARTHEST)] * (members + 1) + [(centre - FARTHEST, centre + FARTHEST)]
-    best = minimize(value, origin, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 80, "ftol": 1e-9})
-    z = torch.as_tensor(best.x, dtype=torch.float32).to(scores.device)
-    return Weights((start + z[:members] + z[members]).exp(), float(z[members + 1]), doubt)
+    z = _search(held_out, first.double().cpu().log().numpy(), centre)
+    members = len(first)
+    weights = first * torch.from_numpy(np.exp(z[:members] + z[members])).to(first)
+    return Weights(weights, float(z[members + 1]), doubt)
 
 
 @dataclass(frozen=True)
 class _HeldOut:
+    """Scores and, as the last of the members, log pi [r, c, m + 1], and the likelihood [r, c] of the reports."""
+
     scores: Tensor
     likelihood: Tensor
-    log_prior: Tensor
 
-    def log_likelihood(self, weights: Tensor, b: Tensor | float) -> Tensor:
-        pooled = torch.softmax(self.scores @ weights + b * self.log_prior, dim=1)
-        return (pooled * self.likelihood).sum(dim=1).log().sum()
+    def gains(self, weights: Tensor) -> Tensor:
+        """Return L of each of some weights and b, [m + 1, e] -> [e]."""
+        total = weights.new_zeros(weights.shape[1])
+        for scores, likelihood in zip(
+            torch.split(self.scores, _ROWS), torch.split(self.likelihood, _ROWS), strict=True
+        ):
+            pooled = scores @ weights
+            shares = pooled.sub_(pooled.amax(dim=1, keepdim=True)).exp_()
+            total += ((shares * likelihood[:, :, None]).sum(dim=1) / shares.sum(dim=1)).log_().sum(dim=0)
+        return total
+
+    def bend(self, weights: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return -L of weights and b [m + 1], its slope and its second derivatives."""
+        columns = len(weights)
+        p = shares_of(self.scores @ torch.from_numpy(weights).to(self.scores))
+        joint = p * self.likelihood
+        total = joint.sum(dim=1, keepdim=True)
+        r = joint.div_(total)
+        flat, away = self.scores.flatten(0, 1), (p - r).view(-1, 1)
+        before, after = ((part[:, None] @ self.scores).squeeze(1) for part in (p, r))
+        bend = (flat * away).T @ flat - before.T @ before + after.T @ after
+        # Read together: a GPU is waited for once.
+        parts = torch.cat([-total.log().sum()[None], (away.T @ flat).flatten(), bend.flatten()])
+        value, slope, bends = np.split(parts.double().cpu().numpy(), [1, 1 + columns])
+        return float(value[0]), slope, bends.reshape(columns, columns)
+
+
+def _search(held_out: _HeldOut, start: npt.NDArray[np.float64], centre: float) -> npt.NDArray[np.float64]:
+    """Return [log w - log start, less its common part; this part; b] at the optimum: Newton's method in a box."""
+    members = len(start)
+    origin = np.append(np.zeros(members + 1), centre)
+    pull = np.append(np.ones(members + 1), SPREAD_B**-2.0)
+    pull[:members] /= SPREAD_U**2
+    moves = np.eye(members, members + 2)
+    moves[:, members] = 1.0
+
+    def at(z: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        weights = np.exp(start + moves @ z)
+        value, slope, bend = held_out.bend(np.append(weights, z[-1]))
+        ways = np.vstack([weights[:, None] * moves, np.eye(1, members + 2, members + 1)])
+        curved = ways.T @ bend @ ways + (moves.T * (slope[:members] * weights)) @ moves + np.diag(pull)
+        return value + pull @ (z - origin) ** 2 / 2, ways.T @ slope + pull * (z - origin), curved
+
+    z, here = origin, at(origin)
+    # A smaller fall is lost in the rounding of f; the last step is taken all the same.
+    enough = ENOUGH * max(1.0, abs(here[0]))
+    for _ in range(SEARCHES):
+        step, hoped = _inward(z - origin, *here[1:])
+        whole = hoped
+        for _ in range(12):
+            # A member that does not help has its weight go to 0, whose logarithm would run away.
+            there_z = np.clip(z + step, origin - FARTHEST, origin + FARTHEST)
+            there = at(there_z)
+            if there[0] < here[0] or hoped < enough:
+                break
+            step, hoped = step / 2, hoped / 2
+        z, here = there_z, there
+        if whole < enough:
+            break
+    return z
+
+
+def _inward(
+    away: npt.NDArray[np.float64], slope: npt.NDArray[np.float64], bend: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Return a step down from a place in the box, and how far down it leads on a parabola."""
+    free = (np.abs(away) < FARTHEST) | (slope * away > 0)
+    values, vectors = np.linalg.eigh(bend[np.ix_(free, free)])
+    step = np.zeros_like(slope)
+    # Where f bends downwards, as far as if it bent upwards by as much.
+    step[free] = -(vectors / np.maximum(np.abs(values), 1e-3)) @ (vectors.T @ slope[free])
+    step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-12))
+    return step, float(-slope @ step) / 2
 
 
 def _start(held_out: _HeldOut) -> tuple[Tensor, float, float]:
     """Return the experts' mean weights [m] and b, and the probability of the one that looks at class shares alone."""
-    weights = torch.stack(list(_experts(held_out.scores)))
-    gains = torch.stack([held_out.log_likelihood(expert, CENTRE_B) for expert in weights])
-    alone = held_out.log_likelihood(torch.zeros_like(weights[0]), 1.0)
-    odds = torch.log(weights.new_tensor((1 - DOUBT) / DOUBT / len(weights))) + HEED * (gains - alone)
+    members = held_out.scores.shape[2] - 1
+    even = torch.full((1, members), 1 / members, device=held_out.scores.device)
+    single = SHARED * even + (1 - SHARED) * torch.eye(members, device=held_out.scores.device)
+    weights = torch.cat([size * shape[None] for shape in torch.cat([even, single]) for size in SIZES])
+    alone = torch.cat([torch.zeros_like(even[0]), even.new_ones(1)])
+    experts = torch.cat([weights, weights.new_full((len(weights), 1), CENTRE_B)], dim=1)
+    gains = held_out.gains(torch.cat([experts, alone[None]]).T)
+    odds = torch.log(weights.new_tensor((1 - DOUBT) / DOUBT / len(weights))) + HEED * (gains[:-1] - gains[-1])
     shares = torch.softmax(torch.cat([odds, odds.new_zeros(1)]), dim=0)
     doubt = float(shares[-1])
     return (shares[:-1] @ weights).clamp_min(LEAST), doubt + (1 - doubt) * CENTRE_B, doubt
-
-
-def _experts(scores: Tensor) -> Iterator[Tensor]:
-    """Yield the weights [m] of every expert but the one without members."""
-    members = scores.shape[2]
-    even = torch.full((1, members), 1 / members, device=scores.device)
-    single = SHARED * even + (1 - SHARED) * torch.eye(members, device=scores.device)
-    for shape in torch.cat([even, single]):
-        for size in SIZES:
-            yield size * shape

@@ -448,8 +448,8 @@ _FEDERATION: Final = (
     ),
     _says(
         "sums-in-the-clear",
-        "without noise the server can tell after two rounds whose propagated features are alike, and with as many "
-        "known people as there are columns it solves for everybody's",
+        "without noise the server can solve for how alike the propagated features of those who train are, and with as "
+        "many known people as there are columns for everybody's features",
         means="Masks between holders hide nothing from the server where epsilon is infinite.",
         breaks="always, where epsilon is infinite",
         backed_by="tests/attacks/test_federation.py",

@@ -6,8 +6,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import polars as pl
-
 from graphveil.errors import InputError, UsedPathError
 from graphveil.files.writing import whole_file
 from graphveil.graphs import Graph
@@ -19,6 +17,7 @@ from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.parts import OWN
 from graphveil.reports.base.text import spreadsheet
+from graphveil.runtime.late import polars as pl
 
 if TYPE_CHECKING:
     from torch import Tensor

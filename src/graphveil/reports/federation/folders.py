@@ -25,7 +25,8 @@ from graphveil.federation.core.agreement import (
     parse_agreement,
     sign,
 )
-from graphveil.federation.core.setting import OPTIONS, Option, require_options
+from graphveil.federation.core.id_forms import EXACT
+from graphveil.federation.core.setting import ENTRIES, OPTIONS, Option, require_options, room_for
 from graphveil.federation.crypto.keys import (
     CERTIFICATE,
     KEY,
@@ -47,19 +48,21 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.features import features_from_rows
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
+from graphveil.reports.federation.review import PREVIOUS, agreement_in, require_reviewed
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What an agreement says besides settings: parties without certificates, classes, range, direction."""
+    """What an agreement says besides settings: parties without certificates, classes, range, direction, form of ids."""
 
     parties: tuple[Party, ...]
     classes: tuple[str, ...]
     low: float
     high: float
     directed: bool = False
+    ids: str = EXACT
 
 
 def shares_of(proportion: str | None, parties: int) -> list[float]:
@@ -141,11 +144,13 @@ def facts_of(source: Path, port: int) -> Facts:
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
         raise DataError("holds no holder1, holder2, ...", where=str(source), remedy="graphveil federation split")
-    schemas = [load_plain(str(folder)).schema for folder in folders]
+    graphs = [load_plain(str(folder)) for folder in folders]
+    schemas = [graph.schema for graph in graphs]
     parties = [Party("server", "server", f"127.0.0.1:{port}", "")]
-    for number, (folder, schema) in enumerate(zip(folders, schemas, strict=True), start=1):
+    for number, (folder, graph, schema) in enumerate(zip(folders, graphs, schemas, strict=True), start=1):
         address = f"127.0.0.1:{port + number}"
-        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, schema.columns))
+        room = room_for(int(graph.edge_index.shape[1]), int(graph.num_nodes))
+        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, room, schema.columns))
     first = schemas[0]
     for folder, schema in zip(folders, schemas, strict=True):
         for what in ("low", "high", "directed"):
@@ -164,8 +169,8 @@ def facts_from(
         server: HOST:PORT.
         classes: names with commas between.
         feature_range: LOW,HIGH.
-        holders: NAME=HOST:PORT=COLUMNS each, the first has the labels; for COLUMNS also a graph.toml that declares
-            them.
+        holders: NAME=HOST:PORT=COLUMNS[=ENTRIES] each, the first has the labels; for COLUMNS also a graph.toml that
+            declares them; ENTRIES: for how many connections a node there is room.
 
     Raises:
         InputError: something is missing or cannot be read.
@@ -179,11 +184,13 @@ def facts_from(
     parties = [Party("server", "server", server, "")]
     for number, text in enumerate(holders):
         name, address, columns = text.split("=", 2) if text.count("=") > 1 else ("", "", "")
+        typed, _, room = columns.rpartition("=")
+        columns, entries = (typed, int(room)) if typed and room.isdecimal() else (columns, ENTRIES)
         if not (columns.isdecimal() or Path(columns).is_file()):
-            allowed = "NAME=HOST:PORT=COLUMNS, with a number of columns or the graph.toml that declares them"
+            allowed = "NAME=HOST:PORT=COLUMNS[=ENTRIES], with a number of columns or the graph.toml that declares them"
             raise InputError(f"holder {text!r}", allowed=allowed)
         if columns.isdecimal():
-            parties.append(Party(name, "holder", address, "", int(columns), number == 0))
+            parties.append(Party(name, "holder", address, "", int(columns), number == 0, entries))
             continue
         declared = read_declaration(Path(columns))
         _require_typed(declared, (low, high), Path(columns), directed=directed)
@@ -192,7 +199,7 @@ def facts_from(
         if not width:
             remedy = "declare dimension, or write the number of columns in place of the file"
             raise InputError("declares no number of features", where=columns, remedy=remedy)
-        parties.append(Party(name, "holder", address, "", width, number == 0, kinds))
+        parties.append(Party(name, "holder", address, "", width, number == 0, entries, kinds))
     if not classes:
         raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
     return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
@@ -286,7 +293,9 @@ def write_parties(
     }
     parties = tuple(replace(party, certificate=all_certificates[party.name].decode()) for party in facts.parties)
     whole = {**OPTIONS, **settings}
-    text = agreement_text(name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed)
+    text = agreement_text(
+        name, parties, facts.classes, facts.low, facts.high, whole, directed=facts.directed, ids=facts.ids
+    )
     agreement = parse_agreement(text.encode(), where=str(path))
     signatures = sign(text.encode(), tuple(identities.values()))
     with new_folder(path) as folder:
@@ -311,7 +320,7 @@ def write_parties(
 
 
 def take_agreement(folder: Path, file: Path) -> None:
-    """Copy an agreement into a party's folder; signatures of another one are dropped.
+    """Copy an agreement into a party's folder; signatures of the one before are dropped, its text stays beside it.
 
     Args:
         folder: the party's.
@@ -319,14 +328,14 @@ def take_agreement(folder: Path, file: Path) -> None:
 
     Raises:
         DataError: it is none.
+        InputError: it was not reviewed there.
     """
-    try:
-        data = read_bytes(file, largest=LARGEST_TOML)
-    except FileNotFoundError as error:
-        raise DataError("cannot be read", where=str(file)) from error
-    parse_agreement(data, where=str(file))
-    there = folder / FILE
-    if not (there.is_file() and read_bytes(there) == data):
+    data, there = agreement_in(file).data, folder / FILE
+    require_reviewed(folder, data, file)
+    before = read_bytes(there, largest=LARGEST_TOML) if there.is_file() else data
+    if not there.is_file() or before != data:
+        if before != data:
+            write_bytes(folder / PREVIOUS, before)
         with writing(there):
             # Before the file changes: signatures of another agreement must not stand beside this one, even after a
             # crash.
@@ -343,13 +352,10 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
 
     Raises:
         DataError: key or agreement is missing, the key is not of a party, or a signature does not fit.
+        InputError: the agreement was not reviewed there.
     """
     identity = read_identity(folder)
-    try:
-        data = read_bytes(folder / FILE, largest=LARGEST_TOML)
-    except FileNotFoundError as error:
-        raise DataError("is missing", where=str(folder / FILE), remedy="copy it there with --agreement FILE") from error
-    agreement = parse_agreement(data, where=str(folder / FILE))
+    agreement = agreement_in(folder / FILE)
     if fingerprint_of(agreement.party(identity.name).certificate.encode()) != identity.fingerprint:
         raise DataError(f"the key is not the agreed one of {identity.name}", where=str(folder))
     file = folder / SIGNATURES
@@ -357,7 +363,8 @@ def add_signature(folder: Path, signature_files: Sequence[Path] = ()) -> dict[st
     for source in (file, *signature_files):
         if source != file or file.is_file():
             signed |= _signatures(source, agreement)
-    signed |= json.loads(sign(data, (identity,)))
+    require_reviewed(folder, agreement.data)
+    signed |= json.loads(sign(agreement.data, (identity,)))
     write_text(file, json.dumps(signed, indent=1) + "\n")
     return {
         "party": identity.name,

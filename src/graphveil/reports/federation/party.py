@@ -2,18 +2,18 @@
 
 status.json        round, rounds, epsilon so far, when
 guarantee.json     what is protected from whom      ledger.json   of a holder      card.md, .html   all in words
-transcript.jsonl   every message of every start: from, to, kind, shape, bytes, what it reveals, epsilon
+transcript.jsonl   every message of every start, see `log`
 outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
 predictions.csv    at the label holder: id, class, probability of each class, for all aligned nodes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -21,31 +21,24 @@ import polars as pl
 from graphveil.errors import DataError, GraphveilError, WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.files.outputs import Output, Say
-from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_json, read_text, require_lines
-from graphveil.files.writing import new_folder, writing
+from graphveil.files.reading import read_json
+from graphveil.files.writing import new_folder
 from graphveil.methods.runs.intervals import interval
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import rewrite_party
-from graphveil.reports.federation.plan import priced
+from graphveil.reports.federation.log import TRANSCRIPT, by_kind, is_price, read_log
+from graphveil.reports.federation.plan import draft, priced
+from graphveil.reports.federation.review import ending_soon
 
-#: Paid for by the labels' own epsilon, once.
-_OF_LABELS = ("hidden-gradient", "training-labels")
-STATUS, TRANSCRIPT = "status.json", "transcript.jsonl"
-#: Characters of a transcript's line: names and facts of one message.
-_LONGEST_LINE = 4096
-#: The fields of a line beside its agreement, with their types; None: looked at on its own.
-_ENTRY: Mapping[str, type | None] = MappingProxyType(
-    {"round": int, "sender": str, "receiver": str, "kind": str, "shape": None, "bytes": int, "reveals": str}
-    | {"epsilon": None}
-)
+STATUS = "status.json"
 
 
 class StatusFile:
@@ -60,6 +53,7 @@ class StatusFile:
         self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
         self._reader = reader
         self._round, self._epsilon = 0, 0.0
+        self._began: tuple[float, int] | None = None
 
     def write(self, state: str, round: int, epsilon: float) -> None:
         """Write where the party stands.
@@ -70,17 +64,27 @@ class StatusFile:
             epsilon: what this party has spent.
         """
         self._round, self._epsilon = round, epsilon
+        running, now = state == "running", time.monotonic()
+        if running and self._began is None:
+            self._began = now, round
         content = {
             "party": self._name,
             "state": state,
             "round": round,
             "rounds": self._rounds,
+            "seconds_left": self._left(now) if running else None,
             "epsilon": epsilon if self._price is not None else None,
             "epsilon_total": self._price,
             "reader": self._reader,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
+
+    def _left(self, now: float) -> float | None:
+        """Return seconds for the rounds to come, each as long as those of this start; None before the first."""
+        began, first = self._began or (now, self._round)
+        finished = self._round - first
+        return (now - began) / finished * (self._rounds - self._round) if finished > 0 else None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -112,80 +116,21 @@ def read_status(folder: Path) -> dict[str, Any]:
     kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
     right = isinstance(content, dict) and all(type(content.get(key)) is kind for key, kind in kinds.items())
     total = content.get("epsilon_total", "") if right else ""
-    if not (right and (total is None or _is_price(total, content.get("epsilon")))):
+    if not (right and (total is None or is_price(total, content.get("epsilon")))):
         raise DataError("is not a status file", where=str(file), remedy="run the party again: it writes a new one")
     return dict(content)
 
 
-def _is_price(*values: object) -> bool:
-    numbers = (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
-    return all(numbers)
-
-
-class TranscriptFile:
-    """Keeps every message as it is sent or received, also those before an interruption; without content."""
-
-    def __init__(self, folder: Path, agreement: Agreement) -> None:
-        self._file, self._agreement = folder / TRANSCRIPT, agreement.hash.hex()
-        self._per_round = agreement.setting.price.per_round
-
-    @contextmanager
-    def recording(self) -> Iterator[Callable[[Entry], None]]:
-        with writing(self._file):
-            file = self._file.open("a", buffering=1, encoding="utf-8")
-        with file:
-            if file.tell() and not self._file.read_bytes().endswith(b"\n"):
-                file.write("\n")  # a line that was cut off by a crash stays by itself
-
-            def record(entry: Entry) -> None:
-                row = Transcript((entry,)).to_rows()[0] | _price(entry.kind, self._per_round)
-                with writing(self._file):
-                    file.write(to_json({"agreement": self._agreement[:16], **row}) + "\n")
-
-            yield record
-
-
-def read_transcript(folder: Path, agreement: Agreement) -> Transcript:
-    """Read all messages of this agreement's run, over all starts; a line that a crash cut off is passed over.
-
-    Args:
-        folder: of the party.
-        agreement: whose messages are wanted.
+def status_of(folder: Path) -> dict[str, Any]:
+    """Return where a party stands, what has left its machine and arrived there, and which certificates end soon.
 
     Raises:
-        DataError: there are more lines than anybody writes, or one that is none of a transcript.
+        DataError: it has not started, or a file is missing or damaged.
     """
-    file, entries = folder / TRANSCRIPT, []
-    if not file.is_file():
-        return Transcript(())
-    lines = read_text(file, largest=LARGEST_HISTORY).split("\n")
-    require_lines(len(lines), file)
-    for number, line in enumerate(lines, start=1):
-        where = f"{file}, line {number}"
-        if len(line) > _LONGEST_LINE:
-            raise _no_message(f"has {len(line):,} characters", where)
-        try:
-            row = parse_json(line, where=where)
-        except DataError:
-            continue
-        if not isinstance(row, dict) or not isinstance(row.get("agreement"), str):
-            raise _no_message("is no message", where)
-        if row.pop("agreement") == agreement.hash.hex()[:16]:
-            entries.append(_entry(row, where))
-    return Transcript(tuple(entries))
-
-
-def _entry(row: dict[str, Any], where: str) -> Entry:
-    shape, price = row.get("shape"), row.get("epsilon")
-    fits = row.keys() == _ENTRY.keys() and all(type(row[name]) is kind for name, kind in _ENTRY.items() if kind)
-    fits = fits and row["kind"] in KINDS and _is_price(price) and row["bytes"] >= 0
-    if not fits or not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
-        raise _no_message("is no message", where)
-    return Entry(**{**row, "shape": tuple(shape), "epsilon": float(price)})  # type: ignore[arg-type]
-
-
-def _no_message(what: str, where: str) -> DataError:
-    return DataError(what, where=where, remedy="move the file away: it is only a record, the run does not need it")
+    answer, (agreement, _) = read_status(folder), draft(folder)
+    log = read_log(folder / TRANSCRIPT, agreement)
+    messages = [{**row, "reveals": KINDS[row["kind"]].reveals} for row in by_kind(log.transcript)]
+    return {"seconds_left": None, **answer, "messages": messages, "torn": log.torn, "warnings": ending_soon(agreement)}
 
 
 def write_outcome(
@@ -232,7 +177,7 @@ def _write_outcome(
 ) -> dict[str, Any]:
     """Write all but the card into a folder that will be at `lasting`."""
     setting = agreement.setting
-    guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
+    guarantee, transcript = guarantee_of(setting), read_log(folder / TRANSCRIPT, agreement).transcript
     publisher = outcome.publisher
     published = len(publisher.seen) if publisher is not None else setting.publications
     answer: dict[str, Any] = {
@@ -253,7 +198,7 @@ def _write_outcome(
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
         "folder": str(lasting),
-        "files": ["transcript.jsonl", GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
+        "files": [TRANSCRIPT, GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
     }
     if outcome.head is not None and outcome.order is not None:
         answer |= _predicted(folder, agreement, outcome.head, [(ids or [])[row] for row in outcome.order.tolist()])
@@ -262,23 +207,6 @@ def _write_outcome(
     with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in contents.items()}):
         pass
     return answer
-
-
-def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
-    """Return count and bytes of each kind of message between each two parties, in order of first appearance."""
-    totals: dict[tuple[str, str, str], list[int]] = {}
-    for entry in transcript.entries:
-        sums = totals.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
-        sums[0] += 1
-        sums[1] += entry.bytes
-    return [
-        {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
-        for (kind, sender, to), (count, size) in totals.items()
-    ]
-
-
-def _price(kind: str, per_round: float) -> dict[str, float]:
-    return {"epsilon": per_round if KINDS[kind].priced and kind not in _OF_LABELS else 0.0}
 
 
 def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[str]) -> dict[str, Any]:

@@ -14,7 +14,10 @@ from graphveil.federation.core.guarantees import guarantee_of, person_of
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
+from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.federation.modes.traffic import traffic_of, ways_of
+from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
@@ -23,20 +26,28 @@ from graphveil.privacy.statement.unit import GUESS
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
 _ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
-_AMONG_HOLDERS = ("holder-key", "seal", "masked-sum", "safe-bits")
+_AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "validation-rows", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
 SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
-        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
+        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share", "kept-round"),
         "guesses": (*_ALIGNING, "training-labels", "guesses"),
     }
 )
+#: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
+TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
+    {"individual": (0, 0, 2, 2), "paper": (3, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
+)
+#: Nobody publishes before all have saved: each tells the server, and the server tells all.
+_SAVED = 2
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
 _SEEN = 4.0
+#: How many nodes mode "shared-linear" multiplies in reasonable time: n^2 words for each holder and reader.
+MOST_NODES = 60_000
 _ONE_GUESS = (
     "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
     "node leaves much; the other holders are given the training labels"
@@ -68,11 +79,14 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
     ]
 
 
-def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) -> dict[str, Any]:
+def planned(
+    agreement: Agreement, nodes: int, rows: int, unsigned: list[str], line: Line | None = None
+) -> dict[str, Any]:
     """Return the plan of a run over `nodes` aligned nodes, `rows` of which train, as `--json` prints it.
 
     Args:
         unsigned: parties that have not signed.
+        line: between every two parties, for the seconds that messages take.
     """
     setting = agreement.setting
     guarantee = guarantee_of(setting)
@@ -91,6 +105,7 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
             for p in agreement.parties
         ],
         "label_holder": setting.label_holder,
+        "ids": agreement.ids,
         "unsigned": unsigned,
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
@@ -105,15 +120,43 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "republish": _republished(setting),
         "bytes_once": traffic.once,
         "bytes_round": traffic.round,
-        "bytes_total": traffic.total(setting.publications),
+        "bytes_total": traffic.total,
+        "bytes_by_kind": traffic.by_kind(),
+        **({"ways": ways_of(setting, nodes)} if setting.protocol.mode == "shared-linear" else {}),
+        "bytes_alignment": alignment_bytes(len(setting.names), nodes)[0],
+        **({} if line is None else {"line": _on_line(line, setting, nodes, rows)}),
         "reveals": [
             {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
             for kind in SENT[setting.protocol.mode]
         ],
-        "advice": _advice(setting, nodes, rows),
+        "advice": _advice(setting, nodes),
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
     }
+
+
+def _on_line(line: Line, setting: Setting, nodes: int, rows: int) -> dict[str, float]:
+    """Return the seconds that messages take at most, of an alignment of as many ids and of the run after it."""
+    busiest = max(traffic_of(setting, nodes, rows).by_link().values())
+    holders, trips = len(setting.names), trips_of(setting)
+    return {
+        "bits_per_second": line.rate,
+        "delay": line.delay,
+        "trips": trips,
+        "seconds_alignment": line.seconds(alignment_bytes(holders, nodes)[1], alignment_trips(holders)),
+        "seconds_run": line.seconds(busiest, trips),
+    }
+
+
+def trips_of(setting: Setting) -> int:
+    """Return how many messages of a run wait for each other, one way each, after alignment."""
+    once, hop, publication, step = TRIPS[setting.protocol.mode]
+    rounds, epochs = setting.publications, setting.training.epochs
+    trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    if setting.protocol.mode != "shared-linear":
+        return trips
+    # Validation nodes are looked at and answered for; of three holders one waits for another's masked sum in each hop.
+    return trips + 2 * setting.looked + 2 * setting.model.hops * (len(setting.names) > PARTIES[0])
 
 
 def priced(setting: Setting) -> dict[str, Any]:
@@ -178,13 +221,10 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
     return choices
 
 
-def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
+def _advice(setting: Setting, nodes: int) -> list[str]:
     advice = []
-    total = traffic_of(setting, nodes, rows).total(setting.publications)
-    rowwise = setting.with_options(mode="individual", unit="publication", degree_bound=0)
-    alone = traffic_of(rowwise, nodes, rows).total(setting.publications)
-    if setting.protocol.mode == "shared-linear" and total > 50e9:
-        advice.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
+    if setting.protocol.mode == "shared-linear" and nodes > MOST_NODES:
+        advice.append(f"shared-linear works on nodes x nodes numbers; above {MOST_NODES:,} nodes take mode individual")
     rows_text = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
     if setting.price.public:
         advice.append(f"epsilon inf: {setting.reader} sees {rows_text}; give --epsilon a number to protect them")

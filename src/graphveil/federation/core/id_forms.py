@@ -1,0 +1,58 @@
+"""The form in which holders compare ids, as their agreement names it; each takes it before an id is blinded.
+
+    exact       the text as it is, but for encodings of the same accents (`crypto.psi`)
+    canonical   as the collector tells people apart: NFKC, no capitals, no spaces, nothing invisible
+    email       canonical, and NAME@DOMAIN; at gmail.com also no dots in the name and nothing from a "+" on
+
+Source of the last: Unified ID 2.0, "Normalization and Encoding": elsewhere two such addresses may be two people's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.people.canonical_id import canonical_id, one_id
+from graphveil.errors import DataError
+
+EXACT = "exact"
+_ONE_MAILBOX = "gmail.com"
+
+
+def _email(id: str) -> str:
+    name, _, domain = canonical_id(id).partition("@")
+    if domain == _ONE_MAILBOX:
+        name = name.partition("+")[0].replace(".", "")
+    if not name or not domain or "@" in domain:
+        raise DeviceError("bad-ids", f"the id {id!a} is not an address NAME@DOMAIN")
+    return f"{name}@{domain}"
+
+
+#: Name in the agreement -> the form of an id.
+FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {EXACT: lambda id: id, "canonical": canonical_id, "email": _email}
+)
+
+
+def in_form(form: str, ids: Sequence[str], where: str) -> list[str]:
+    """Return ids in the form that was agreed.
+
+    Args:
+        form: a name in `FORMS`.
+        ids: of a holder's rows.
+        where: the holder, for messages.
+
+    Raises:
+        DataError: an id has no such form, or two have one.
+    """
+    try:
+        forms = [FORMS[form](id) for id in ids]
+    except DeviceError as error:
+        raise DataError(error.detail, where=where, allowed=f"ids of the form {form!r}, as agreed") from error
+    first: dict[str, int] = {}
+    for place, text in enumerate(forms):
+        # Two rows of one person have no single place in the common order: named here, by the texts in the files.
+        if first.setdefault(text, place) != place:
+            raise DataError(one_id(ids[first[text]], ids[place]), where=where, allowed="each person once")
+    return forms

@@ -1,0 +1,85 @@
+"""Which rows train and which validate; public, as the label holder announces them before anything is multiplied.
+
+    train        published in every round            R times
+    validation   published every few rounds          ceil(R / every) times
+    rest         published once, when all is done    once
+
+The same epsilon for each row: what is published seldom needs little noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import DataError
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.effects import Program, Receive
+
+TRAIN, VALIDATION, REST = "train", "validation", "rest"
+
+
+def times_of(setting: Setting) -> dict[str, int]:
+    """Return how often each group of rows is published."""
+    return {TRAIN: setting.publications, VALIDATION: setting.looked, REST: 1}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Numbers of nodes, int64: who trains, who validates; of n nodes.
+
+    Raises:
+        DataError: a number is no node's, or stands twice.
+    """
+
+    nodes: int
+    train: Tensor
+    validation: Tensor
+
+    def __post_init__(self) -> None:
+        some = self.some
+        if len(some) and not (int(some.min()) >= 0 and int(some.max()) < self.nodes):
+            raise DataError("a row that trains or validates does not exist", where="label holder")
+        if len(torch.unique(some)) != len(some):
+            raise DataError("a row trains or validates twice", where="label holder")
+
+    @property
+    def some(self) -> Tensor:
+        """Those who train, then those who validate."""
+        return torch.cat([self.train, self.validation])
+
+    @property
+    def rest(self) -> Tensor:
+        """All others, ascending."""
+        left = torch.ones(self.nodes, dtype=torch.bool)
+        left[self.some] = False
+        return left.nonzero().squeeze(1)
+
+    def places(self, group: str) -> slice:
+        """Return where a group stands in `some`."""
+        trained = len(self.train)
+        return slice(0, trained) if group == TRAIN else slice(trained, trained + len(self.validation))
+
+    def groups(self, setting: Setting, round: int) -> tuple[str, ...]:
+        """Return who is published in a round.
+
+        Args:
+            setting: the agreed run.
+            round: from 1.
+        """
+        return (TRAIN, VALIDATION) if setting.looks(round) and len(self.validation) else (TRAIN,)
+
+
+def receive_rows(setting: Setting, nodes: int, rows: int = -1) -> Program[Rows]:
+    """Wait for the label holder's announcement.
+
+    Args:
+        setting: the agreed run.
+        nodes: n.
+        rows: how many train; -1 where only the label holder knows.
+    """
+    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
+    validation = yield Receive(setting.label_holder, "validation-rows", (-1,))
+    return Rows(nodes, train, validation)

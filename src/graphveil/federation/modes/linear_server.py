@@ -1,0 +1,301 @@
+"""The server of mode "shared-linear": it deals masks, opens z, trains the layers above, and moves the weights by A.
+
+    z = sum of the holders' shares + U V + U' A       the parts that it knows: masks of P, W_0 and G that it dealt
+    velocity <- momentum velocity + dL/dz             A <- A - rate velocity, shortened to its bound (see `dither`)
+
+Shapes: z [t, h] of those who train, A [t, h].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.federation.core import states
+from graphveil.federation.core.networks import Combination, apart
+from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, Rows, receive_rows
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.truncation import DealtKeys, deal_truncation
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import propagation
+from graphveil.federation.modes.linear import hops_of, last_hops_of
+from graphveil.models.networks.layers import glorot
+
+
+class LinearNetwork(nn.Module):
+    """h = tanh(apart(z) V), then hidden layers."""
+
+    def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
+        super().__init__()
+        width = setting.model.width
+        self.mixing = glorot((width, width), generator)
+        self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
+
+    def forward(self, z: Tensor, noise: float = 0.0, like: Tensor | None = None) -> Tensor:
+        """Return z_L [n, h].
+
+        Args:
+            z: [n, h].
+            noise: its length in a row of those who train.
+            like: z of those who train, where other rows are given.
+        """
+        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, noise, like=like) @ self.mixing)])
+        return combined
+
+
+def linear_server(run: states.RunContext, nodes: int, rows: int) -> Program[LinearNetwork]:
+    """The server's program in mode "shared-linear": return its network, as of the round that was kept.
+
+    Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks and shares of A.
+        nodes: n, rows that all holders share.
+        rows: how many train; -1 where only the label holder knows.
+    """
+    setting = run.setting
+    network = LinearNetwork(setting, generator=run.generator)
+    optimiser = setting.training.optimiser(network.parameters())
+    dealt = yield from _open(run, nodes, rows)
+    memory = _Memory.start(dealt)
+    if run.state is not None:
+        states.load_network(network, optimiser, run.state)
+        memory = _Memory(**{name: run.state[f"memory/{name}"] for name in _Memory.__dataclass_fields__})
+    best = {} if run.state is None else {name: v for name, v in run.state.items() if name.startswith("kept/")}
+    training = _Training(dealt, network, optimiser, memory, best)
+    state = partial(_snapshot, training)
+    if run.state is None:
+        yield Checkpoint(0, state)
+    for round in run.rounds_left:
+        yield from _train(training, round)
+        yield Checkpoint(round, state)
+    states.load_module("kept", network, training.best)
+    if run.done <= setting.publications:
+        yield from _deal_rest(dealt, memory)
+        yield Checkpoint(setting.publications + 1, state)
+    if run.done < setting.rounds:
+        yield from _finish(dealt, network, memory)
+        yield Checkpoint(setting.rounds, state)
+    return network
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """What the server knows of a session's masks: its parts of products, U' [m, t], and U [t, d] of those who train."""
+
+    run: states.RunContext
+    rows: Rows
+    keys: DealtKeys
+    parts: Mapping[str, Tensor] = field(repr=False)
+    gram: Tensor = field(repr=False)
+    u: Tensor = field(repr=False)
+    z: Tensor = field(repr=False)
+
+
+def summed_masks(keys: DealtKeys, label: str, shape: tuple[int, ...]) -> Tensor:
+    """Return the sum of all holders' masks of a label, int64 of this shape.
+
+    Args:
+        keys: that were dealt.
+        label: of the masks.
+        shape: of each.
+    """
+    return torch.stack([key.expand(label, shape) for key in keys.holders.values()]).sum(dim=0)
+
+
+def _open(run: states.RunContext, nodes: int, rows: int) -> Program[_Dealt]:
+    """Deal keys, take part in the products of the set-up; the part of Z_0 is that of the first session."""
+    setting, bits, width = run.setting, run.setting.protocol.bits, run.setting.model.width
+    keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
+    announced = yield from receive_rows(setting, nodes, rows)
+    hops = hops_of(setting, announced) if run.state is None else []
+    parts = yield from propagation.serve_walks(
+        setting.names, keys, setting.entries, [*hops, *last_hops_of(setting, announced)], nodes
+    )
+    m, t = len(announced.some), len(announced.train)
+    u = summed_masks(keys, "P", (m, setting.columns))
+    z = torch.zeros(m, width, dtype=torch.int64)
+    if run.state is None:
+        for walk in hops:
+            yield from deal_truncation(keys, parts[walk.name], bits, walk.name)
+        yield from deal_truncation(keys, ring.matmul(u, u[:t].T.contiguous()), bits, "gram")
+        z = ring.matmul(u, summed_masks(keys, "W", (setting.columns, width)))
+    return _Dealt(run, announced, keys, parts, summed_masks(keys, "G", (m, t)), u[:t], z)
+
+
+@dataclass
+class _Memory:
+    """What the server keeps between rounds.
+
+    Attributes:
+        part: its part of Z_0, int64 [m, h].
+        velocity, a: float32 and float64 [t, h]; a is a whole number of units.
+        best, z: A of the round that was kept, and its z of those who train or validate [m, h].
+    """
+
+    part: Tensor
+    velocity: Tensor
+    a: Tensor
+    best: Tensor
+    z: Tensor
+
+    @staticmethod
+    def start(dealt: _Dealt) -> _Memory:
+        shape = (len(dealt.rows.train), dealt.run.setting.model.width)
+        zeros = torch.zeros(shape, dtype=torch.float64)
+        return _Memory(dealt.z, torch.zeros(shape), zeros, zeros, torch.zeros(len(dealt.rows.some), shape[1]))
+
+
+@dataclass(frozen=True)
+class _Training:
+    dealt: _Dealt
+    network: LinearNetwork
+    optimiser: torch.optim.Optimizer
+    memory: _Memory
+    best: dict[str, Tensor]
+
+
+def _train(training: _Training, round: int) -> Program[None]:
+    """Open z of one round, take the steps, look at validation nodes, and share the new A."""
+    dealt, memory = training.dealt, training.memory
+    setting, rows = dealt.run.setting, dealt.rows
+    used = memory.a
+    moved = ring.matmul(dealt.gram, _units(used, setting)) + memory.part
+    opened = {}
+    for group in rows.groups(setting, round):
+        opened[group] = yield from _opened(setting, moved[rows.places(group)])
+    z = opened[TRAIN].requires_grad_()
+    yield from _steps(training, z, setting.steps(round))
+    if setting.looks(round):
+        yield from _look(training, opened, used)
+    # Computed from the noisy opening and from labels as reported, so it costs nothing more.
+    memory.velocity = setting.training.momentum * memory.velocity + (z.grad if z.grad is not None else 0.0)
+    memory.a = bounded(memory.a - setting.training.shared_rate * memory.velocity.double(), setting)
+    # After the last round, A of the round that was kept: holders save their shares of it before they publish with it.
+    yield from _send_share(dealt, memory.best if round == setting.publications else memory.a, f"A {round}")
+
+
+def _opened(setting: Setting, part: Tensor) -> Program[Tensor]:
+    """Return rows of z, float32: the holders' shares and the server's part."""
+    words = part.clone()
+    for name in setting.names:
+        words += yield Receive(name, "noisy-share", tuple(part.shape))
+    return ring.decode(words, 2 * setting.protocol.bits)
+
+
+def _noise(setting: Setting) -> float:
+    """Return the length of the noise in a row of those who train: every holder adds all of its own."""
+    return setting.publication.noise * math.sqrt(len(setting.names))
+
+
+def _steps(training: _Training, z: Tensor, steps: int) -> Program[None]:
+    """Take the steps of one publication with the label holder; z's gradient of the last one stays on it."""
+    setting, network = training.dealt.run.setting, training.network
+    noise = _noise(setting)
+    network.train()
+    for _ in range(steps):
+        z.grad = None
+        hidden = network(z, noise)
+        yield Send(setting.label_holder, "hidden", hidden.detach())
+        gradient = yield Receive(setting.label_holder, "hidden-gradient", tuple(hidden.shape))
+        training.optimiser.zero_grad()
+        hidden.backward(gradient)
+        training.optimiser.step()
+
+
+def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Program[None]:
+    """Send the hidden layer of validation nodes; keep the round if it validates best so far."""
+    setting, memory = training.dealt.run.setting, training.memory
+    group = VALIDATION if VALIDATION in opened else TRAIN
+    z = {name: rows.detach() for name, rows in opened.items()}
+    yield Send(setting.label_holder, "hidden", _hidden(training.network, z[group], z[TRAIN], setting))
+    keep = yield Receive(setting.label_holder, "kept-round", (1,))
+    if int(keep):
+        memory.best, memory.z = used, torch.cat(list(z.values()))
+        training.best.update(states.module_state("kept", training.network))
+
+
+def _hidden(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
+    # By mean and length of those who train: in a group that differs from them its own would move everybody.
+    # Without dropout: validation should not depend on which units happened to be dropped.
+    network.eval()
+    with torch.no_grad():
+        hidden: Tensor = network(z, _noise(setting), trained)
+    return hidden
+
+
+def _send_share(dealt: _Dealt, a: Tensor, label: str) -> Program[None]:
+    """Share A among all holders: rows of equal labels are alike, and all shares but any one are uniform together."""
+    second, words = dealt.run.setting.names[1], _units(a, dealt.run.setting)
+    expanded = [key.expand(label, tuple(words.shape)) for name, key in dealt.keys.holders.items() if name != second]
+    yield Send(second, "gradient-share", words - torch.stack(expanded).sum(dim=0))
+
+
+def _units(a: Tensor, setting: Setting) -> Tensor:
+    return ring.encode(a, setting.protocol.bits)
+
+
+def bounded(a: Tensor, setting: Setting) -> Tensor:
+    """Return A in whole units, shortened so that |W| never passes C', where anything is protected; rounded towards 0:
+    rounding to the nearest would lengthen it by up to sqrt(t h) / 2 units.
+
+    Args:
+        a: float64 [t, h].
+        setting: the agreed run.
+    """
+    unit = 2.0**-setting.protocol.bits
+    if setting.publication.public:
+        return torch.round(a / unit) * unit
+    # A margin of 2^-30: the bound must hold after rounding, or W could pass C'.
+    longest = setting.bounds.pull(len(a)) * (1 - 2.0**-30)
+    return torch.trunc(a * min(1.0, longest / max(float(a.norm()), 1e-300)) / unit) * unit
+
+
+def _deal_rest(dealt: _Dealt, memory: _Memory) -> Program[None]:
+    """Take part in the products of X W and its hops but the last, with the weights of the round that was kept."""
+    setting, bits = dealt.run.setting, dealt.run.setting.protocol.bits
+    weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
+    yield from deal_truncation(dealt.keys, weights, bits, "weights")
+    yield from deal_truncation(dealt.keys, _input_masks(dealt), bits, "inputs")
+    for walk in last_hops_of(setting, dealt.rows)[:-1]:
+        yield from deal_truncation(dealt.keys, dealt.parts[walk.name], bits, walk.name)
+
+
+def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
+    """Open the rows that were never opened; predict for all."""
+    setting, rows = dealt.run.setting, dealt.rows
+    last = last_hops_of(setting, rows)[-1]
+    z = {REST: (yield from _opened(setting, dealt.parts[last.name]))}
+    z |= {group: memory.z[rows.places(group)] for group in (TRAIN, VALIDATION)}
+    hidden = torch.zeros(rows.nodes, setting.model.width)
+    for group, here in ((TRAIN, rows.train), (VALIDATION, rows.validation), (REST, rows.rest)):
+        if len(here):
+            hidden[here] = _hidden(network, z[group], z[TRAIN], setting)
+    yield Send(setting.label_holder, "hidden", hidden)
+
+
+def _input_masks(dealt: _Dealt) -> Tensor:
+    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h]."""
+    setting, keys = dealt.run.setting, dealt.keys.holders
+    first = hops_of(setting, dealt.rows)[0]
+    shape = (setting.columns, setting.model.width)
+    weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
+    product = torch.zeros(dealt.rows.nodes, setting.model.width, dtype=torch.int64)
+    for name in setting.names:
+        own = first.split_at(name)
+        theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
+        product += ring.matmul(first.mask(keys[name], dealt.rows.nodes, name)[:, own].contiguous(), theirs)
+    return product
+
+
+def _snapshot(training: _Training) -> dict[str, Tensor]:
+    memory = training.memory
+    return {
+        **states.network_state(training.network, training.optimiser),
+        **{f"memory/{name}": getattr(memory, name).clone() for name in _Memory.__dataclass_fields__},
+        **training.best,
+    }

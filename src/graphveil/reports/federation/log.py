@@ -1,0 +1,161 @@
+"""A party's log of messages: one JSON line a message, appended as it leaves or is read, over all starts.
+
+    agreement, session   first 16 hexadecimal digits of each; a restart of any party begins another session
+    round, sender, receiver, kind, shape, bytes, reveals, epsilon
+    sha256               of the body; both ends write the same
+    publication          of what this party publishes, a name under a key that the log does not hold
+
+Every line goes to the system before the program goes on, so a killed process loses none; a line that a crash cut off
+stays by itself and is passed over.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.errors import DataError
+from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.messages import KINDS, Entry, Transcript
+from graphveil.federation.transport.session import Message
+from graphveil.files.outputs import Say
+from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_text, require_lines
+from graphveil.files.writing import writing
+from graphveil.reports.base.files import to_json
+
+#: Paid for by the labels' own epsilon, once.
+OF_LABELS = ("hidden-gradient", "training-labels")
+TRANSCRIPT = "transcript.jsonl"
+#: Characters of a transcript's line: names and facts of one message.
+_LONGEST_LINE = 4096
+#: The fields of a line beside its agreement, with their types; None: looked at on its own.
+_ENTRY: Mapping[str, type | None] = MappingProxyType(
+    {"round": int, "sender": str, "receiver": str, "kind": str, "shape": None, "bytes": int, "reveals": str}
+    | {"epsilon": None}
+)
+#: What lines of earlier versions do not have.
+_SINCE: Mapping[str, str] = MappingProxyType({"session": "", "sha256": "", "publication": ""})
+
+
+class TranscriptFile:
+    """Writes the log.
+
+    Args:
+        secret: a key of this party alone, under which publications are named; without it they have no names.
+        say: hears of a line that was cut off.
+    """
+
+    def __init__(
+        self, folder: Path, agreement: Agreement, *, secret: bytes = b"", say: Say = lambda line: None
+    ) -> None:
+        self._file, self._agreement, self._secret, self._say = folder / TRANSCRIPT, agreement.hash.hex(), secret, say
+        self._per_round = agreement.setting.price.per_round
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[Message], None]]:
+        """Open the log and give what appends a message to it; WriteError where the disk refuses."""
+        with writing(self._file):
+            file = self._file.open("a", buffering=1, encoding="utf-8")
+        with file:
+            if file.tell() and not self._file.read_bytes().endswith(b"\n"):
+                self._say(f"{self._file}: its last line was cut off by a crash and is dropped")
+                file.write("\n")
+
+            def record(message: Message) -> None:
+                with writing(self._file):
+                    file.write(to_json(self._row(message)) + "\n")
+
+            yield record
+
+    def _row(self, message: Message) -> dict[str, Any]:
+        row = Transcript((message.entry,)).to_rows()[0]
+        priced = KINDS[message.entry.kind].priced and message.entry.kind not in OF_LABELS
+        row["epsilon"] = self._per_round if priced else 0.0
+        row |= {"session": message.session[:16], "sha256": message.sha256, "publication": ""}
+        if self._secret and message.publication:
+            # Logs are handed to partners, and a bare digest of rows would let them test guesses of the rows.
+            row["publication"] = hmac.digest(self._secret, message.publication.encode(), "sha256").hex()
+        return {"agreement": self._agreement[:16], **row}
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a log holds of one agreement's run: its messages in order, and how many lines of the file are cut off."""
+
+    messages: tuple[Message, ...] = ()
+    torn: int = 0
+
+    @property
+    def transcript(self) -> Transcript:
+        return Transcript(tuple(message.entry for message in self.messages))
+
+
+def read_log(file: Path, agreement: Agreement) -> Log:
+    """Read all messages of this agreement's run, over all starts.
+
+    Args:
+        file: of any party; where it is missing there are no messages.
+        agreement: whose messages are wanted.
+
+    Raises:
+        DataError: there are more lines than anybody writes, or one that is none of a log.
+    """
+    if not file.is_file():
+        return Log()
+    messages, torn = [], 0
+    lines = read_text(file, largest=LARGEST_HISTORY).split("\n")
+    require_lines(len(lines), file)
+    for number, line in enumerate(lines, start=1):
+        where = f"{file}, line {number}"
+        if len(line) > _LONGEST_LINE:
+            raise _no_message(f"has {len(line):,} characters", where)
+        try:
+            row = parse_json(line, where=where)
+        except DataError:
+            torn += bool(line)
+            continue
+        if not isinstance(row, dict) or not isinstance(row.get("agreement"), str):
+            raise _no_message("is no message", where)
+        if row.pop("agreement") == agreement.hash.hex()[:16]:
+            messages.append(_message({**_SINCE, **row}, where))
+    return Log(tuple(messages), torn)
+
+
+def by_kind(transcript: Transcript) -> list[dict[str, Any]]:
+    """Return count and bytes of each kind of message between each two parties, in order of first appearance."""
+    totals: dict[tuple[str, str, str], list[int]] = {}
+    for entry in transcript.entries:
+        sums = totals.setdefault((entry.kind, entry.sender, entry.receiver), [0, 0])
+        sums[0] += 1
+        sums[1] += entry.bytes
+    return [
+        {"kind": kind, "from": sender, "to": to, "count": count, "bytes": size}
+        for (kind, sender, to), (count, size) in totals.items()
+    ]
+
+
+def is_price(*values: object) -> bool:
+    """Return whether each value read from a file is a number or "inf"."""
+    numbers = (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+    return all(numbers)
+
+
+def _message(row: dict[str, Any], where: str) -> Message:
+    names = [row.pop(name) for name in _SINCE]
+    shape, price = row.get("shape"), row.get("epsilon")
+    fits = row.keys() == _ENTRY.keys() and all(type(row[name]) is kind for name, kind in _ENTRY.items() if kind)
+    fits = fits and row["kind"] in KINDS and is_price(price) and row["bytes"] >= 0
+    fits = fits and all(isinstance(name, str) for name in names)
+    if not fits or not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise _no_message("is no message", where)
+    entry = Entry(**{**row, "shape": tuple(shape), "epsilon": float(price)})  # type: ignore[arg-type]
+    return Message(entry, *names)
+
+
+def _no_message(what: str, where: str) -> DataError:
+    return DataError(what, where=where, remedy="move the file away: it is only a record, the run does not need it")

@@ -1,0 +1,192 @@
+"""An agreement as a person reads it before signing: who sees what, what it costs whom, what it changes.
+
+reviewed.json              hash of an agreement -> when it was reviewed in this party's folder; `sign` asks for it
+agreement.previous.toml    the agreement before the one in the folder
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import DataError, InputError
+from graphveil.federation.core.agreement import FILE, Agreement, Party, parse_agreement
+from graphveil.federation.core.guarantees import guarantee_of
+from graphveil.federation.core.messages import KINDS, LABELS
+from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.crypto.keys import fingerprint_of
+from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.files.serial import toml_lines
+from graphveil.graphs.declared.column_declaration import declared_columns
+from graphveil.reports.base.files import to_json, write_text
+from graphveil.reports.federation.plan import SENT, priced
+
+REVIEWED, PREVIOUS = "reviewed.json", "agreement.previous.toml"
+#: A certificate that ends sooner is named: a new one needs a new agreement, which all parties sign.
+NEAR_END: Final = timedelta(days=30)
+#: The first words of what a message reveals that tells its reader nothing.
+_NOTHING: Final = "nothing"
+
+
+def agreement_in(file: Path) -> Agreement:
+    """Return the agreement in a file, whoever has signed it.
+
+    Raises:
+        DataError: it is missing or none.
+    """
+    try:
+        return parse_agreement(read_bytes(file, largest=LARGEST_TOML), where=str(file))
+    except FileNotFoundError as error:
+        raise DataError("cannot be read", where=str(file), remedy="name the file with --agreement FILE") from error
+
+
+def reviewed(folder: Path, file: Path | None = None) -> dict[str, Any]:
+    """Return an agreement as `--json` prints it, beside what it changes.
+
+    Args:
+        folder: the party's.
+        file: the agreement; None is the one in the folder.
+
+    Raises:
+        DataError: the folder is not there, or an agreement cannot be read.
+    """
+    if not folder.is_dir():
+        raise DataError("is no folder", where=str(folder), remedy="graphveil federation key makes one")
+    agreement = agreement_in(file or folder / FILE)
+    setting, ends, before = agreement.setting, agreement.ends, _before(folder, agreement)
+    return {
+        "run": agreement.name,
+        "agreement": agreement.hash.hex(),
+        "folder": str(folder),
+        "option": _option(file),
+        "parties": [
+            {**_introduced(party), "ends": f"{ends[party.name]:%Y-%m-%d}", "pays": _pays(setting, party.name)}
+            for party in agreement.parties
+        ],
+        "mode": setting.protocol.mode,
+        "opens": MODES[setting.protocol.mode],
+        "opened": setting.protocol.opened,
+        "publications": setting.publications,
+        "epsilon": setting.privacy.epsilon,
+        **priced(setting),
+        "epsilon_y": setting.privacy.epsilon_y,
+        "sees": list(_seen(agreement.parties, setting.protocol.mode)),
+        "guarantee": guarantee_of(setting).to_dict(),
+        "previous": before.hash.hex() if before is not None else None,
+        "changes": list(_changes(before, agreement)) if before is not None else [],
+        "warnings": ending_soon(agreement),
+    }
+
+
+def note_reviewed(folder: Path, agreement_hash: str) -> None:
+    """Note in a party's folder that an agreement was reviewed there.
+
+    Args:
+        folder: the party's.
+        agreement_hash: hexadecimal.
+    """
+    notes = {**_notes(folder), agreement_hash: datetime.now(UTC).isoformat(timespec="seconds")}
+    write_text(folder / REVIEWED, to_json(notes, indent=1) + "\n")
+
+
+def require_reviewed(folder: Path, data: bytes, file: Path | None = None) -> None:
+    """Refuse an agreement that was not reviewed in a party's folder.
+
+    Args:
+        folder: the party's.
+        data: the agreement's bytes.
+        file: where they come from, unless from the folder.
+
+    Raises:
+        InputError: for such an agreement.
+    """
+    agreement_hash = hashlib.sha256(data).hexdigest()
+    if agreement_hash not in _notes(folder):
+        what = f"agreement {agreement_hash[:16]} was not reviewed on this machine"
+        raise InputError(
+            what, where=str(folder), remedy=f"graphveil federation review {folder}{_option(file)} shows it"
+        )
+
+
+def ending_soon(agreement: Agreement) -> list[str]:
+    """Return a line for each party whose certificate ends within `NEAR_END`, or has ended."""
+    now = datetime.now(UTC)
+    return [
+        f"the certificate of {name} {'ended' if end < now else 'ends'} on {end:%Y-%m-%d}: "
+        "make a new key, and a new agreement that all sign"
+        for name, end in agreement.ends.items()
+        if end < now + NEAR_END
+    ]
+
+
+def _option(file: Path | None) -> str:
+    return f" --agreement {file}" if file is not None else ""
+
+
+def _introduced(party: Party) -> dict[str, Any]:
+    """Return what an agreement says of a party, but what its columns may hold."""
+    facts = {"name": party.name, "role": party.role, "address": party.address, "columns": party.columns}
+    return {**facts, "labels": party.labels, "certificate": fingerprint_of(party.certificate.encode())}
+
+
+def _pays(setting: Setting, name: str) -> dict[str, float]:
+    """Return the epsilon of each budget that a party spends; no epsilon, no publication."""
+    labels = name == setting.label_holder
+    # The label holder is the one who reads guesses: it publishes none of its own.
+    publishes = name in setting.names and not (labels and setting.protocol.mode == "guesses")
+    rows = {"people" if setting.person else "rows": setting.privacy.epsilon} if publishes else {}
+    return rows | ({"labels": setting.privacy.epsilon_y} if labels else {})
+
+
+def _seen(parties: Iterable[Party], mode: str) -> Iterator[dict[str, Any]]:
+    """Yield what each party is sent that tells it something, and the kinds that tell nothing."""
+    for party in parties:
+        own = {kind for kind in SENT[mode] if party.labels and KINDS[kind].sender == LABELS}
+        kinds = [kind for kind in SENT[mode] if party.plays(KINDS[kind].receiver) and kind not in own]
+        telling = [kind for kind in kinds if not KINDS[kind].reveals.startswith(_NOTHING)]
+        yield {
+            "party": party.name,
+            "sees": [{"kind": kind, "from": KINDS[kind].sender, "reveals": KINDS[kind].reveals} for kind in telling],
+            "nothing": [kind for kind in kinds if kind not in telling],
+        }
+
+
+def _before(folder: Path, agreement: Agreement) -> Agreement | None:
+    """Return the last agreement in a folder that is another one."""
+    for file in (folder / FILE, folder / PREVIOUS):
+        if file.is_file() and (earlier := agreement_in(file)).hash != agreement.hash:
+            return earlier
+    return None
+
+
+def _changes(before: Agreement, now: Agreement) -> Iterator[dict[str, Any]]:
+    old, new = _facts(before), _facts(now)
+    for fact in {**old, **new}:
+        if old.get(fact) != new.get(fact):
+            yield {"fact": fact, "before": old.get(fact), "now": new.get(fact)}
+
+
+def _facts(agreement: Agreement) -> dict[str, str]:
+    """Return everything that an agreement says, one text a fact."""
+    range_ = f"{agreement.low:g} to {agreement.high:g}"
+    facts = {"run": agreement.name, "classes": ", ".join(agreement.classes), "range": range_}
+    facts |= {"directed": str(agreement.directed), "parties": ", ".join(party.name for party in agreement.parties)}
+    facts |= {name: str(value) for name, value in agreement.settings.items()}
+    for party in agreement.parties:
+        own = {**_introduced(party), "kinds": "; ".join(toml_lines(declared_columns(party.kinds)))}
+        facts |= {f"{party.name}: {name}": str(value) for name, value in own.items() if name != "name"}
+    return facts
+
+
+def _notes(folder: Path) -> dict[str, Any]:
+    """Return what was reviewed in a folder; nothing, where the file is missing."""
+    try:
+        content = read_json(folder / REVIEWED)
+    except FileNotFoundError:
+        return {}
+    if not isinstance(content, dict):
+        raise DataError("is not a JSON object", where=str(folder / REVIEWED), remedy="remove it, and review again")
+    return content
