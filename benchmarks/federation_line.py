@@ -46,6 +46,7 @@ class Job:
     line: str
     nodes: int
     training: int
+    validation: int
 
 
 def main() -> None:
@@ -70,8 +71,8 @@ def main() -> None:
         label_holder = load_graph(str(folder / "parts" / "holder1"))
         split = published_split(label_holder)
         assert split is not None  # `federation split` writes it
-        training = int(split.train.sum())
-        job = Job(folder, settings, chosen.line, int(label_holder.num_nodes), training)
+        training, validation = int(split.train.sum()), int(split.val.sum())
+        job = Job(folder, settings, chosen.line, int(label_holder.num_nodes), training, validation)
         loopback, line = measured(job, None), measured(job, Line.parse(chosen.line))
     head = {"processor": processor(), "data": chosen.data, "settings": settings, "line": chosen.line}
     print(json.dumps(head | {"loopback": loopback, "slow": line} | ratios(loopback, line)))
@@ -90,7 +91,8 @@ def measured(job: Job, line: Line | None) -> dict[str, Any]:
     run = job.folder / ("run-line" if line is not None else "run")
     typed = [word for pair in job.settings for word in ("--set", pair)]
     command("init", "--from", job.folder / "parts", "--out", run, "--port", agreed[0], *typed)
-    sizes = ("--nodes", job.nodes, "--training", job.training, "--line", job.line, "--json")
+    sizes = ("--nodes", job.nodes, "--training", job.training, "--validation", job.validation)
+    sizes += ("--line", job.line, "--json")
     plan = json.loads(command("plan", run / "server", *sizes))
     proxy = SlowLine(line, dict(zip(agreed, behind, strict=False))) if line is not None else None
     with contextlib.ExitStack() as stack:

@@ -186,6 +186,9 @@ def plan(
     folder: Folder,
     nodes: Nodes = 10_000,
     training: Training = None,
+    validation: Annotated[
+        int | None, typer.Option(min=0, help="Labelled validation nodes among them. Default: as many as train.")
+    ] = None,
     line: Annotated[
         str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
     ] = None,
@@ -197,7 +200,7 @@ def plan(
 
     shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
-    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape)
+    answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape, validation=validation)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 

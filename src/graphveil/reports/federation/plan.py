@@ -16,7 +16,7 @@ from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.crypto.sharing import PARTIES
-from graphveil.federation.modes.traffic import traffic_of, ways_of
+from graphveil.federation.modes.traffic import Traffic, traffic_of, ways_of
 from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
@@ -80,17 +80,24 @@ def draft(folder: Path) -> tuple[Agreement, list[str]]:
 
 
 def planned(
-    agreement: Agreement, nodes: int, rows: int, unsigned: list[str], line: Line | None = None
+    agreement: Agreement,
+    nodes: int,
+    rows: int,
+    unsigned: list[str],
+    line: Line | None = None,
+    *,
+    validation: int | None = None,
 ) -> dict[str, Any]:
     """Return the plan of a run over `nodes` aligned nodes, `rows` of which train, as `--json` prints it.
 
     Args:
         unsigned: parties that have not signed.
+        validation: how many nodes validate; as many as train where nobody says.
         line: between every two parties, for the seconds that messages take.
     """
     setting = agreement.setting
     guarantee = guarantee_of(setting)
-    traffic = traffic_of(setting, nodes, rows)
+    traffic = traffic_of(setting, nodes, rows, validation)
     return {
         "run": agreement.name,
         "agreement": agreement.hash.hex(),
@@ -124,7 +131,7 @@ def planned(
         "bytes_by_kind": traffic.by_kind(),
         **({"ways": ways_of(setting, nodes)} if setting.protocol.mode == "shared-linear" else {}),
         "bytes_alignment": alignment_bytes(len(setting.names), nodes)[0],
-        **({} if line is None else {"line": _on_line(line, setting, nodes, rows)}),
+        **({} if line is None else {"line": _on_line(line, setting, nodes, traffic)}),
         "reveals": [
             {"kind": kind, "from": KINDS[kind].sender, "to": KINDS[kind].receiver, "reveals": KINDS[kind].reveals}
             for kind in SENT[setting.protocol.mode]
@@ -135,9 +142,9 @@ def planned(
     }
 
 
-def _on_line(line: Line, setting: Setting, nodes: int, rows: int) -> dict[str, float]:
+def _on_line(line: Line, setting: Setting, nodes: int, traffic: Traffic) -> dict[str, float]:
     """Return the seconds that messages take at most, of an alignment of as many ids and of the run after it."""
-    busiest = max(traffic_of(setting, nodes, rows).by_link().values())
+    busiest = max(traffic.by_link().values())
     holders, trips = len(setting.names), trips_of(setting)
     return {
         "bits_per_second": line.rate,
