@@ -120,7 +120,7 @@ def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
     """Return who was published in all predictions but this one, by digest."""
     people: set[bytes] = set()
     for other in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if other.name != name:
+        if other.is_dir() and other.name != name:
             with closing(Checkpoints(other / "checkpoints", _digest(agreement, other.name).hex())) as store:
                 # Saved before anything leaves: whoever may have been published counts as published.
                 for round in store.rounds()[-1:]:

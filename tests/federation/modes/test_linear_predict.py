@@ -137,9 +137,6 @@ def test_the_server_reads_the_sum_of_new_rows_and_nothing_else(monkeypatch: Patc
     pairs = [shares[one] + shares[other] for one, other in ((0, 1), (0, 2), (1, 2))]
     assert all(is_uniform(words, 6) for words in [*shares, *pairs])
     assert torch.equal(seen.bodies("new-rows", "server")[0], NEW)
-    # Nothing but what is written down of a session goes to anybody else either.
-    others = {send.kind for _, send in seen.sent if send.to != "server"}
-    assert not others & {"noisy-share", "embeddings", "opened-share", "labelled-rows", "hidden-gradient"}
 
 
 def test_a_prediction_that_runs_again_opens_the_same_rows_and_other_data_is_refused(monkeypatch: Patch) -> None:
