@@ -319,9 +319,8 @@ def _publish(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder, r
     for group in rows.groups(run.setting, round):
         here = rows.places(group)
         z = party.z[here] + ring.matmul(multiplied.gram[here], party.a)
-        yield Send(
-            run.setting.server, "noisy-share", _noisy(exchange, party.publishers[group], group, (round, name), z), name
-        )
+        noisy = _noisy(exchange, party.publishers[group], group, (round, name), z)
+        yield Send(run.setting.server, "noisy-share", noisy, name)
 
 
 def _noisy(exchange: Exchange, publisher: Publisher, group: str, of: tuple[int, str], z: Tensor) -> Tensor:
