@@ -129,7 +129,7 @@ def test_a_certificate_near_its_end_is_named_in_the_review_at_the_start_and_by_t
         (own / name).chmod(0o600)
     ports, declared = free_ports(3), ("parts/holder1/graph.toml", "parts/holder2/graph.toml")
     holders = [
-        f"--holder={name}=127.0.0.1:{port}={file}" for name, port, file in zip("ab", ports, declared, strict=False)
+        f"--holder={name}=127.0.0.1:{port}={file}=16" for name, port, file in zip("ab", ports, declared, strict=False)
     ]
     classes = ",".join(f"community {number}" for number in range(8))
     typed = (

@@ -171,7 +171,9 @@ REFUSED: Final = (
     Refusal("10 or more", named("attack feature-recovery"), kinds(*TWO_PEOPLE, "eight people")),
     Refusal("the same features as all others", named("attack feature-recovery"), kinds("equal features")),
     Refusal("are alike", named("attack gram"), kinds(*TWO_PEOPLE, "equal features")),
-    Refusal("at least two of each", named("attack shares"), kinds(*TWO_PEOPLE)),
+    Refusal(
+        "or there are too few", named("attack gram", "attack gram-server"), kinds("few labels", "few labels, lists")
+    ),
     Refusal("dependent modulo 2", named("attack low-bits"), kinds(*TWO_PEOPLE, "counted")),
     Refusal("declares its edges private", methods(*LOCAL), lists),
     Refusal("is a release; keep it as it is", named("store"), released),

@@ -344,10 +344,11 @@ _FEDERATION: Final = (
     ),
     _says(
         "opens-shared-linear",
-        "holders send each other nothing but uniform shares, but the label holder is shown a hidden layer, which "
-        "without noise tells of the others' features; the server deals masks for what holders send each other, what "
-        "it receives is masked by keys that holders agree on without it, and it sees the sum of all holders' "
-        "propagated projections S^K X W alone, with noise that no single holder can take away",
+        "all parties are told who trains and who validates; else holders send each other nothing but uniform shares, "
+        "but the label holder is shown a hidden layer, which without noise tells of the others' features; the server "
+        "deals masks for what holders send each other, what it receives is masked by keys that holders agree on "
+        "without it, and it sees the sum of all holders' propagated projections S^K X W alone, with noise that no "
+        "single holder can take away",
         means="What mode shared-linear opens to whom.",
         breaks="the server colludes with a holder",
         backed_by="tests/federation/test_views.py",
