@@ -38,7 +38,8 @@ RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+|parts
 #: The collection of a tutorial is made by a collector and devices: tests/cli/test_collect.py types the whole page.
 NAMED = re.compile(r"tried|collected|social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
-NETWORK = {f"federation {step}" for step in ("serve", "join", "status", "verify")}  # three at once: tests/federation
+#: Three parties at once: tests/federation.
+NETWORK = {f"federation {step}" for step in ("serve", "join", "predict", "status", "verify")}
 #: A collector and a device at once: tests/cli/test_collect.py types the whole page.
 NETWORK |= {f"collect {step}" for step in ("serve", "open", "status", "close", "export", "phones")}
 NETWORK |= {f"device {step}" for step in ("enrol", "show", "answer", "spent")}

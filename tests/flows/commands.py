@@ -359,7 +359,7 @@ ELSEWHERE: Final = frozenset(
     {
         *("demo", "reproduce", "audit", "explain", "config schema"),
         *("mechanisms list", "mechanisms compare", "mechanisms categories"),
-        *(f"federation {name}" for name in ("key", "review", "sign", "serve", "join", "status", "verify")),
+        *(f"federation {name}" for name in ("key", "review", "sign", "serve", "join", "predict", "status", "verify")),
         *(
             f"collect {name}"
             for name in ("sign", "enrol", "open", "serve", "status", "close", "export", "scrub", "phones")

@@ -3,12 +3,13 @@
     holder   own-files folder -> ids to points -> rows that all have, in their order -> the mode's program
     server   everybody's count of rows, then the mode's program
 
-`run_party` is what `graphveil federation serve` and `join` call; `program_of` is the same without a network.
+`run_party` is what `graphveil federation serve` and `join` call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,20 +20,21 @@ from torch import Tensor
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.id_forms import in_form
+from graphveil.federation.core.id_forms import digests_of, in_form
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
-from graphveil.federation.core.states import RunContext, State
+from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.keys import Identity, fingerprint_of
+from graphveil.federation.crypto.masks import as_message
 from graphveil.federation.crypto.psi import MAX_IDS, Memory, align
 from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
 from graphveil.federation.modes.guesses import GuessingHolder, GuessPublisher
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.linear import LinearHolder
+from graphveil.federation.modes.linear import SALT, LinearHolder
 from graphveil.federation.simulation import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Record, Session
+from graphveil.federation.transport.session import Finished, Record, Session
 from graphveil.files.columns import Column
 from graphveil.files.serial import toml_lines
 from graphveil.graphs import Graph, published_split, random_split
@@ -161,25 +163,62 @@ def holder_program(
         DataError: the folder has fewer rows than at the start of the run.
     """
     setting = run.setting
-    if run.state is not None:
-        # Not aligned again: new secrets would order the rows anew, and saved shares are of the old order.
-        order = run.state["order"]
-        if len(order) and int(order.max()) >= int(graph.num_nodes):
-            raise DataError("has fewer rows than at the start of the run", where=run.me, remedy="restore the folder")
-    else:
-        order = yield from align(run.roster, ids, randomness=run.randomness, memory=memory, progress=progress)
+    order = yield from ordered(run, graph, ids, memory, progress)
     holding = holding_of(graph, order, labels=run.me == setting.label_holder, seed=seed)
     run.generator.manual_seed(_drawn_seed(run.randomness))
     if holding.head is not None:
         holding.head.open(setting, randomness=run.randomness, generator=run.generator)
     # Also when going on: the server sizes every message that it waits for by this count.
     yield Send(setting.server, "aligned", torch.tensor([len(order)]))
-    result = yield from _remembering(mode_holder(run, holding), {"order": order})
+    people = _people(run, [ids[row] for row in order.tolist()]) if setting.protocol.mode == "shared-linear" else {}
+    result = yield from remembering(mode_holder(run, holding), {"order": order, **people})
     return order, holding.head, result
+
+
+def ordered(
+    run: RunContext, graph: Graph, ids: Sequence[str], memory: Memory | None, progress: ProgressCallback
+) -> Program[Tensor]:
+    """Return the graph's rows in the order that all share, int64 [n]: aligned, or as when the run began.
+
+    Args:
+        run: the holder's run.
+        graph: of the holder's own folder.
+        ids: of its rows, as text.
+        memory, progress: of the alignment (`psi.align`).
+
+    Raises:
+        DataError: the folder has fewer rows than at the start of the run.
+    """
+    if run.state is None:
+        return (yield from align(run.roster, ids, randomness=run.randomness, memory=memory, progress=progress))
+    # Not aligned again: new secrets would order the rows anew, and saved shares are of the old order.
+    order = run.state["order"]
+    if len(order) and int(order.max()) >= int(graph.num_nodes):
+        raise DataError("has fewer rows than at the start of the run", where=run.me, remedy="restore the folder")
+    return order
+
+
+def _people(run: RunContext, ids: Sequence[str]) -> dict[str, Tensor]:
+    """Return who takes part, so that a later prediction publishes none of them again."""
+    if run.state is not None:
+        return {name: run.state[name] for name in ("people", "people/salt") if name in run.state}
+    salt = run.randomness.bytes(SALT)
+    return {"people": digests_of(ids, salt), "people/salt": as_message(salt)}
 
 
 def server_program(run: RunContext) -> Program[ServerResult]:
     """Wait for everybody's count of rows, then run the mode's program.
+
+    Raises:
+        InputError: if counts differ.
+    """
+    nodes = yield from counted(run)
+    run.generator.manual_seed(_drawn_seed(run.randomness))
+    return (yield from mode_server(run, nodes, -1))
+
+
+def counted(run: RunContext) -> Program[int]:
+    """Return how many rows all holders share, as the server hears it.
 
     Raises:
         InputError: if counts differ.
@@ -190,8 +229,7 @@ def server_program(run: RunContext) -> Program[ServerResult]:
     # Honest holders cannot differ: alignment gives all the same set, and other sizes could not be added up.
     if len(set(counts)) != 1:
         raise InputError(f"the holders aligned {counts} rows", allowed="the same number everywhere")
-    run.generator.manual_seed(_drawn_seed(run.randomness))
-    return (yield from mode_server(run, counts[0], -1))
+    return counts[0]
 
 
 def _drawn_seed(randomness: Randomness) -> int:
@@ -230,72 +268,126 @@ def run_party(
     Raises:
         GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
     """
-    setting, name = agreement.setting, identity.name
-    party = agreement.party(name)
-    # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
-    if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
-        remedy = "use the folder with the agreed certificate, or make a new agreement"
-        raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
-    if graph is not None:
-        # Before a connection is opened: no other party should hear what is wrong with this party's files.
-        require_agreed(graph, agreement, name)
-        ids = in_form(agreement.ids, ids or [], name)
-    randomness = SecureRandomness()
+    ids = checked_ids(agreement, identity, folder, graph, ids)
 
-    def build(done: int, state: State | None) -> Program[Any]:
-        run = RunContext(name, setting, randomness, done=done, state=state)
-        if party.role == "server":
-            return server_program(run)
+    def build(session: Session, run: RunContext) -> Program[Any]:
         if graph is None:
-            raise InputError(f"{name} holds data", remedy="hand over its graph")
-        return holder_program(run, graph, ids or [], seed=seed, memory=store.alignment, progress=session.computing)
+            return server_program(run)
+        return holder_program(run, graph, ids, seed=seed, memory=store.alignment, progress=session.computing)
 
-    # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
-    places = {each.name: place for place, each in enumerate(agreement.parties)}
-    peers = tuple(
-        Peer(places[each.name], each.name, each.address, each.certificate.encode())
-        for each in agreement.parties
-        if each.name != name
-    )
-    store = Checkpoints(folder / "checkpoints", agreement.hash.hex())
-
-    session = Session(
-        name,
-        setting.server,
-        tuple(peer.name for peer in peers),
-        build,
-        store,
-        patience=patience,
-        progress=lambda step: progress(replace(step, total=step.total or setting.rounds)),
-        record=record,
-    )
-    session.links = Links(
-        identity,
-        places[name],
-        listen or party.address,
-        peers,
-        agreement.hash,
-        # A row of every column for the most nodes, but always room for the masks' blocks of rows.
-        largest=max(_MIN_ROOM, 8 * MAX_IDS * max(setting.columns, len(setting.members) * setting.model.width)),
-        patience=patience,
-        on_control=session.on_control,
-        on_restart=session.on_restart,
-        note=note,
-    )
-    try:
-        session.links.open()
-        finished = session.run()
-    # The folder's lock goes last: until then no other process of this party may begin.
-    finally:
-        session.links.close()
-        store.close()
-    if party.role == "server":
+    with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as store:
+        place = Place(agreement, identity, agreement.hash, patience, listen, note)
+        finished = run_session(place, build, store, agreement.setting.rounds, progress, record)
+    if graph is None:
         return Outcome(None, None, finished.result, finished.transcript)
     order, head, result = finished.result
     return Outcome(order, head, result, finished.transcript)
 
 
-def _remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
+def checked_ids(
+    agreement: Agreement, identity: Identity, folder: Path, graph: Graph | None, ids: list[str] | None
+) -> list[str]:
+    """Return a holder's ids in the agreed form, none at the server.
+
+    Args:
+        agreement: of all parties.
+        identity: this party's.
+        folder: its own.
+        graph, ids: a holder's data.
+
+    Raises:
+        DataError: for another certificate or data than agreed.
+        InputError: a holder has no graph.
+    """
+    name = identity.name
+    party = agreement.party(name)
+    # Reported here, where the wrong folder is; each peer would only say that it does not know this certificate.
+    if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
+        remedy = "use the folder with the agreed certificate, or make a new agreement"
+        raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
+    if graph is None:
+        if party.role != "server":
+            raise InputError(f"{name} holds data", remedy="hand over its graph")
+        return []
+    # Before a connection is opened: no other party should hear what is wrong with this party's files.
+    require_agreed(graph, agreement, name)
+    return in_form(agreement.ids, ids or [], name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a party runs: its agreement and key, what each frame holds, how long it waits, where it listens, and who
+    hears of connections.
+    """
+
+    agreement: Agreement
+    identity: Identity
+    digest: bytes
+    patience: float
+    listen: str | None
+    note: Callable[[str], None]
+
+
+def run_session(
+    place: Place,
+    build: Callable[[Session, RunContext], Program[Any]],
+    store: Checkpoints,
+    rounds: int,
+    progress: ProgressCallback,
+    record: Record,
+) -> Finished:
+    """Run a party's program over the network, from its last finished round if there is one.
+
+    Args:
+        place: where it runs.
+        build: makes the program of a session.
+        store: its checkpoints.
+        rounds: of the program.
+        progress: called after each.
+        record: called with each message before it leaves, and when it is read.
+
+    Raises:
+        GraphveilError: a party is gone, refuses or stops, or a message is not what was agreed.
+    """
+    agreement, name = place.agreement, place.identity.name
+    setting, randomness = agreement.setting, SecureRandomness()
+    # The order of the agreement: of two parties the first listens, and frames carry places in place of names.
+    places = {each.name: number for number, each in enumerate(agreement.parties)}
+    peers = tuple(
+        Peer(places[each.name], each.name, each.address, each.certificate.encode())
+        for each in agreement.parties
+        if each.name != name
+    )
+    session = Session(
+        name,
+        setting.server,
+        tuple(peer.name for peer in peers),
+        lambda done, state: build(session, RunContext(name, setting, randomness, done=done, state=state)),
+        store,
+        patience=place.patience,
+        progress=lambda step: progress(replace(step, total=step.total or rounds)),
+        record=record,
+    )
+    session.links = Links(
+        place.identity,
+        places[name],
+        place.listen or agreement.party(name).address,
+        peers,
+        place.digest,
+        # A row of every column for the most nodes, but always room for the masks' blocks of rows.
+        largest=max(_MIN_ROOM, 8 * MAX_IDS * max(setting.columns, len(setting.members) * setting.model.width)),
+        patience=place.patience,
+        on_control=session.on_control,
+        on_restart=session.on_restart,
+        note=place.note,
+    )
+    # The folder's lock goes last, at the caller: until then no other process of this party may begin.
+    with closing(session.links) as links:
+        links.open()
+        return session.run()
+
+
+def remembering(program: Program[T], more: Mapping[str, Tensor]) -> Program[T]:
     """Run a program, adding `more` to each of its checkpoints."""
 
     def add(effect: Effect) -> Effect:

@@ -64,7 +64,7 @@ Certificates = Annotated[
 def group() -> typer.Typer:
     app = typer.Typer(help="Train together with other organisations, over the network.")
     app.callback()(lambda: None)
-    for command in (split, key, init, review, sign, plan, serve, join, status, verify):
+    for command in (split, key, init, review, sign, plan, serve, join, predict, status, verify):
         app.command()(command)
     return app
 
@@ -222,6 +222,47 @@ def join(
     from graphveil.graphs import load_plain
 
     _run(folder, load_plain(data, root=data_root), seed, patience, listen, as_json)
+
+
+def predict(
+    folder: Folder,
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help="A holder's folder, of everybody now.")] = None,
+    name: Annotated[str, typer.Option(help="Of the prediction, the same at all parties.")] = "new",
+    patience: Patience = 600.0,
+    listen: Listen = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict people who joined after a finished run of mode shared-linear; the server gives no DATA."""
+    from graphveil.federation.core.agreement import read_agreement
+    from graphveil.federation.crypto.keys import read_identity
+    from graphveil.federation.predicting import PREDICTIONS, predict_party
+    from graphveil.graphs import load_plain
+    from graphveil.reports.federation.log import TranscriptFile
+    from graphveil.reports.federation.prediction import published_once, write_prediction
+
+    agreement, identity = read_agreement(folder), read_identity(folder)
+    graph = load_plain(data) if data is not None else None
+    log = TranscriptFile(
+        folder / PREDICTIONS / name, published_once(agreement), secret=identity.private_key, say=complain
+    )
+    complain(f"{identity.name}: waiting for the other parties")
+    started = time.monotonic()
+    predicted = predict_party(
+        agreement,
+        identity,
+        folder,
+        name,
+        graph=graph,
+        ids=[str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None,
+        patience=patience,
+        listen=listen,
+        note=complain,
+        progress=lambda step: None,
+        log=log.recording,
+    )
+    seconds = time.monotonic() - started
+    answer = write_prediction(folder, identity.name, name, agreement, predicted, seconds=seconds)
+    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer))
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:

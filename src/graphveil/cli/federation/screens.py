@@ -17,6 +17,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
+from graphveil.reports.base.parts import GUARANTEE
 from graphveil.reports.base.text import percent, printable, seconds
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
@@ -297,6 +298,25 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
     card = Path(answer["folder"]) / MARKDOWN
     guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
     return Group(*parts, Text(), table, Text(), guarantee, Text(), pairs(facts))
+
+
+def predicted(answer: Mapping[str, Any]) -> RenderableType:
+    """A finished prediction: how many are new, what they paid, guarantee, files."""
+    from graphveil.reports.federation.card import open_lines
+
+    who = "" if answer["people"] is None else f" of {answer['people']:,} new people, published once"
+    head = Text(f"{answer['party']} has finished prediction {answer['prediction']}{who}", style="bold")
+    guarantee = three_lines(
+        Guarantee.from_dict(answer["guarantee"]), open_lines(answer), Path(answer["folder"]) / GUARANTEE
+    )
+    sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
+    facts = [
+        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"])),
+        ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
+        ("Folder", answer["folder"]),
+        ("Files", ", ".join(answer["files"])),
+    ]
+    return Group(head, Text(), guarantee, Text(), pairs(facts))
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:

@@ -68,8 +68,12 @@ class Checkpoints:
         numbers = (file.stem.removeprefix(f"{self._agreement_hash}-") for file in self._files("checkpoint"))
         return sorted(int(round) for round in numbers if round.isdecimal())
 
-    def load(self, round: int) -> Mapping[str, Tensor]:
+    def load(self, round: int, *, resumes: bool = True) -> Mapping[str, Tensor]:
         """Return the state after a round.
+
+        Args:
+            round: its number.
+            resumes: whether the next round is to run from it.
 
         Raises:
             ModelFileError: for a file missing or damaged, or for a published round that numbers here could round
@@ -79,7 +83,7 @@ class Checkpoints:
         with _understood(self._file(round)):
             computed_by = bytes(state.pop(_PLATFORM, torch.zeros(0, dtype=torch.uint8)).numpy()).decode()
         # Other rounding makes other rows, and the next round was published: that would be a second answer.
-        if computed_by != platform_facts() and self.published() > round:
+        if resumes and computed_by != platform_facts() and self.published() > round:
             raise ModelFileError(
                 f"made by {computed_by}, and this is {platform_facts()}: "
                 f"round {round + 1} would be published a second time",

@@ -9,8 +9,14 @@ Source of the last: Unified ID 2.0, "Normalization and Encoding": elsewhere two 
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.canonical_id import canonical_id, one_id
@@ -18,6 +24,7 @@ from graphveil.errors import DataError
 
 EXACT = "exact"
 _ONE_MAILBOX = "gmail.com"
+_DIGEST = 16
 
 
 def _email(id: str) -> str:
@@ -56,3 +63,16 @@ def in_form(form: str, ids: Sequence[str], where: str) -> list[str]:
         if first.setdefault(text, place) != place:
             raise DataError(one_id(ids[first[text]], ids[place]), where=where, allowed="each person once")
     return forms
+
+
+def digests_of(ids: Sequence[str], salt: bytes) -> Tensor:
+    """Return a keyed digest of each id, uint8 [n, 16], by which a holder knows a person again.
+
+    Args:
+        ids: in the agreed form.
+        salt: secret, 32 bytes.
+    """
+    # Accents as `crypto.psi` compares them: another encoding of an id is the same person.
+    texts = (unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids)
+    joined = b"".join(hashlib.blake2b(text, digest_size=_DIGEST, key=salt).digest() for text in texts)
+    return torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST)

@@ -44,7 +44,7 @@ from graphveil.federation.modes.propagation import Walk, Walker
 #: The least bound of products before truncation: of rows of length 1, and of weights where nothing bounds them.
 # The chance that a result is 0 in place of its value grows with this number: B 2^-63 an element.
 _REACH, _OPEN_REACH = 4.0, 64.0
-_SALT = 32
+SALT = 32
 
 
 def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
@@ -85,7 +85,8 @@ class LinearHolder:
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
         a: its share of A, int64 [t, h].
-        y: its share of S^(K-1) X W before the last hop, int64 [n, h], from the round on that multiplies it.
+        y, weights: its shares of S^(K-1) X W before the last hop, int64 [n, h], and of that W [d, h], from the round on
+            that multiplies them.
         publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
@@ -99,6 +100,7 @@ class LinearHolder:
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
     y: Tensor | None = None
+    weights: Tensor | None = None
 
     @property
     def publisher(self) -> Publisher:
@@ -112,8 +114,8 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
-        if self.y is not None:
-            shares["y"] = self.y
+        if self.y is not None and self.weights is not None:
+            shares |= {"y": self.y, "weights": self.weights}
         shares["seal/salt"] = torch.frombuffer(bytearray(self.salt), dtype=torch.uint8)
         for group, publisher in self.publishers.items():
             shares |= states.publisher_state(publisher, _prefix(group))
@@ -143,7 +145,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
             states.load_publisher(publisher, run.state, _prefix(group))
         if head is not None:
             head.load(run.state)
-    exchange = yield from _opened(run, holding)
+    announced = head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes)
+    exchange = yield from opened(run, holding, announced, propagates=run.state is None)
     p = run.state["p"] if run.state is not None else (yield from _propagated(exchange))
     e = yield from exchange.open("masked-left", p, "P")
     if run.state is None:
@@ -151,7 +154,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
     else:
         shares = {name: run.state[name] for name in ("p", "gram", "z", "w", "a")}
         salt = run.state["seal/salt"].numpy().tobytes()
-        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, y=run.state.get("y"))
+        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head)
+        party = replace(party, y=run.state.get("y"), weights=run.state.get("weights"))
     multiplied = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
@@ -164,11 +168,14 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
     if party.y is None:
-        party = replace(party, y=(yield from _multiplied_rest(exchange, multiplied, party)))
+        weights = yield from _weights(exchange, multiplied, party)
+        party = replace(party, y=(yield from multiplied_inputs(exchange, weights)), weights=weights)
         # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
         yield Checkpoint(setting.publications + 1, party.state, party.spent)
     if run.done < setting.rounds:
-        yield from _publish_rest(exchange, multiplied, party)
+        if party.y is None:
+            raise RuntimeError("published before it was multiplied")
+        yield from publish_rest(exchange, multiplied.commitment, party.y, party.publishers[REST], setting.rounds)
         if head is not None:
             yield from head.finish(setting)
         yield Checkpoint(setting.rounds, party.state, party.spent)
@@ -176,7 +183,7 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
 
 
 @dataclass(frozen=True)
-class _Exchange:
+class Exchange:
     """What a session of a holder is made of.
 
     Attributes:
@@ -215,26 +222,34 @@ class _Exchange:
         return total
 
 
-def _opened(run: states.RunContext, holding: Holding) -> Program[_Exchange]:
-    """Receive keys, agree on masks, share the matrix, and exchange masked features: in every session anew."""
-    setting, roster, head = run.setting, run.roster, holding.head
+def opened(
+    run: states.RunContext, holding: Holding, announced: Program[Rows], *, propagates: bool
+) -> Program[Exchange]:
+    """Receive keys, agree on masks, share the matrix, and exchange masked features: in every session anew.
+
+    Args:
+        run: the holder's.
+        holding: its features and edges.
+        announced: sends or receives which rows are published when.
+        propagates: whether P is still to be computed.
+    """
+    setting, roster = run.setting, run.roster
     key = yield from propagation.receive_key(roster)
     # In every session, also a resumed one: a round that runs again may have used the masks of an earlier session.
     zero = yield from agree_on_masks(roster, randomness=run.randomness)
-    announced = head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes)
     rows = yield from announced
     matrix = propagation.rounded_down(
         propagation.transition_matrix(holding.edge_index, holding.nodes), len(setting.members), setting.protocol.bits
     )
     hops = hops_of(setting, rows)
-    walks = [*(hops if run.state is None else []), *last_hops_of(setting, rows)]
+    walks = [*(hops if propagates else []), *last_hops_of(setting, rows)]
     walker = yield from propagation.open_walker(roster, key, matrix, setting.entries, walks, randomness=run.randomness)
     # Rounded once, before anything is shared: all parties compute exactly from here on.
     x = ring.encode(
         propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows), setting.protocol.bits
     )
     inner = yield from walker.masked(hops[0], _placed(x, hops[0], run.me))
-    return _Exchange(run, rows, zero, key, walker, x, inner)
+    return Exchange(run, rows, zero, key, walker, x, inner)
 
 
 def _placed(x: Tensor, walk: Walk, name: str) -> Tensor:
@@ -244,7 +259,7 @@ def _placed(x: Tensor, walk: Walk, name: str) -> Tensor:
     return placed
 
 
-def _propagated(exchange: _Exchange) -> Program[Tensor]:
+def _propagated(exchange: Exchange) -> Program[Tensor]:
     """Propagate the features together with all other holders; return this holder's share of P_o, int64 [m, d]."""
     run, walker, zero, key = exchange.run, exchange.walker, exchange.zero, exchange.key
     first, *hops = hops_of(run.setting, exchange.rows)
@@ -258,7 +273,7 @@ def _propagated(exchange: _Exchange) -> Program[Tensor]:
 
 
 def _initial(
-    exchange: _Exchange, p: Tensor, e: Tensor, publishers: Mapping[str, Publisher], head: LabelHead | None
+    exchange: Exchange, p: Tensor, e: Tensor, publishers: Mapping[str, Publisher], head: LabelHead | None
 ) -> Program[LinearHolder]:
     """Draw a share of W_0, and multiply what never changes: G and Z_0, from P = E + U."""
     run, t = exchange.run, exchange.rows.places(TRAIN)
@@ -275,7 +290,7 @@ def _initial(
     # E W_0 + U F; the server knows U V.
     z = ring.matmul(e, w) + ring.matmul(u, f)
     a = torch.zeros(len(exchange.rows.train), setting.model.width, dtype=torch.int64)
-    return LinearHolder(p, gram, z, w, a, run.randomness.bytes(_SALT), publishers, head)
+    return LinearHolder(p, gram, z, w, a, run.randomness.bytes(SALT), publishers, head)
 
 
 @dataclass(frozen=True)
@@ -287,7 +302,7 @@ class _Multiplied:
     commitment: Commitment
 
 
-def _masked_products(exchange: _Exchange, party: LinearHolder, e: Tensor) -> Program[_Multiplied]:
+def _masked_products(exchange: Exchange, party: LinearHolder, e: Tensor) -> Program[_Multiplied]:
     gram = yield from exchange.open("masked-left", party.gram, "G")
     matrix = exchange.walker.matrix
     fixed = [party.p, party.gram, party.z, party.w, exchange.x, matrix.data, matrix.indices, matrix.indptr]
@@ -296,7 +311,7 @@ def _masked_products(exchange: _Exchange, party: LinearHolder, e: Tensor) -> Pro
     return _Multiplied(e[exchange.rows.places(TRAIN)], gram, commitment)
 
 
-def _publish(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder, round: int) -> Program[None]:
+def _publish(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder, round: int) -> Program[None]:
     """Send the server this holder's noisy share of z, masked so that only the sum of all shares is readable."""
     run, rows = exchange.run, exchange.rows
     # The name comes first: noise, count and note on disk all follow from it.
@@ -304,13 +319,13 @@ def _publish(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder, 
     for group in rows.groups(run.setting, round):
         here = rows.places(group)
         z = party.z[here] + ring.matmul(multiplied.gram[here], party.a)
-        yield Send(run.setting.server, "noisy-share", _noisy(exchange, party, group, (round, name), z), name)
+        noisy = _noisy(exchange, party.publishers[group], group, (round, name), z)
+        yield Send(run.setting.server, "noisy-share", noisy, name)
 
 
-def _noisy(exchange: _Exchange, party: LinearHolder, group: str, of: tuple[int, str], z: Tensor) -> Tensor:
+def _noisy(exchange: Exchange, publisher: Publisher, group: str, of: tuple[int, str], z: Tensor) -> Tensor:
     """Return a share of rows of z with this holder's noise and mask; `of` is the round and the publication's name."""
-    round, name = of
-    publisher, shape = party.publishers[group], (len(z), z.shape[1])
+    (round, name), shape = of, (len(z), z.shape[1])
     # Counted before anything leaves: a spent budget refuses here.
     publisher.count(name)
     z = z + exchange.zero.mask(f"open {group} {round}", shape)
@@ -318,7 +333,7 @@ def _noisy(exchange: _Exchange, party: LinearHolder, group: str, of: tuple[int, 
     return z if dither is None else z + publisher.noise_for(f"{group} {round}", name, shape, dither)
 
 
-def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
+def _receive_share(exchange: Exchange, label: str) -> Program[Tensor]:
     """Return this holder's share of A, int64 [t, h]: the second is sent what is left, all others expand theirs."""
     setting, shape = exchange.run.setting, (len(exchange.rows.train), exchange.run.setting.model.width)
     if exchange.run.me != setting.names[1]:
@@ -327,12 +342,24 @@ def _receive_share(exchange: _Exchange, label: str) -> Program[Tensor]:
     return share
 
 
-def _multiplied_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
-    """Return this holder's share of S^(K-1) X W, int64 [n, h], with the weights of the round that validated best."""
-    run, zero, key, walker = exchange.run, exchange.zero, exchange.key, exchange.walker
-    setting, scale = run.setting, scale_of(run.setting, weights=True)
-    step = yield from truncate_shared(zero, ring.matmul(multiplied.e.T.contiguous(), party.a), key, scale, "weights")
-    y = yield from _inputs(exchange, party.w + step)
+def _weights(exchange: Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[Tensor]:
+    """Return this holder's share of W, int64 [d, h], of the round that validated best."""
+    step = ring.matmul(multiplied.e.T.contiguous(), party.a)
+    scale = scale_of(exchange.run.setting, weights=True)
+    step = yield from truncate_shared(exchange.zero, step, exchange.key, scale, "weights")
+    return party.w + step
+
+
+def multiplied_inputs(exchange: Exchange, weights: Tensor) -> Program[Tensor]:
+    """Return this holder's share of S^(K-1) X W, int64 [n, h].
+
+    Args:
+        exchange: of this session.
+        weights: this holder's share of W, int64 [d, h].
+    """
+    zero, key, walker, setting = exchange.zero, exchange.key, exchange.walker, exchange.run.setting
+    scale = scale_of(setting, weights=True)
+    y = yield from _inputs(exchange, weights)
     y = yield from truncate_shared(zero, y, key, scale, "inputs")
     for walk in last_hops_of(setting, exchange.rows)[:-1]:
         y = yield from walker.product(walk, y)
@@ -340,17 +367,25 @@ def _multiplied_rest(exchange: _Exchange, multiplied: _Multiplied, party: Linear
     return y
 
 
-def _publish_rest(exchange: _Exchange, multiplied: _Multiplied, party: LinearHolder) -> Program[None]:
-    """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z."""
-    setting, y = exchange.run.setting, party.y
-    if y is None:
-        raise RuntimeError("published before it was multiplied")
-    name = yield from name_publication(exchange.run.roster, setting.rounds, multiplied.commitment.to(y))
+def publish_rest(
+    exchange: Exchange, commitment: Commitment, y: Tensor, publisher: Publisher, round: int
+) -> Program[None]:
+    """Send the server noisy shares of S^K X W, of the rows that were never opened: an exact product, like z.
+
+    Args:
+        exchange: of this session.
+        commitment: to all that never changes.
+        y: this holder's share of S^(K-1) X W, int64 [n, h].
+        publisher: of these rows.
+        round: its number.
+    """
+    setting = exchange.run.setting
+    name = yield from name_publication(exchange.run.roster, round, commitment.to(y))
     z = yield from exchange.walker.product(last_hops_of(setting, exchange.rows)[-1], y)
-    yield Send(setting.server, "noisy-share", _noisy(exchange, party, REST, (setting.rounds, name), z), name)
+    yield Send(setting.server, "noisy-share", _noisy(exchange, publisher, REST, (round, name), z), name)
 
 
-def _inputs(exchange: _Exchange, w: Tensor) -> Program[Tensor]:
+def _inputs(exchange: Exchange, w: Tensor) -> Program[Tensor]:
     """Return this holder's part of X W, int64 [n, h]; the server has the rest.
 
     Args:

@@ -167,7 +167,7 @@ def _train(training: _Training, round: int) -> Program[None]:
     moved = ring.matmul(dealt.gram, _units(used, setting)) + memory.part
     opened = {}
     for group in rows.groups(setting, round):
-        opened[group] = yield from _opened(setting, moved[rows.places(group)])
+        opened[group] = yield from opened_rows(setting, moved[rows.places(group)])
     z = opened[TRAIN].requires_grad_()
     yield from _steps(training, z, setting.steps(round))
     if setting.looks(round):
@@ -179,8 +179,13 @@ def _train(training: _Training, round: int) -> Program[None]:
     yield from _send_share(dealt, memory.best if round == setting.publications else memory.a, f"A {round}")
 
 
-def _opened(setting: Setting, part: Tensor) -> Program[Tensor]:
-    """Return rows of z, float32: the holders' shares and the server's part."""
+def opened_rows(setting: Setting, part: Tensor) -> Program[Tensor]:
+    """Return rows of z, float32 [rows, h]: the holders' shares and the server's part.
+
+    Args:
+        setting: the agreed run.
+        part: that the server knows, int64 [rows, h].
+    """
     words = part.clone()
     for name in setting.names:
         words += yield Receive(name, "noisy-share", tuple(part.shape))
@@ -212,14 +217,14 @@ def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Pr
     setting, memory = training.dealt.run.setting, training.memory
     group = VALIDATION if VALIDATION in opened else TRAIN
     z = {name: rows.detach() for name, rows in opened.items()}
-    yield Send(setting.label_holder, "hidden", _hidden(training.network, z[group], z[TRAIN], setting))
+    yield Send(setting.label_holder, "hidden", hidden_of(training.network, z[group], z[TRAIN], setting))
     keep = yield Receive(setting.label_holder, "kept-round", (1,))
     if int(keep):
         memory.best, memory.z = used, torch.cat(list(z.values()))
         training.best.update(states.module_state("kept", training.network))
 
 
-def _hidden(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
+def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
     # By mean and length of those who train: in a group that differs from them its own would move everybody.
     # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()
@@ -256,39 +261,50 @@ def bounded(a: Tensor, setting: Setting) -> Tensor:
 
 
 def _deal_rest(dealt: _Dealt, memory: _Memory) -> Program[None]:
-    """Take part in the products of X W and its hops but the last, with the weights of the round that was kept."""
-    setting, bits = dealt.run.setting, dealt.run.setting.protocol.bits
+    """Take part in the products of W, X W and its hops but the last, with A of the round that was kept."""
+    setting = dealt.run.setting
     weights = ring.matmul(dealt.u.T.contiguous(), _units(memory.best, setting))
-    yield from deal_truncation(dealt.keys, weights, bits, "weights")
-    yield from deal_truncation(dealt.keys, _input_masks(dealt), bits, "inputs")
-    for walk in last_hops_of(setting, dealt.rows)[:-1]:
-        yield from deal_truncation(dealt.keys, dealt.parts[walk.name], bits, walk.name)
+    yield from deal_truncation(dealt.keys, weights, setting.protocol.bits, "weights")
+    yield from deal_inputs(setting, dealt.rows, dealt.keys, dealt.parts)
+
+
+def deal_inputs(setting: Setting, rows: Rows, keys: DealtKeys, parts: Mapping[str, Tensor]) -> Program[None]:
+    """Take part in the products of X W and its hops but the last.
+
+    Args:
+        setting: the agreed run.
+        rows: which are opened.
+        keys: that were dealt.
+        parts: of each product, by name.
+    """
+    yield from deal_truncation(keys, _input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
+    for walk in last_hops_of(setting, rows)[:-1]:
+        yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)
 
 
 def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[None]:
     """Open the rows that were never opened; predict for all."""
     setting, rows = dealt.run.setting, dealt.rows
     last = last_hops_of(setting, rows)[-1]
-    z = {REST: (yield from _opened(setting, dealt.parts[last.name]))}
+    z = {REST: (yield from opened_rows(setting, dealt.parts[last.name]))}
     z |= {group: memory.z[rows.places(group)] for group in (TRAIN, VALIDATION)}
     hidden = torch.zeros(rows.nodes, setting.model.width)
     for group, here in ((TRAIN, rows.train), (VALIDATION, rows.validation), (REST, rows.rest)):
         if len(here):
-            hidden[here] = _hidden(network, z[group], z[TRAIN], setting)
+            hidden[here] = hidden_of(network, z[group], z[TRAIN], setting)
     yield Send(setting.label_holder, "hidden", hidden)
 
 
-def _input_masks(dealt: _Dealt) -> Tensor:
+def _input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
     """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h]."""
-    setting, keys = dealt.run.setting, dealt.keys.holders
-    first = hops_of(setting, dealt.rows)[0]
+    keys, first = dealt.holders, hops_of(setting, rows)[0]
     shape = (setting.columns, setting.model.width)
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
-    product = torch.zeros(dealt.rows.nodes, setting.model.width, dtype=torch.int64)
+    product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
     for name in setting.names:
         own = first.split_at(name)
         theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
-        product += ring.matmul(first.mask(keys[name], dealt.rows.nodes, name)[:, own].contiguous(), theirs)
+        product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, own].contiguous(), theirs)
     return product
 
 

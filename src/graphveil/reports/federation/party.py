@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from torch import Tensor
 
 from graphveil.errors import DataError, GraphveilError, WriteError
 from graphveil.federation.core.agreement import Agreement
@@ -209,14 +210,26 @@ def _write_outcome(
     return answer
 
 
+def write_predictions(folder: Path, agreement: Agreement, ids: Sequence[str], probabilities: Tensor) -> None:
+    """Write predictions.csv.
+
+    Args:
+        folder: where.
+        agreement: names the classes.
+        ids: of the rows.
+        probabilities: float32 [rows, classes].
+    """
+    names = [agreement.classes[place] for place in probabilities.argmax(dim=1).tolist()]
+    columns = {f"p_{label}": probabilities[:, place].tolist() for place, label in enumerate(agreement.classes)}
+    text = spreadsheet_table(pl.DataFrame({"id": list(ids), "class": names, **columns})).write_csv()
+    write_text(folder / "predictions.csv", text)
+
+
 def _predicted(folder: Path, agreement: Agreement, head: LabelHead, ids: list[str]) -> dict[str, Any]:
     probabilities = head.predictions
     if probabilities is None:
         return {}
-    names = [agreement.classes[place] for place in probabilities.argmax(dim=1).tolist()]
-    columns = {f"p_{label}": probabilities[:, place].tolist() for place, label in enumerate(agreement.classes)}
-    text = spreadsheet_table(pl.DataFrame({"id": ids, "class": names, **columns})).write_csv()
-    write_text(folder / "predictions.csv", text)
+    write_predictions(folder, agreement, ids, probabilities)
     rows = "\n".join(to_json(row) for row in head.history)
     write_text(folder / "metrics.jsonl", rows + "\n")
     hit = (probabilities.argmax(dim=1) == head.labels)[head.test]

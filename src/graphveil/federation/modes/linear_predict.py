@@ -1,0 +1,137 @@
+"""Predictions for people who joined after a finished run of mode "shared-linear": nothing is trained.
+
+    W                 the holders' shares of the round that was kept, from their last checkpoints
+    z = S'^K X' W     on shares, S' and X' of everybody there is now; opened in the rows of new people alone
+    h                 the server's kept network, centred by those who trained; the label holder's kept last layer
+
+A new person's row is published once, with each holder's noise for the whole epsilon; whoever was published before is in
+S' and X', and is never opened again.  `linear` bounds rows by public facts for any data, so the same noise is enough.
+y = S'^(K-1) X' W is saved before it is opened: a prediction that is run again opens the same sum under the same noise,
+and with other data it has another name and is refused, as any publication.
+Shapes: X' [n, d], W [d, h], z [new, h].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError
+from graphveil.federation.core import states
+from graphveil.federation.core.networks import OutputLayer
+from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.rows import Rows
+from graphveil.federation.crypto.commitments import Commitment
+from graphveil.federation.crypto.masks import MaskKey, as_message
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes import propagation
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.linear import SALT, last_hops_of, multiplied_inputs, opened, publish_rest
+from graphveil.federation.modes.linear_server import LinearNetwork, deal_inputs, hidden_of, opened_rows
+
+#: Multiplied and saved; published.
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a holder's program returns: rows of new people, int64 [new], who published them, and at the label holder
+    their classes, float32 [new, classes].
+    """
+
+    new: Tensor
+    publisher: Publisher
+    probabilities: Tensor | None
+
+
+def predicting_holder(
+    run: states.RunContext, before: states.State, holding: Holding, new: Tensor
+) -> Program[Prediction]:
+    """The program of one holder: publish the rows of new people, once.
+
+    Args:
+        run: of the prediction; its state is of a prediction that is run again.
+        before: the last checkpoint of the finished run.
+        holding: features and edges of everybody.
+        new: rows that were never published, int64, ascending.
+
+    Raises:
+        BudgetError: the holders disagree on who is new, or the prediction was made before from other data.
+    """
+    setting, publisher = run.setting, Publisher(run.setting.published(1), MaskKey.fresh(run.randomness))
+    exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
+    if run.state is None:
+        y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
+        yield Checkpoint(1, partial(_state, y, salt, publisher))
+    else:
+        states.load_publisher(publisher, run.state)
+        y, salt = run.state["y"], run.state["seal/salt"].numpy().tobytes()
+    matrix = exchange.walker.matrix
+    fixed = [before["weights"], exchange.x, matrix.data, matrix.indices, matrix.indptr, exchange.rows.rest]
+    yield from publish_rest(exchange, Commitment.of(fixed, salt), y, publisher, ROUNDS)
+    probabilities = (yield from _labelled(run, before, len(new))) if run.me == setting.label_holder else None
+    yield Checkpoint(ROUNDS, partial(_state, y, salt, publisher), publisher.spent)
+    return Prediction(new, publisher, probabilities)
+
+
+def _state(y: Tensor, salt: bytes, publisher: Publisher) -> dict[str, Tensor]:
+    return {"y": y, "seal/salt": as_message(salt), **states.publisher_state(publisher)}
+
+
+def _announced(run: states.RunContext, nodes: int, new: Tensor) -> Program[Rows]:
+    """Agree on who is new; all rows but these count as published."""
+    setting = run.setting
+    if run.me == setting.label_holder:
+        for name in (setting.server, *run.roster.other_holders):
+            yield Send(name, "new-rows", new)
+    # Each holder goes by what it has published itself: an announcement cannot make it publish somebody twice.
+    elif not torch.equal((yield Receive(setting.label_holder, "new-rows", (-1,))), new):
+        raise BudgetError(
+            "the holders disagree on who was published before",
+            where=run.me,
+            remedy="restore the folders of all parties, with all their predictions",
+        )
+    return _rows_of(nodes, new)
+
+
+def _rows_of(nodes: int, new: Tensor) -> Rows:
+    old = torch.ones(nodes, dtype=torch.bool)
+    old[new] = False
+    return Rows(nodes, torch.zeros(0, dtype=torch.int64), old.nonzero().squeeze(1))
+
+
+def _labelled(run: states.RunContext, before: states.State, count: int) -> Program[Tensor]:
+    setting = run.setting
+    output = OutputLayer(setting.model.width, setting.classes, generator=run.generator)
+    states.load_module("desk/kept", output, before)
+    hidden = yield Receive(setting.server, "hidden", (count, setting.model.width))
+    with torch.no_grad():
+        return torch.softmax(output(hidden), dim=1)
+
+
+def predicting_server(run: states.RunContext, before: states.State, nodes: int) -> Program[LinearNetwork]:
+    """The server's program: deal masks, open the rows of new people, and apply the network that was kept.
+
+    Args:
+        run: of the prediction; its state is of a prediction that is run again.
+        before: the last checkpoint of the finished run.
+        nodes: n, rows that all holders share now.
+    """
+    setting = run.setting
+    keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
+    rows = _rows_of(nodes, (yield Receive(setting.label_holder, "new-rows", (-1,))))
+    walks = last_hops_of(setting, rows)
+    parts = yield from propagation.serve_walks(setting.names, keys, setting.entries, walks, nodes)
+    if run.state is None:
+        yield from deal_inputs(setting, rows, keys, parts)
+        yield Checkpoint(1, dict)
+    z = yield from opened_rows(setting, parts[walks[-1].name])
+    network = LinearNetwork(setting, generator=run.generator)
+    states.load_module("kept", network, before)
+    trained = before["memory/z"][: len(before["memory/a"])]
+    yield Send(setting.label_holder, "hidden", hidden_of(network, z, trained, setting))
+    yield Checkpoint(ROUNDS, dict)
+    return network

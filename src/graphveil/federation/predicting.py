@@ -1,0 +1,177 @@
+"""One party's prediction for people who joined after a finished run: its folder, and who was published before.
+
+    PARTY/checkpoints                      of the finished run: shares of W, digests of everybody who was published
+    PARTY/predictions/NAME/checkpoints     of a prediction: who is new, and what is published of them
+
+Whoever is in a checkpoint of the run or of any prediction counts as published, also where nothing has left yet: digests
+are saved before anything leaves.  So nobody's row is published twice, whatever a prediction is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import BudgetError, DataError, InputError
+from graphveil.federation.core.agreement import Agreement
+from graphveil.federation.core.checkpoints import Checkpoints
+from graphveil.federation.core.id_forms import digests_of
+from graphveil.federation.core.messages import Transcript
+from graphveil.federation.core.states import RunContext, State
+from graphveil.federation.crypto.keys import NAME, NAMES, Identity
+from graphveil.federation.crypto.psi import Memory
+from graphveil.federation.effects import Program, Send
+from graphveil.federation.modes import linear_predict
+from graphveil.federation.party import Place, checked_ids, counted, holding_of, ordered, remembering, run_session
+from graphveil.federation.transport.session import Record, Session
+from graphveil.graphs import Graph
+from graphveil.runtime.progress import ProgressCallback
+
+#: A party's folder of predictions, each a folder of its name.
+PREDICTIONS = "predictions"
+
+
+def predict_party(
+    agreement: Agreement,
+    identity: Identity,
+    folder: Path,
+    name: str,
+    *,
+    graph: Graph | None = None,
+    ids: list[str] | None = None,
+    patience: float = 600.0,
+    listen: str | None = None,
+    note: Callable[[str], None],
+    progress: ProgressCallback,
+    log: Callable[[], AbstractContextManager[Record]] = lambda: nullcontext(lambda message: None),
+) -> Predicted:
+    """Run one party of a prediction for people who joined after a finished run of mode "shared-linear".
+
+    Args:
+        agreement: of all parties.
+        identity: this party's.
+        folder: with the checkpoints of the finished run; the prediction has a folder of its own in it.
+        name: of the prediction, the same at all parties.
+        graph, ids: a holder's data, of everybody there is now.
+        patience: seconds to wait for other parties.
+        listen: "host:port" to listen on, where the agreed address leads to another machine or port.
+        note: called with a line about connections.
+        progress: called after each step.
+        log: opens what is called with each message before it leaves, and when it is read.
+
+    Raises:
+        BudgetError: a row would be published a second time.
+        GraphveilError: the run has not finished, or as `run_party`.
+    """
+    ids, setting = checked_ids(agreement, identity, folder, graph, ids), agreement.setting
+    if not NAME.fullmatch(name):
+        raise InputError(f"name {name!r}", allowed=NAMES)
+    if setting.protocol.mode != "shared-linear":
+        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
+    # The run's folder stays locked: two predictions at a time could publish one person twice.
+    with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
+        if trained.rounds()[-1:] != [setting.rounds]:
+            raise DataError("the run has not finished", where=str(folder), remedy="graphveil federation join")
+        before = trained.load(setting.rounds)
+        if graph is not None and not {"people", "weights"} <= before.keys():
+            raise DataError("the run was of an earlier version", where=str(folder), remedy="run a new agreement")
+        published = _published(folder / PREDICTIONS, agreement, name)
+
+        def build(session: Session, run: RunContext) -> Program[Any]:
+            if graph is None:
+                return _predicting_server_program(run, before)
+            people = _People(graph, ids, before, published)
+            return _predicting_program(run, people, memory=store.alignment, progress=session.computing)
+
+        digest = _digest(agreement, name)
+        with closing(Checkpoints(folder / PREDICTIONS / name / "checkpoints", digest.hex())) as store, log() as record:
+            place = Place(agreement, identity, digest, patience, listen, note)
+            finished = run_session(place, build, store, linear_predict.ROUNDS, progress, record)
+    if graph is None:
+        return Predicted((), None, finished.transcript)
+    order, result = finished.result
+    return Predicted(tuple(ids[row] for row in order[result.new].tolist()), result, finished.transcript)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """The result of a finished prediction: ids of new people in the order that all share, a holder's result, and the
+    messages that this process sent and received.
+    """
+
+    ids: tuple[str, ...]
+    result: linear_predict.Prediction | None
+    transcript: Transcript
+
+
+def _digest(agreement: Agreement, name: str) -> bytes:
+    """Return what each frame of a prediction holds: no party can take one for a run, or for another prediction."""
+    return hashlib.sha256(b"graphveil/predict/1 " + agreement.hash + name.encode()).digest()
+
+
+def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
+    """Return who was published in all predictions but this one, by digest."""
+    people: set[bytes] = set()
+    for other in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if other.is_dir() and other.name != name:
+            with closing(Checkpoints(other / "checkpoints", _digest(agreement, other.name).hex())) as store:
+                # Saved before anything leaves: whoever may have been published counts as published.
+                for round in store.rounds()[-1:]:
+                    people |= _rows(store.load(round, resumes=False).get("people"))
+    return people
+
+
+def _rows(digests: Tensor | None) -> set[bytes]:
+    return set() if digests is None else {row.tobytes() for row in digests.numpy()}
+
+
+@dataclass(frozen=True)
+class _People:
+    """A holder's data for a prediction, the last checkpoint of the run, and who was published in other predictions."""
+
+    graph: Graph
+    ids: Sequence[str]
+    before: State
+    published: set[bytes]
+
+    def new(self, order: Tensor) -> tuple[Tensor, Tensor]:
+        """Return which of the rows that all share were never published, int64, and their digests."""
+        digests = digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())
+        before = self.published | _rows(self.before["people"])
+        new = torch.tensor([row.tobytes() not in before for row in digests.numpy()]).nonzero().squeeze(1)
+        return new, digests[new]
+
+
+def _predicting_program(
+    run: RunContext, data: _People, *, memory: Memory, progress: ProgressCallback
+) -> Program[tuple[Tensor, linear_predict.Prediction]]:
+    """Align the ids anew, and publish the rows of new people.
+
+    Raises:
+        BudgetError: nobody is new, or others than when this prediction was made before.
+    """
+    order = yield from ordered(run, data.graph, data.ids, memory, progress)
+    new, people = data.new(order)
+    if not len(new) or (run.state is not None and not torch.equal(people, run.state["people"])):
+        raise BudgetError(
+            f"{len(new)} of {len(order)} people are new" if run.state is None else "other people than at first",
+            where=run.me,
+            remedy="each is predicted once: give the same files to repeat a prediction, other people another --name",
+        )
+    holding = holding_of(data.graph, order, labels=False, seed=0)
+    yield Send(run.setting.server, "aligned", torch.tensor([len(order)]))
+    program = linear_predict.predicting_holder(run, data.before, holding, new)
+    result = yield from remembering(program, {"order": order, "people": people})
+    return order, result
+
+
+def _predicting_server_program(run: RunContext, before: State) -> Program[Any]:
+    nodes = yield from counted(run)
+    return (yield from linear_predict.predicting_server(run, before, nodes))
