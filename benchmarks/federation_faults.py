@@ -71,6 +71,7 @@ class Setting:
     line: Line
     patience: float
     partition: float
+    disks: int
     reference: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -191,7 +192,7 @@ class Run:
         return [name for name, party in self.parties.items() if party.over and party.process.returncode]
 
     def end(self, *named: str, within: float) -> str:
-        """Wait for the end: right, or all stopped within some seconds with a line that names one of `named`."""
+        """Wait for the end: right, or all stopped within some seconds, and another party names one of `named`."""
         self.until(lambda: bool(self.failed()) or self.all_over(), "ended")
         if not self.failed():
             return self.end_right()
@@ -199,7 +200,7 @@ class Run:
         said = {name: party.error for name, party in self.parties.items()}
         if silent := [name for name in said if not said[name]]:
             raise Wrong(f"{', '.join(silent)} stopped without a line: {self.words()}")
-        if not any(f"error: {name}" in line for line in said.values() for name in named):
+        if not any(name in line for who, line in said.items() for name in named if name != who):
             raise Wrong(f"nobody names {' or '.join(named)}: {self.words()}")
         return STOPPED
 
@@ -379,7 +380,8 @@ def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
         for patience, words in ((0.5, "longer"), (2.0, "shorter")):
             do = partial(partition, who=who, patience=patience * setting.partition)
             yield of(f"a line cut {cut}, {words} than patience", mode, "inf" if words == "shorter" else "4", do)
-    yield of("a full disk", mode, "4", partial(full_disk, rounds=range(setting.rounds + 1)), times=setting.rounds + 1)
+    disks = range(0, setting.rounds + 1, setting.disks)
+    yield of("a full disk at a checkpoint", mode, "4", partial(full_disk, rounds=disks), times=len(disks))
     for who, towards in (("server", True), ("holder1", False)):
         yield of("a slow reader, 64 kbit/s", mode, "inf", partial(slow_reader, who=who, towards=towards))
     for kind in FRAMES:
@@ -421,6 +423,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=8, help="kills of a run")
     parser.add_argument("--partition", type=float, default=60.0, metavar="S")
     parser.add_argument("--patience", type=float, default=60.0, metavar="S", help="where no line is cut")
+    parser.add_argument("--disks", type=int, default=1, help="fill the disk at every so many checkpoints")
     parser.add_argument("--nodes", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--line", default="100Mbit/50ms")
@@ -429,8 +432,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        line = Line.parse(chosen.line)
-        setting = Setting(Path(place), chosen.nodes, chosen.rounds, line, chosen.patience, chosen.partition)
+        facts = Line.parse(chosen.line), chosen.patience, chosen.partition, chosen.disks
+        setting = Setting(Path(place), chosen.nodes, chosen.rounds, *facts)
         command("split", f"social-{chosen.nodes}", "--out", setting.folder / "parts")
         outcomes = all_outcomes(setting, chosen)
     print(f"{processor()}; {chosen.nodes} nodes, {chosen.rounds} rounds, {chosen.line}")
