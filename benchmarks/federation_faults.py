@@ -5,9 +5,8 @@
 Three processes of the command line, mutual TLS, every byte through `slow_line`; faults inside a process are planted by
 `faulty_party`.  A run has one outcome:
 
-    ended right      all parties end; at epsilon inf predictions are those of an undisturbed run, but for 2% that
-                     rounding may tip; all logs fit the agreement and each other (`federation verify`), so nothing was
-                     published under two names
+    ended right      all parties end; at epsilon inf probabilities are as undisturbed but for `_EQUAL`; all logs
+                     fit the agreement and each other (`federation verify`), so nothing was published under two names
     stopped clear    within the patience each party ends with one line of its own, and a line names a party at fault;
                      started again without the fault, the run ends right
     wrong            anything else; each has a line below the table
@@ -43,10 +42,13 @@ from slow_line import SlowLine
 from timing import processor
 
 RIGHT, STOPPED, WRONG = "ended right", "stopped clear", "wrong"
-#: How many predictions must be equal at epsilon inf: sums are rounded at random.
-_EQUAL = 0.98
+#: How far a probability may be from that of an undisturbed run at epsilon inf.  Sums are rounded at random: two
+#: undisturbed runs of "shared-linear" were 0.026 apart, and a tenth of their classes, nearly as likely, differed.
+_EQUAL = 0.05
 #: Seconds for processes to start and end, on a loaded machine.
 _MARGIN, _LONGEST = 20.0, 300.0
+#: Messages between two kills at most, and how often a kill waits for any: else it meets a process that starts.
+_FAR, _STARTED = 60, 0.8
 _SLOW = Line(64e3, 0.05)
 #: What tests show: fault -> where.
 TESTED = {
@@ -72,7 +74,7 @@ class Setting:
     patience: float
     partition: float
     disks: int
-    reference: dict[str, dict[str, str]] = field(default_factory=dict)
+    reference: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,11 @@ class Run:
         """Wait until a round is finished, or a party has ended."""
         self.until(lambda: self.round() >= round or self.any_over(), f"at round {round}")
 
+    def logged(self) -> int:
+        """Return how many messages the label holder has logged."""
+        file = self.folder / "run" / "holder1" / TRANSCRIPT
+        return file.read_bytes().count(b"\n") if file.exists() else 0
+
     def any_over(self) -> bool:
         return any(party.over for party in self.parties.values())
 
@@ -221,17 +228,18 @@ class Run:
                 raise Wrong(f"verify {name} {peer}: {'; '.join(faults)}")
 
     def compare(self) -> None:
-        """Hold the predictions against those of the undisturbed run of this mode."""
-        classes = self.classes()
-        reference = self.setting.reference.setdefault(self.mode, classes)
-        same = sum(classes[key] == reference[key] for key in reference) / len(reference)
-        if same < _EQUAL:
-            raise Wrong(f"{same:.1%} of the predictions are those of an undisturbed run")
+        """Hold the label holder's probabilities against those of the undisturbed run of this mode."""
+        found = self.probabilities()
+        reference = self.setting.reference.setdefault(self.mode, found)
+        furthest = max(abs(p - q) for key in reference for p, q in zip(found[key], reference[key], strict=True))
+        if furthest > _EQUAL:
+            raise Wrong(f"a probability is {furthest:.3f} away from that of an undisturbed run")
 
-    def classes(self) -> dict[str, str]:
-        """Return the label holder's predictions by id."""
+    def probabilities(self) -> dict[str, list[float]]:
+        """Return the label holder's predictions by id: the probability of each class."""
         with (self.folder / "run" / "holder1" / "predictions.csv").open() as file:
-            return {row["id"]: row["class"] for row in csv.DictReader(file)}
+            rows = list(csv.DictReader(file))
+        return {row["id"]: [float(value) for key, value in row.items() if key.startswith("p_")] for row in rows}
 
 
 @contextmanager
@@ -243,7 +251,7 @@ def running(setting: Setting, mode: str, epsilon: str, init_fault: str = "right"
     with tempfile.TemporaryDirectory(dir=setting.folder) as place, SlowLine(setting.line, pairs) as proxy:
         run = Run(setting, mode, epsilon, proxy, Path(place))
         run.ports = dict(zip(NAMES, ports, strict=False))
-        chosen = {"mode": mode, "epsilon": epsilon, "width": 8, "hops": 2, "epochs": setting.rounds}
+        chosen = {"mode": mode, "epsilon": epsilon, "width": 8, "hops": 2, "dropout": 0, "epochs": setting.rounds}
         typed = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
         parts = setting.folder / "parts"
         command("init", "--from", parts, "--out", run.folder / "run", "--port", ports[0], *typed, fault=init_fault)
@@ -272,19 +280,22 @@ def undisturbed(run: Run, rng: random.Random) -> str:
 
 
 def kills(run: Run, rng: random.Random, *, times: int) -> str:
-    """Kill the parties in turn, each at a random moment after the start or the last kill, until the run has ended."""
+    """Kill the parties in turn until the run has ended: in the middle of any message, or while a process starts.
+
+    Moments are counted in messages of the label holder since the last kill, so that a loaded machine has the same.
+    """
     run.start()
     first = rng.randrange(len(NAMES))
-    for run.times in range(times):
-        time.sleep(rng.uniform(0.5, 9.0))
-        if run.any_over():
+    for run.times in range(times + 1):
+        more = run.logged() + (rng.randrange(_FAR) if rng.random() < _STARTED else 0)
+        run.until(partial(lambda more: run.logged() >= more or run.any_over(), more), f"{more} messages further")
+        time.sleep(rng.uniform(0, 0.5))
+        if run.any_over() or run.times == times:
             break
         party = run.parties[NAMES[(first + run.times) % len(NAMES)]]
         party.kill()
         time.sleep(rng.uniform(0, 1))
         party.start(patience=run.setting.patience)
-    else:
-        run.times = times
     # Who is killed when the others have left waits in vain, and all start once more.
     ended = run.end(*NAMES, within=run.setting.patience + _MARGIN)
     return ended if ended == RIGHT else run.resume()
@@ -366,7 +377,8 @@ class Case:
                 result = self.do(run, random.Random(name))
             except Wrong as error:
                 result, why = WRONG, f"{name}: {error}"
-            print(f"{name}: {result} after {time.monotonic() - began:.0f} s {why or run.words()}", file=sys.stderr)
+            seconds = time.monotonic() - began
+            print(f"{name}: {result}, {run.times or self.times} times, {seconds:.0f} s {why}", file=sys.stderr)
         return Outcome(self.fault, self.mode, result, run.times or self.times, why)
 
 
@@ -380,7 +392,8 @@ def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
         for patience, words in ((0.5, "longer"), (2.0, "shorter")):
             do = partial(partition, who=who, patience=patience * setting.partition)
             yield of(f"a line cut {cut}, {words} than patience", mode, "inf" if words == "shorter" else "4", do)
-    disks = range(0, setting.rounds + 1, setting.disks)
+    last = setting.rounds + (2 if mode == "shared-linear" else 0)
+    disks = range(0, last + 1, setting.disks)
     yield of("a full disk at a checkpoint", mode, "4", partial(full_disk, rounds=disks), times=len(disks))
     for who, towards in (("server", True), ("holder1", False)):
         yield of("a slow reader, 64 kbit/s", mode, "inf", partial(slow_reader, who=who, towards=towards))
