@@ -43,7 +43,7 @@ from timing import processor
 
 RIGHT, STOPPED, WRONG = "ended right", "stopped clear", "wrong"
 #: How far a probability may be from that of an undisturbed run at epsilon inf.  Sums are rounded at random: two
-#: undisturbed runs of "shared-linear" were 0.026 apart, and up to 8% of their classes differed; after kills 0.029 and 10%.
+#: undisturbed runs of "shared-linear" were 0.026 apart, up to 8% of their classes differed, after kills 0.029 and 10%.
 _EQUAL = 0.05
 #: Seconds for processes to start and end, on a loaded machine.
 _MARGIN, _LONGEST = 20.0, 300.0
