@@ -13,11 +13,12 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 
 from graphveil.federation.transport.line import Line
 
-_BLOCK, _BURST = 1 << 14, 0.01
+_BLOCK, _BURST, _LOOK = 1 << 14, 0.01, 0.05
 _SPARE = 64  # blocks beyond those that fit on the line
 
 
@@ -27,10 +28,15 @@ class SlowLine:
     Args:
         line: rate and delay of every direction of every connection.
         ports: port to listen on -> port to connect to.
+
+    Attributes:
+        directions: bytes of each direction of each connection so far.
+        now: another line, for a while: (port to listen on, whether towards its listener) -> line; None: nothing passes.
     """
 
     def __init__(self, line: Line, ports: Mapping[int, int]) -> None:
-        self.directions: list[int] = []  # bytes of each direction of each connection so far
+        self.directions: list[int] = []
+        self.now: dict[tuple[int, bool], Line | None] = {}
         self._line, self._ports = line, ports
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -52,15 +58,15 @@ class SlowLine:
 
     async def _listen(self) -> None:
         for port, behind in self._ports.items():
-
-            async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behind: int = behind) -> None:
-                task = asyncio.current_task()
-                assert task is not None
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-                await self._relay(reader, writer, behind)
-
+            accept = partial(self._accept, port, behind)
             self._servers.append(await asyncio.start_server(accept, "127.0.0.1", port, limit=_BLOCK))
+
+    async def _accept(self, port: int, behind: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await self._relay(reader, writer, port, behind)
 
     async def _close(self) -> None:
         for server in self._servers:
@@ -69,14 +75,14 @@ class SlowLine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behind: int) -> None:
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, behind: int) -> None:
         try:
             # A party that does not listen yet closes the connection, as its own machine would refuse it.
             inside, outside = await asyncio.open_connection("127.0.0.1", behind, limit=_BLOCK)
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(self._carry(reader, outside))
-                    both.create_task(self._carry(inside, writer))
+                    both.create_task(self._carry(reader, outside, (port, True)))
+                    both.create_task(self._carry(inside, writer, (port, False)))
             finally:
                 outside.close()
         except* OSError:  # an end was cut: so is the other
@@ -84,7 +90,7 @@ class SlowLine:
         finally:
             writer.close()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: tuple[int, bool]) -> None:
         """Carry one direction to its end."""
         loop, number, left = asyncio.get_running_loop(), len(self.directions), 0.0
         self.directions.append(0)
@@ -94,9 +100,11 @@ class SlowLine:
             tasks.create_task(self._arrive(under_way, writer))
             while block := await reader.read(_BLOCK):
                 self.directions[number] += len(block)
-                left = max(loop.time() - _BURST, left) + self._line.seconds(len(block))
+                while (line := self.now.get(way, self._line)) is None:
+                    await asyncio.sleep(_LOOK)
+                left = max(loop.time() - _BURST, left) + line.seconds(len(block))
                 await asyncio.sleep(left - loop.time())
-                await under_way.put((max(loop.time(), left) + self._line.delay, block))
+                await under_way.put((max(loop.time(), left) + line.delay, block))
             await under_way.put((0.0, b""))
 
     async def _arrive(self, under_way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:

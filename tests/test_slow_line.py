@@ -44,7 +44,7 @@ def test_a_slow_line_delays_limits_and_counts(slow_line: Any) -> None:
     outside, behind, nobody = free_ports(3)
 
     def serve() -> None:
-        for _ in range(2):
+        for _ in range(3):
             answered, _ = server.accept()
             with answered:
                 while data := answered.recv(1 << 16):
@@ -59,5 +59,9 @@ def test_a_slow_line_delays_limits_and_counts(slow_line: Any) -> None:
             back, took = echoed(outside, data)
             assert back == data and 0.1 < took < 2
             assert sorted(line.directions) == [1, 1, len(data), len(data)]
+            line.now[outside, True] = None  # nothing passes towards the listener, for a while
+            threading.Timer(0.3, line.now.clear).start()
+            back, took = echoed(outside, b"y")
+            assert back == b"y" and 0.3 < took < 3
     with slow_line.SlowLine(Line(4e7, 0.05), {outside: nobody}):
         assert echoed(outside, b"")[0] == b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import typer.testing
 from graphveil.cli.app import build
 from graphveil.errors import DataError
 from graphveil.federation import party as party_module
-from graphveil.federation.core.agreement import FILE, SIGNATURES, read_agreement, sign
+from graphveil.federation.core.agreement import FILE, SIGNATURES, Agreement, read_agreement, sign
 from graphveil.federation.crypto.keys import new_identity, read_identity
 from graphveil.federation.crypto.psi import STAGE
 from graphveil.federation.party import Outcome, run_party
@@ -158,6 +159,18 @@ def test_other_columns_and_another_key_than_agreed_are_refused_before_anything_i
         (path / "parts" / old).rename(path / "parts" / new)
     found = run_threads(path, patience=1.0)
     assert isinstance(found["holder2"], DataError) and "feature columns" in str(found["holder2"])
+    assert not wire.sent
+
+
+def test_a_certificate_that_has_ended_is_named_before_anything_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every party whose clock is right; TLS alone would blame the agreement."""
+    wire, path = Watching(monkeypatch), folders(tmp_path, "mode=individual", "epochs=2")
+    monkeypatch.setattr(Agreement, "ends", {"holder2": datetime(2025, 1, 2, 3, 4, tzinfo=UTC)})
+    found = run_threads(path, patience=1.0)
+    words = "the certificate of holder2 ended on 2025-01-02 at 03:04 UTC"
+    assert len(found) == 3 and all(words in str(error) for error in found.values())
     assert not wire.sent
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,6 +112,25 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
     for fact, actual, agreed in pairs:
         if actual != agreed:
             raise DataError(f"{fact}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
+
+
+def require_current(agreement: Agreement, folder: Path) -> None:
+    """Refuse an agreement of which a certificate has ended: TLS would fail at every peer, and blame another file.
+
+    Args:
+        agreement: of all parties.
+        folder: this party's.
+
+    Raises:
+        DataError: for such an agreement, naming the party.
+    """
+    for name, end in agreement.ends.items():
+        if end < datetime.now(UTC):
+            raise DataError(
+                f"the certificate of {name} ended on {end:%Y-%m-%d at %H:%M} UTC",
+                where=str(folder),
+                remedy="check the clock, or make a new key and a new agreement",
+            )
 
 
 def _kinds(columns: Sequence[Column]) -> str:
@@ -305,6 +325,7 @@ def checked_ids(
     if fingerprint_of(party.certificate.encode()) != identity.fingerprint:
         remedy = "use the folder with the agreed certificate, or make a new agreement"
         raise DataError(f"the certificate of {name} is not the one in the agreement", where=str(folder), remedy=remedy)
+    require_current(agreement, folder)
     if graph is None:
         if party.role != "server":
             raise InputError(f"{name} holds data", remedy="hand over its graph")

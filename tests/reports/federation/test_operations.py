@@ -129,6 +129,16 @@ def test_logs_of_one_run_agree_also_when_a_message_was_lost_at_a_restart(tmp_pat
     assert check(run, "server", "bank")["peer"] == "bank"
 
 
+def test_rows_that_did_not_train_are_published_in_a_round_of_their_own(tmp_path: Path) -> None:
+    """In "shared-linear" alone; a second such round was not paid for."""
+    run = parties(tmp_path / "run", mode="shared-linear")
+    log = [message("bank", "server", "noisy-share", round) for round in (1, 2, 3, 5, 6)]
+    keep(run, "bank", log[:-1])
+    assert check(run)["faults"] == []
+    keep(run, "bank", log)
+    assert check(run)["faults"] == ["bank published in 5 rounds; 4 were paid for"]
+
+
 def test_a_log_holds_no_name_by_which_rows_could_be_guessed_and_says_what_was_cut_off(tmp_path: Path) -> None:
     run = parties(tmp_path / "run")
     keep(run, "bank", list(run_of("bank")))

@@ -43,7 +43,7 @@ def verified(folder: Path, other_log: Path | None = None) -> dict[str, Any]:
     log = read_log(file, agreement)
     faults = [*_direction_faults(log.messages, agreement, me), *_publication_faults(log.messages, agreement)]
     answer = {"party": me, "agreement": agreement.hash.hex(), "messages": len(log.messages), "torn": log.torn}
-    answer |= {"paid": agreement.setting.publications, "published": _published(log.messages)}
+    answer |= {"paid": _paid(agreement), "published": _published(log.messages)}
     answer |= {"peer": None, "equal": 0, "unread": 0}
     if other_log is not None:
         answer |= _compared(log.messages, read_log(_there(other_log), agreement).messages, agreement, me, faults)
@@ -87,9 +87,15 @@ def _published(messages: Iterable[Message]) -> dict[str, int]:
     return {sender: len(different) for sender, different in rounds.items()}
 
 
+def _paid(agreement: Agreement) -> int:
+    """Return in how many rounds a party may publish: "shared-linear" publishes rows that did not train in one more."""
+    setting = agreement.setting
+    return setting.publications + (setting.protocol.mode == "shared-linear")
+
+
 def _publication_faults(messages: Sequence[Message], agreement: Agreement) -> Iterator[str]:
     """Yield who published more often than paid for, and what was published under two names."""
-    paid, names = agreement.setting.publications, defaultdict(set)
+    paid, names = _paid(agreement), defaultdict(set)
     for sender, count in _published(messages).items():
         if count > paid:
             yield f"{sender} published in {count} rounds; {paid} were paid for"
