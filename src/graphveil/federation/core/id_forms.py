@@ -14,13 +14,12 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.canonical_id import canonical_id, one_id
 from graphveil.errors import DataError
+from graphveil.federation.crypto.masks import as_message
 
 EXACT = "exact"
 _ONE_MAILBOX = "gmail.com"
@@ -75,4 +74,4 @@ def digests_of(ids: Sequence[str], salt: bytes) -> Tensor:
     # Accents as `crypto.psi` compares them: another encoding of an id is the same person.
     texts = (unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in ids)
     joined = b"".join(hashlib.blake2b(text, digest_size=_DIGEST, key=salt).digest() for text in texts)
-    return torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST)
+    return as_message(joined).view(-1, _DIGEST)

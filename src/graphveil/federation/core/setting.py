@@ -9,6 +9,7 @@ guesses        each holder trains alone; one randomized guess of each node's cla
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -260,6 +261,12 @@ class Setting:
     def columns(self) -> int:
         """d, feature columns of all holders together."""
         return sum(member.columns for member in self.members)
+
+    @cached_property
+    def blocks(self) -> dict[str, slice]:
+        """Each holder's columns of all columns side by side."""
+        ends = itertools.accumulate(member.columns for member in self.members)
+        return {member.name: slice(end - member.columns, end) for member, end in zip(self.members, ends, strict=True)}
 
     @property
     def label_holder(self) -> str:

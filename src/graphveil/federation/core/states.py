@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.masks import MaskKey, as_message
 from graphveil.federation.effects import Roster
 from graphveil.privacy import Randomness
 
@@ -79,8 +78,8 @@ def publisher_state(publisher: Publisher, prefix: str = "publisher") -> dict[str
     # All digests, also of old rounds: forgetting one would give back a publication that was spent.
     joined = b"".join(bytes.fromhex(digest) for digest in publisher.seen)
     return {
-        f"{prefix}/key": torch.from_numpy(np.frombuffer(publisher.key.secret, dtype=np.uint8).copy()),
-        f"{prefix}/seen": torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy()).view(-1, _DIGEST),
+        f"{prefix}/key": as_message(publisher.key.secret),
+        f"{prefix}/seen": as_message(joined).view(-1, _DIGEST),
     }
 
 

@@ -27,9 +27,8 @@ _BYTES = 32
 
 @dataclass(frozen=True)
 class Commitment:
-    """Commits to one holder's shares: a secret salt, and the digest of it and of what never changes."""
+    """Commits to one holder's shares: the digest of a secret salt and of what never changes."""
 
-    salt: bytes = field(repr=False)
     fixed: bytes = field(repr=False)
 
     @staticmethod
@@ -46,10 +45,7 @@ class Commitment:
             array = np.ascontiguousarray(numbers)
             digest.update(f"{array.dtype.str} {array.shape} ".encode().ljust(64))
             digest.update(array.data)
-        return Commitment(salt, digest.digest())
-
-    def state(self) -> dict[str, Tensor]:
-        return {"seal/salt": as_message(self.salt)}
+        return Commitment(digest.digest())
 
     def to(self, share: Tensor) -> bytes:
         """Return the commitment to this holder's inputs of a publication: what never changes, and its share of A."""

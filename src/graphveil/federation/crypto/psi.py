@@ -47,6 +47,7 @@ from torch import Tensor
 
 from graphveil.errors import DataError, InputError
 from graphveil.federation.crypto.field import PRIME, inverses, powers
+from graphveil.federation.crypto.masks import as_message
 from graphveil.federation.effects import PeerError, Program, Receive, Roster, Send
 from graphveil.privacy import Randomness
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -275,7 +276,7 @@ class _Blinding:
         return np.concatenate(parts)
 
     def _keep(self, name: str, points: bytes) -> None:
-        self.memory[name] = torch.frombuffer(bytearray(points), dtype=torch.uint8).view(-1, POINT)
+        self.memory[name] = as_message(points).view(-1, POINT)
 
     def _block(self, name: str) -> Points:
         block: Points = self.memory[name].numpy()
@@ -297,7 +298,7 @@ def _begun(
         memory.clear()
         # New in every agreement and for other ids: with an old secret, points of two runs could be compared and ids
         # followed from one to the next.
-        start = torch.frombuffer(bytearray(randomness.bytes(POINT) + digest), dtype=torch.uint8)
+        start = as_message(randomness.bytes(POINT) + digest)
         # A random order: the position of an id in the files is not shown.
         memory["order"] = torch.from_numpy(np.argsort(randomness.uint64(len(texts)), kind="stable"))
         memory["start"] = start

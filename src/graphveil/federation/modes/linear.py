@@ -32,7 +32,7 @@ from graphveil.federation.core.rows import REST, TRAIN, Rows, receive_rows, time
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
-from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks
+from graphveil.federation.crypto.masks import MaskKey, ZeroSum, agree_on_masks, as_message
 from graphveil.federation.crypto.sharing import secret_numbers
 from graphveil.federation.crypto.truncation import Scale, truncate_shared
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
@@ -61,9 +61,8 @@ def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
 def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
     """Return the products of P_o = S^K X; the first begins with every holder's own columns, the last gives rows o."""
     last = setting.model.hops - 1
-    split = propagation.split_of([(member.name, member.columns) for member in setting.members])
     return [
-        Walk(f"hop {hop}", setting.columns, rows.some if hop == last else None, None if hop else split)
+        Walk(f"hop {hop}", setting.columns, rows.some if hop == last else None, None if hop else setting.blocks)
         for hop in range(setting.model.hops)
     ]
 
@@ -116,7 +115,7 @@ class LinearHolder:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
         if self.y is not None and self.weights is not None:
             shares |= {"y": self.y, "weights": self.weights}
-        shares["seal/salt"] = torch.frombuffer(bytearray(self.salt), dtype=torch.uint8)
+        shares["seal/salt"] = as_message(self.salt)
         for group, publisher in self.publishers.items():
             shares |= states.publisher_state(publisher, _prefix(group))
         return shares | (self.head.state() if self.head is not None else {})
@@ -200,11 +199,6 @@ class Exchange:
     x: Tensor
     inner: Tensor
 
-    @property
-    def own(self) -> slice:
-        """Its columns."""
-        return hops_of(self.run.setting, self.rows)[0].split_at(self.run.me)
-
     def open(self, kind: str, share: Tensor, label: str) -> Program[Tensor]:
         """Exchange masked shares with all holders; return x - U of the sum x, int64, the same at all.
 
@@ -248,15 +242,8 @@ def opened(
     x = ring.encode(
         propagation.scaled_rows(holding.features, len(setting.members), setting.bounds.rows), setting.protocol.bits
     )
-    inner = yield from walker.masked(hops[0], _placed(x, hops[0], run.me))
+    inner = yield from walker.masked(hops[0], hops[0].placed(x, run.me))
     return Exchange(run, rows, zero, key, walker, x, inner)
-
-
-def _placed(x: Tensor, walk: Walk, name: str) -> Tensor:
-    """Return features in their columns, zeros elsewhere, int64 [n, d]: shares of X add up to it side by side."""
-    placed = torch.zeros(len(x), walk.columns, dtype=torch.int64)
-    placed[:, walk.split_at(name)] = x
-    return placed
 
 
 def _propagated(exchange: Exchange) -> Program[Tensor]:
@@ -264,7 +251,7 @@ def _propagated(exchange: Exchange) -> Program[Tensor]:
     run, walker, zero, key = exchange.run, exchange.walker, exchange.zero, exchange.key
     first, *hops = hops_of(run.setting, exchange.rows)
     # The masked features were exchanged already: they serve the first hop, and X W in the end.
-    p = walker.local(first, _placed(exchange.x, first, run.me), exchange.inner)
+    p = walker.local(first, first.placed(exchange.x, run.me), exchange.inner)
     p = yield from truncate_shared(zero, p, key, scale_of(run.setting), first.name)
     for walk in hops:
         p = yield from walker.product(walk, p)
@@ -391,15 +378,14 @@ def _inputs(exchange: Exchange, w: Tensor) -> Program[Tensor]:
     Args:
         w: this holder's share of W, int64 [d, h].
     """
-    run, own = exchange.run, exchange.own
+    run, blocks = exchange.run, exchange.run.setting.blocks
     mask = exchange.key.expand("weights of X", tuple(w.shape))
-    split = hops_of(run.setting, exchange.rows)[0]
     f = w - mask
     for name in run.roster.other_holders:
-        yield Send(name, "masked-right", f[split.split_at(name)].contiguous())
-    total = w[own].clone()
+        yield Send(name, "masked-right", f[blocks[name]].contiguous())
+    total = w[blocks[run.me]].clone()
     for name in run.roster.other_holders:
         total += yield Receive(name, "masked-right", tuple(total.shape))
-    mask[own] = 0
+    mask[blocks[run.me]] = 0
     # X_k (W_k + sum F) of its own columns, and E V of the others'; the server knows their masks and multiplies U V.
     return ring.matmul(exchange.x, total) + ring.matmul(exchange.inner, mask)

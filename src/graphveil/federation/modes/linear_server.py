@@ -302,16 +302,17 @@ def _input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}
     product = torch.zeros(rows.nodes, setting.model.width, dtype=torch.int64)
     for name in setting.names:
-        own = first.split_at(name)
+        own = setting.blocks[name]
         theirs = torch.stack([weights[other][own] for other in setting.names if other != name]).sum(dim=0)
         product += ring.matmul(first.mask(keys[name], rows.nodes, name)[:, own].contiguous(), theirs)
     return product
 
 
 def _snapshot(training: _Training) -> dict[str, Tensor]:
+    # Without copies: each is replaced and never changed, and what stayed the same is not written to disk again.
     memory = training.memory
     return {
         **states.network_state(training.network, training.optimiser),
-        **{f"memory/{name}": getattr(memory, name).clone() for name in _Memory.__dataclass_fields__},
+        **{f"memory/{name}": getattr(memory, name) for name in _Memory.__dataclass_fields__},
         **training.best,
     }

@@ -96,9 +96,18 @@ class Walk:
     def mask(self, key: MaskKey, nodes: int, holder: str) -> Tensor:
         """Return V of a holder, int64 [n, d], zero outside its columns."""
         own = self.split_at(holder)
-        mask = torch.zeros(nodes, self.columns, dtype=torch.int64)
-        mask[:, own] = key.expand(f"V {self.name}", (nodes, own.stop - own.start))
-        return mask
+        return self.placed(key.expand(f"V {self.name}", (nodes, own.stop - own.start)), holder)
+
+    def placed(self, numbers: Tensor, holder: str) -> Tensor:
+        """Return a holder's columns in their place among all, zeros elsewhere, int64 [n, d].
+
+        Args:
+            numbers: of its columns, int64 [n, d_i].
+            holder: its name.
+        """
+        placed = torch.zeros(len(numbers), self.columns, dtype=torch.int64)
+        placed[:, self.split_at(holder)] = numbers
+        return placed
 
     def split_at(self, holder: str) -> slice:
         """Return a holder's columns, all of them where nothing is split."""
@@ -106,16 +115,6 @@ class Walk:
 
     def empty(self, nodes: int) -> Tensor:
         return torch.zeros(nodes if self.rows is None else len(self.rows), self.columns, dtype=torch.int64)
-
-
-def split_of(members: Sequence[tuple[str, int]]) -> dict[str, slice]:
-    """Return each holder's columns of all columns side by side.
-
-    Args:
-        members: name and number of columns of each holder, in order.
-    """
-    ends = np.cumsum([columns for _, columns in members])
-    return {name: slice(int(end) - columns, int(end)) for (name, columns), end in zip(members, ends, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def open_walker(
     for name in roster.other_holders:
         hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 0)))
     masks = [walk.mask(key, nodes, roster.me) for walk in walks]
-    return Walker(roster, key, matrix, _multiplied(zip(hidden, [masks] * len(hidden), strict=True), walks, nodes))
+    return Walker(roster, key, matrix, _multiplied([(hidden, masks)], walks, nodes))
 
 
 def serve_walks(
@@ -227,11 +226,14 @@ def serve_walks(
     for name in names:
         hidden.append((yield from _receive(name, Shape.of(nodes, entries[name]), 1)))
     # S_i meets the masks of all holders but i, who multiplies its own share in the clear.
-    masks = (
-        [torch.stack([walk.mask(keys.holders[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks]
-        for i in names
+    pairs = (
+        (
+            [matrix],
+            [torch.stack([walk.mask(keys.holders[k], nodes, k) for k in names if k != i]).sum(dim=0) for walk in walks],
+        )
+        for i, matrix in zip(names, hidden, strict=True)
     )
-    return _multiplied(zip(hidden, masks, strict=True), walks, nodes)
+    return _multiplied(pairs, walks, nodes)
 
 
 def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
@@ -241,14 +243,16 @@ def _receive(name: str, shape: Shape, reader: int) -> Program[HiddenMatrix]:
 
 
 def _multiplied(
-    pairs: Iterable[tuple[HiddenMatrix, Sequence[Tensor]]], walks: Sequence[Walk], nodes: int
+    pairs: Iterable[tuple[Sequence[HiddenMatrix], Sequence[Tensor]]], walks: Sequence[Walk], nodes: int
 ) -> dict[str, Tensor]:
-    """Return the sum over pairs of shares of matrices times masks, for each walk, by name."""
+    """Return the sum over pairs of the sum of shares of matrices times masks, for each walk, by name."""
     given = {walk.name: walk.empty(nodes) for walk in walks}
-    for hidden, masks in pairs:
+    for matrices, masks in pairs:
         used = [mask.any(dim=0).nonzero().squeeze(1) for mask in masks]
         narrow = [mask[:, columns].contiguous() for mask, columns in zip(masks, used, strict=True)]
-        for rows, block in hidden.blocks():
+        # Matrices that meet the same masks are added first: a block is multiplied once.
+        for blocks in zip(*(matrix.blocks() for matrix in matrices), strict=True):
+            rows, block = blocks[0][0], torch.stack([share for _, share in blocks]).sum(dim=0)
             for walk, mask, columns in zip(walks, narrow, used, strict=True):
                 _add(given[walk.name], walk, rows, block, mask, columns)
     return given
