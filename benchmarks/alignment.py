@@ -11,7 +11,6 @@ round.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import multiprocessing
 import resource
@@ -30,9 +29,8 @@ from graphveil.federation.crypto.keys import Identity, new_identity
 from graphveil.federation.crypto.psi import align, alignment_bytes, alignment_trips
 from graphveil.federation.effects import Program, Receive, Roster, Send
 from graphveil.federation.transport.line import Line
-from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Session
 from graphveil.privacy import SecureRandomness
+from linked import finish, linked_session
 from timing import processor
 
 PATIENCE = 900.0
@@ -102,28 +100,9 @@ def party(name: str, stage: Stage) -> None:
         return len(order)
 
     store = Checkpoints(stage.folder / name, "ab" * 32)
-    others = tuple(other for other in NAMES if other != name)
-    session = Session(name, "server", others, build, store, patience=PATIENCE, progress=lambda step: None)
-    peers = tuple(
-        Peer(NAMES.index(other), other, f"127.0.0.1:{stage.ports[other]}", stage.identities[other].certificate)
-        for other in others
-    )
-    session.links = links = Links(
-        stage.identities[name],
-        NAMES.index(name),
-        f"127.0.0.1:{stage.ports[name]}",
-        peers,
-        hashlib.sha256(b"benchmark").digest(),
-        largest=1 << 26,
-        patience=PATIENCE,
-        on_control=session.on_control,
-        on_restart=session.on_restart,
-        note=lambda text: None,
-    )
-    links.open()
-    common = session.run().result
-    links.close()
-    store.close()
+    addresses = {other: f"127.0.0.1:{port}" for other, port in stage.ports.items()}
+    session = linked_session(name, stage.identities, addresses, build, store, patience=PATIENCE, largest=1 << 26)
+    common = finish(session, store).result
     peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     stage.answers.put((name, {"common": common, **times, "peak_megabytes": peak}))
 

@@ -13,7 +13,6 @@ of an epoch: the CPU seconds of all three processes together, and the time that 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import multiprocessing
 import resource
@@ -40,12 +39,11 @@ from graphveil.federation.modes.linear import linear_holder
 from graphveil.federation.modes.linear_server import linear_server
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import partition_graph, vertical_partition
-from graphveil.federation.transport.links import Links, Peer
-from graphveil.federation.transport.session import Session
 from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 from graphveil.reproduction.clear import Part, Plan, run
 from graphveil.runtime.progress import Progress
+from linked import finish, linked_session
 from timing import cpu_seconds, processor
 
 PATIENCE, PLAIN_EPOCHS = 600.0, 5
@@ -150,12 +148,6 @@ def _summary(figures: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
 
 def _party(name: str, stage: Stage) -> None:
     torch.set_num_threads(1)
-    names = list(stage.identities)
-    peers = tuple(
-        Peer(place, other, stage.addresses[other], stage.identities[other].certificate)
-        for place, other in enumerate(names)
-        if other != name
-    )
     start, marks, cpu = time.perf_counter(), [], []
 
     def tell(step: Progress) -> None:
@@ -163,32 +155,17 @@ def _party(name: str, stage: Stage) -> None:
         cpu.append(time.process_time())
 
     store = Checkpoints(stage.folder / name, "ab" * 32)
-    other_names = tuple(peer.name for peer in peers)
-    session = Session(
+    session = linked_session(
         name,
-        stage.setting.server,
-        other_names,
+        stage.identities,
+        stage.addresses,
         lambda done, state: _program(name, stage, done, state),
         store,
         patience=PATIENCE,
+        largest=1 << 30,
         progress=tell,
     )
-    session.links = links = Links(
-        stage.identities[name],
-        names.index(name),
-        stage.addresses[name],
-        peers,
-        hashlib.sha256(b"benchmark").digest(),
-        largest=1 << 30,
-        patience=PATIENCE,
-        on_control=session.on_control,
-        on_restart=session.on_restart,
-        note=lambda text: None,
-    )
-    links.open()
-    finished = session.run()
-    links.close()
-    store.close()
+    finished = finish(session, store)
     # Rounds after the last publication are no epochs: "shared-linear" has two, for the rows that were never published.
     rounds = stage.setting.publications
     marks, cpu = marks[:rounds], cpu[:rounds]

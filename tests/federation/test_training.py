@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from graphveil.errors import BudgetError
@@ -154,3 +155,15 @@ def test_the_bytes_that_a_plan_prints_are_those_that_are_sent(mode: str, holders
     for entry in short.transcript.entries:
         sent[entry.kind] = sent.get(entry.kind, 0) + entry.bytes
     assert sent == plan
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_parties_keep_fits_into_files(mode: str) -> None:
+    """A file holds no tensor under two names, also where one begins as another."""
+    setting, held = made(mode=mode, epochs=2)
+
+    def watch(_: str, effect: Effect) -> None:
+        if isinstance(effect, Checkpoint):
+            assert save({name: tensor.contiguous() for name, tensor in effect.state().items()})
+
+    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)

@@ -309,10 +309,10 @@ def _input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
 
 
 def _snapshot(training: _Training) -> dict[str, Tensor]:
-    # Without copies: each is replaced and never changed, and what stayed the same is not written to disk again.
+    # Copies: A of the round that was kept may be A itself, and a file holds no tensor under two names.
     memory = training.memory
     return {
         **states.network_state(training.network, training.optimiser),
-        **{f"memory/{name}": getattr(memory, name) for name in _Memory.__dataclass_fields__},
+        **{f"memory/{name}": getattr(memory, name).clone() for name in _Memory.__dataclass_fields__},
         **training.best,
     }
