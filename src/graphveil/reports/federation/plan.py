@@ -40,8 +40,9 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
     {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
-#: Nobody publishes before all have saved: each tells the server, and the server tells all.
-_SAVED = 2
+#: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
+#: which take as long.
+_SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
@@ -159,11 +160,12 @@ def trips_of(setting: Setting) -> int:
     """Return how many messages of a run wait for each other, one way each, after alignment."""
     once, hop, publication, step = TRIPS[setting.protocol.mode]
     rounds, epochs = setting.publications, setting.training.epochs
-    trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    saved = _SAVED[setting.protocol.mode]
+    trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs
     if setting.protocol.mode == "guesses":
         return trips
     # Validation nodes are looked at and answered for; who neither trains nor validates is published in a round more.
-    trips += 2 * setting.looked + _SAVED
+    trips += 2 * setting.looked + saved
     if setting.protocol.mode != "shared-linear":
         return trips
     # Of three holders one waits for another's masked sum in each hop.
