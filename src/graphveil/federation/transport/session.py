@@ -114,6 +114,7 @@ class Session:
         self._anew = self._stopped = False
         self._nonce, self._going, self._session = "", "", ""
         self._saved: dict[str, int] = {}
+        self._computed = 0.0
         self._entries: list[Entry] = []
         self._record = record
         self.links: Links | None = None
@@ -132,6 +133,7 @@ class Session:
         with monitor.lock:
             if "computing" in word:
                 # Whoever else is silent may be waiting for it, as this party is.
+                self._computed = time.monotonic()
                 for mail in self._open().mail.values():
                     mail.heard()
                 return
@@ -357,7 +359,9 @@ class Session:
         word = {"saved": round, "of": self._session, "again": 1}
         self._open().monitor.wait(
             lambda: min(self._saved.values()) >= round,
-            lambda: self._late(began, tuple(name for name, saved in self._saved.items() if saved < round)),
+            lambda: self._late(
+                max(began, self._computed), tuple(name for name, saved in self._saved.items() if saved < round)
+            ),
             lambda: self._send_control(word),
         )
 
