@@ -20,6 +20,7 @@ from tests.reports.compare.test_page import side_by_side
 
 pytestmark = pytest.mark.slow
 LONG = "a-control-with-a-very-long-name-without-any-blank-in-it-at-all-" * 2
+CONTROLS = "a[href], button, input, select, summary, [tabindex]"
 TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
 
 
@@ -139,13 +140,13 @@ def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> Non
     for number in range(len(TABS)):
         wanted = browser.ask(
             "window.met = new Set(); document.addEventListener('focusin', e => window.met.add(e.target)); return "
-            f"[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter({visible}).length"
+            f"[...document.querySelectorAll('{CONTROLS}')].filter({visible}).length"
         )
         browser.ask("document.activeElement.blur(); getSelection().removeAllRanges(); document.body.focus()")
         for _ in range(wanted + 2):
             browser.press("\ue004")
         missed = browser.ask(
-            "return [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]"
+            f"return [...document.querySelectorAll('{CONTROLS}')]"
             f".filter({visible}).filter(e => !window.met.has(e)).map(e => e.outerHTML.slice(0, 100))"
         )
         assert missed == [], TABS[number]
