@@ -22,7 +22,7 @@ _AUDIT: Final = "graphveil audit federation"
 #: Before the run, between all holders; nothing of it is in the traffic of a run.
 _AMONG_HOLDERS: Final = tuple(kind for kind in ALIGNING if kind != "aligned")
 #: Kinds whose content comes from labels, and those that are computed from published rows.
-_OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels")
+_OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels", "kept-round", "best-round")
 _OF_ROWS: Final = ("hidden",)
 #: Kind of message and who reads it -> the attack on it.
 _ATTACKS: Final[Mapping[tuple[str, str], str]] = {
@@ -39,7 +39,7 @@ _MASKED: Final = "masks, keys and masked numbers"
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(ALIGNING, "which ids are shared"),
     **dict.fromkeys(("labelled-rows", "validation-rows"), "who trains and validates"),
-    "kept-round": "the best round",
+    **dict.fromkeys(("kept-round", "best-round"), "the best round"),
     "embeddings": "embeddings",
     "noisy-share": "shares of a noisy sum",
     "hidden": "a hidden layer",
