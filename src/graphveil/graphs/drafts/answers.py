@@ -12,6 +12,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.files.columns import Number
 from graphveil.files.reading import parse_toml
 from graphveil.files.serial import toml_lines, toml_value
+from graphveil.graphs.declared.column_declaration import parse_columns
 from graphveil.graphs.declared.declaration import FILE, parse_declaration
 from graphveil.graphs.drafts.draft import EDGES_ROLES, NODES_ROLES, Draft, Feature
 from graphveil.graphs.value.schema import PRIVATE_PARTS
@@ -68,6 +69,13 @@ class Answers:
                 raise InputError(f"{key} is {value!r}", where=where, allowed=_WORDS[kind])
             values[key] = tuple(map(str, value)) if isinstance(value, list) else value
         return cls(**{key: value for key, value in values.items() if value is not None})  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        # Each answer as soon as it is there, by the words of the declaration; what is open does not matter yet.
+        content = {"private": [*(self.private or ())], "classes": [*(self.classes or "ab")], "range": [0, 1]}
+        parse_declaration({**content, "dimension": self.dimension}, "answers")
+        if self.columns:
+            parse_columns(self.columns, "answers")
 
 
 _TYPES: Final[dict[str, type]] = {
