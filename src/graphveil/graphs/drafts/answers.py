@@ -213,6 +213,8 @@ def declare(draft: Draft, answers: Answers) -> Declared:
 def _refuse_strangers(draft: Draft, answers: Answers) -> None:
     """Refuse answers about columns that are not there: a misspelt one would be another column's."""
     columns = [name for feature in draft.features for name in feature.columns]
+    for name in {*answers.columns} & {*answers.leave_out}:
+        raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
     for key in ("columns", "missing", "leave_out"):
         for name in getattr(answers, key):
             if not any(name == column or fnmatchcase(column, name) for column in columns):

@@ -51,5 +51,6 @@ def check_folder(folder: Path) -> str:
         raise DataError(error.what, where=error.where, allowed=error.allowed, remedy=remedy) from error
     schema = graph.schema
     private = f"private: {', '.join(schema.private)}" if schema.private else "nothing is private"
-    facts = f"{graph.num_nodes:,} people, {schema.dimension:,} features, {len(schema.classes):,} classes"
+    features = f"{schema.dimension:,} feature{'s' * (schema.dimension != 1)}"
+    facts = f"{graph.num_nodes:,} people, {features}, {len(schema.classes):,} classes"
     return f"{facts}; {private}"
