@@ -17,6 +17,7 @@ from graphveil.reports.base.text import printable
 _QUESTIONS: Final = {
     "id": "Which column of nodes identifies a person?",
     "label": "Which column is the label, which a network learns to predict? (none: there is no such column)",
+    "split": "Which column says train, val or test? (none: there is no such column)",
     "source": "Which column of edges is the source?",
     "target": "Which column of edges is the target?",
     "private": "What belongs to the people, out of features, labels and edges? (with commas between; or none)",
@@ -62,7 +63,7 @@ class Interview:
         try:
             for key, question in _QUESTIONS.items():
                 is_open = key in {entry.key for entry in open_questions(draft, answers)}
-                if is_open or (everything and key in draft.roles):
+                if is_open or (everything and draft.roles.get(key)):
                     answers = self._ask(draft, answers, key, question, None if is_open else draft.roles[key])
             self.say(f"Kinds of columns: {KINDS}; {LEAVE_OUT}: nothing reads it")
             for entry in unanswered(draft, answers):

@@ -114,7 +114,7 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
         "private": f"what belongs to the people, out of {', '.join(PRIVATE_PARTS)}",
         "classes": "all classes in order, also those that nobody has",
         "directed": "whether edges have a direction",
-        **({"dimension": "the number of features of the features file"} if draft.has_entries else {}),
+        **({"dimension": "the number of features of the features file"} if draft.entries is not None else {}),
     }
     facts = [Question(key, text) for key, text in texts.items() if getattr(answers, key) is None]
     columns = [entry.name for entry in unanswered(draft, answers) if not entry.is_settled]
@@ -138,7 +138,7 @@ def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
 
 def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
     """Each column of features, with the draft of it."""
-    reserved = set() if draft.has_entries else {*_roles(draft, answers).values(), answers.private_nodes}
+    reserved = set() if draft.entries is not None else {*_roles(draft, answers).values(), answers.private_nodes}
     for feature in draft.features:
         yield from ((feature, name) for name in feature.columns if name not in reserved)
 
@@ -146,7 +146,7 @@ def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
 def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
     """The column of each role; None: nobody knows, NO_COLUMN: there is none."""
     roles: dict[str, str | None] = {}
-    for table, names in ((draft.nodes, NODES_ROLES), (draft.edges, EDGES_ROLES)):
+    for table, names in ((draft.nodes.columns, NODES_ROLES), (draft.edges.columns, EDGES_ROLES)):
         given = {role: getattr(answers, role) for role in names}
         for role, column in given.items():
             if column not in (None, NO_COLUMN, *table):
@@ -198,7 +198,7 @@ def declare(draft: Draft, answers: Answers) -> Declared:
         listed = "; ".join(f"{question.key}: {question.text}" for question in questions)
         count = "an open question" if len(questions) == 1 else f"{len(questions)} open questions"
         raise InputError(f"{count}: {listed}", where=FILE, remedy="graphveil data init --help says how to answer")
-    if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes:
+    if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes.columns:
         raise InputError("a column called 'label' is read as the label", where="label", remedy="rename the column")
     kinds, notes = _kinds(draft, answers)
     content = _content(draft, answers, kinds)
@@ -273,8 +273,8 @@ def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Conten
         raise InputError("no column of features is left", where="nodes", remedy="add columns, or leave out fewer")
     first = next(iter(kinds.values()))
     if not isinstance(first, Mapping) or Number.word not in first or any(kind != first for kind in kinds.values()):
-        if draft.has_entries:
+        if draft.entries is not None:
             raise InputError(f"columns is {kinds!r}", where=FILE, allowed="{ number = [low, high] } of a features file")
         return {"columns": dict(kinds)}
-    some = not draft.has_entries and set(draft.nodes) - {*reserved, *kinds}
+    some = draft.entries is None and set(draft.nodes.columns) - {*reserved, *kinds}
     return {"range": first[Number.word], "missing": first.get("missing"), "features": list(kinds) if some else None}

@@ -6,7 +6,7 @@ import csv
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -73,6 +73,12 @@ def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
     for stem, frame in frames.items():
         with whole_file(folder / f"{stem}.parquet", mode=_OWNER) as partial:
             frame.write_parquet(partial)
+
+
+def left_out(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on attributes of edges that are not copied."""
+    listed = ", ".join(names)
+    return (f"left out of the edges: {listed}",) if listed else ()
 
 
 def free_names(names: Sequence[str]) -> list[str]:
