@@ -254,6 +254,7 @@ def test_a_query_gives_two_ends_and_rows(tmp_path: Path) -> None:
     for queries, message in (
         (("SELECT 1 AS id", "SELECT 1"), "gives 1 column"),
         (("PRAGMA user_version = 3", "SELECT 1"), "readonly|gives no rows"),
+        (("SELECT 1, 2", "SELECT 1, 2"), "--nodes-query: holds numbers alone"),
         (("SELECT 1 AS id, 2 AS id", "SELECT 1, 2"), "has two columns 'id'"),
     ):
         with pytest.raises(GraphveilError, match=message):

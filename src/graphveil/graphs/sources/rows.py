@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from graphveil.errors import DataError
 from graphveil.files.writing import whole_file
 from graphveil.graphs.declared.typed_columns import SEPARATOR
-from graphveil.graphs.tables.tables import check_header
+from graphveil.graphs.tables.headers import require_names
 from graphveil.runtime.late import polars
 
 Write: TypeAlias = Callable[[Sequence[object]], None]
@@ -43,7 +43,7 @@ def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> It
         columns: the names of its columns.
         where: the source, in messages; DataError for names or values that no table of people has.
     """
-    check_header(where, columns)
+    require_names(columns, where)
     with (
         whole_file(folder / f"{stem}.csv", mode=_OWNER) as partial,
         partial.open("w", encoding="utf-8", newline="") as text,
