@@ -21,7 +21,7 @@ _QUESTIONS: Final = {
     "source": "Which column of edges is the source?",
     "target": "Which column of edges is the target?",
     "private": "What belongs to the people, out of features, labels and edges? (with commas between; or none)",
-    "classes": "Which classes are there, also those that nobody has? (in order, with commas between; N: 0 to N - 1)",
+    "classes": "Which classes are there, also those that nobody has? (in order, with commas; 7 stands for 0 to 6)",
     "directed": "Do edges have a direction? (yes, no)",
     "dimension": "How many features does the features file have?",
 }
@@ -38,14 +38,14 @@ class Interview:
 
     hear: Callable[[], str | None]  # the next line typed; None: the input has ended
     say: Callable[[str], None]  # prints a line
-    show: Callable[[str], object]  # prints a question
+    show: Callable[[str], None]  # prints a question
 
     @classmethod
     def here(cls) -> Interview | None:
         """Return an interview on this terminal; None: there is no terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
-        return cls(lambda: sys.stdin.readline() or None, complain, lambda text: print(text, end="", file=sys.stderr))
+        return cls(lambda: sys.stdin.readline() or None, complain, _show)
 
     def completed(self, draft: Draft, answers: Answers, *, everything: bool) -> Answers:
         """Return the answers, completed by the person, or as far as they were when the input ended.
@@ -88,11 +88,18 @@ class Interview:
             if line is None:
                 raise _EndError
             text = line.strip() or default
+            if text == "":
+                return answers
             try:
                 if text is not None:
-                    changed = answered(answers, key, text) if text else answers
+                    changed = answered(answers, key, text)
                     # Refuses a column that is not there; the last question, also what does not fit together.
                     _ = declare(draft, changed) if key == "missing" else open_questions(draft, changed)
                     return changed
             except InputError as error:
                 self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; once more, please")
+
+
+def _show(question: str) -> None:
+    sys.stderr.write(question)
+    sys.stderr.flush()

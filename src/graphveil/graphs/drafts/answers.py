@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
@@ -87,8 +87,8 @@ _TYPES: Final[dict[str, type]] = {
 _WORDS: Final = {list: "a list of texts", dict: "a table", bool: "true or false", int: "a whole number", str: "a text"}
 
 
-def _near(name: str, names: list[str] | tuple[str, ...]) -> str | None:
-    near = difflib.get_close_matches(name, names, n=1)
+def _near(name: str, names: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, [*names], n=1)
     return f"did you mean {near[0]}?" if near else None
 
 
@@ -158,9 +158,9 @@ def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
 
 
 def _kind_of(name: str, feature: Feature, answers: Answers) -> object | None:
-    # No pattern makes a feature of what tells who somebody is.
-    by_name = {key: kind for key, kind in answers.columns.items() if key in (name, feature.name)}
-    return _answer(name, by_name if feature.suggestion.identifies else answers.columns)
+    if feature.suggestion.identifies:  # no pattern makes a feature of what tells who somebody is
+        return answers.columns.get(name, answers.columns.get(feature.name))
+    return _answer(name, answers.columns)
 
 
 def _answer(name: str, answers: Mapping[str, object]) -> object | None:
@@ -212,13 +212,13 @@ def declare(draft: Draft, answers: Answers) -> Declared:
 
 def _refuse_strangers(draft: Draft, answers: Answers) -> None:
     """Refuse answers about columns that are not there: a misspelt one would be another column's."""
-    columns = [name for feature in draft.features for name in feature.columns]
+    columns = {name: None for feature in draft.features for name in feature.columns}
     for name in {*answers.columns} & {*answers.leave_out}:
         raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
     for key in ("columns", "missing", "leave_out"):
         for name in getattr(answers, key):
-            if not any(name == column or fnmatchcase(column, name) for column in columns):
-                allowed = ", ".join(columns[:12])
+            if name not in columns and not any(fnmatchcase(column, name) for column in columns):
+                allowed = ", ".join([*columns][:12])
                 raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=_near(name, columns))
 
 
@@ -262,9 +262,6 @@ def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
         **_features(draft, kinds, {*roles.values(), answers.private_nodes, "label"}),
     }
     return {key: value for key, value in content.items() if value is not None}
-
-
-_WORDED: Final = ("id", "source", "target")
 
 
 def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Content:
