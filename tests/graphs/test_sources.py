@@ -179,6 +179,7 @@ EMPTY = '{"nodes": [{"id": 1%s}], "edges": [%s]}'
 BAD = {
     "bomb.graphml": (BOMB, "declares a document type"),
     "cut.graphml": ("<graphml><graph>", "cannot be read as XML"),
+    "code.graphml": ('<?xml version="1.0" encoding="utf-x"?><graphml/>', "cannot be read as XML .*utf-x"),
     "none.graphml": (GRAPHML.format(""), "holds no graph"),
     "two.graphml": (GRAPHML.format("<graph/><graph/>"), "holds a second graph"),
     "hyper.graphml": (GRAPHML.format("<graph><hyperedge/></graph>"), "all directed, or none"),

@@ -60,7 +60,7 @@ def _refuse_document_type(path: Path) -> None:
     try:
         with path.open("rb") as file:
             parser.ParseFile(file)
-    except (expat.ExpatError, ValueError) as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:  # LookupError: an encoding that nobody knows
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot be read as XML ({error})", where=str(path)) from error
