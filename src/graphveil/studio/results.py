@@ -19,6 +19,9 @@ from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs.load import is_name
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.privacy import Guarantee
+from graphveil.reports.base.drawing import picture_json
+from graphveil.reports.base.parties import parties_of
+from graphveil.reports.base.record import number_of
 from graphveil.reports.runs.picture import FILE as PICTURE
 from graphveil.reports.runs.picture import PUBLIC, RELEASED, Picture
 from graphveil.studio.models import Edges, Graph, Node
@@ -30,6 +33,13 @@ FILES: Final = (
     *("card.md", "card.html", "config.toml", "guarantee.json", "ledger.json", "result.json", "release.json"),
     *("agreement.toml", "collection.json", "public/card.html", "public/report.html"),
 )
+#: What tells of each kind of work.
+_RECORDS: Final = {
+    "run": "result.json",
+    "release": "release.json",
+    "federation": "outcome.json",
+    "collection": "collection.json",
+}
 #: Nodes that are drawn at most.
 MOST: Final = 3_000
 _SEED: Final = 20_240
@@ -56,8 +66,7 @@ class FinishedWork:
 
     def facts(self) -> dict[str, Any]:
         """Return what the folder says of itself, paths of this machine as pages name them."""
-        name = {"run": "result.json", "release": "release.json", "collection": "collection.json"}.get(self.kind)
-        facts = {} if name is None else object_in(self.folder / name)
+        facts = object_in(self.folder / _RECORDS[self.kind])
         options = facts.get("options")
         if isinstance(options, dict) and isinstance(options.get("source"), str):
             facts["options"] = {**options, "source": self._named(options["source"])}
@@ -82,12 +91,30 @@ class FinishedWork:
 
     def private(self) -> tuple[str, ...]:
         """Return what the data of a run declares private: as its model recorded it, and as its folder says now."""
+        if self.kind != "run":
+            return ()
         source = str(object_in(self.folder / "result.json").get("options", {}).get("source", ""))
         if source and is_name(source):
             return ()
         declared, _ = declaration_of(Path(source)) if source else (None, None)
         parts = {*_recorded(self.folder), *(() if declared is None else declared.private)}
         return tuple(part for part in PRIVATE_PARTS if part in parts)
+
+    def parties(self) -> dict[str, Any] | None:
+        """Return the picture of who sees what, None of a collection."""
+        if self.kind == "collection":
+            return None
+        if self.kind == "federation":
+            from graphveil.federation.core.agreement import read_agreement
+            from graphveil.reports.federation.parties import federation_parties
+
+            return picture_json(federation_parties(read_agreement(self.folder).setting))
+        facts = self.facts()
+        guarantee, released = _guarantee(facts), self.kind == "release"
+        if guarantee is None:
+            return None
+        method, settings = str(facts["method"]), {key: number_of(value) for key, value in facts["settings"].items()}
+        return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
 
     def graph(self) -> Graph:
         """Return a sample of the graph with predictions and errors, as far as the data allows."""

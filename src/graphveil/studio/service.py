@@ -277,8 +277,8 @@ class Studio:
             files=work.files(),
             report=work.report(),
             attacks=work.attacks(),
-            private=list(work.private()) if work.kind == "run" else [],
-            parties=None,
+            private=list(work.private()),
+            parties=work.parties(),
         )
 
     def _graph(self, path: str) -> models.Graph:
