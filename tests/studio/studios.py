@@ -42,7 +42,11 @@ class Browser:
     gate: Gate
     cookie: str | None = None
     csrf: str | None = None
-    seen: list[Reply] = field(default_factory=list)
+    log: list[tuple[str, str, Reply]] = field(default_factory=list)
+
+    @property
+    def seen(self) -> list[Reply]:
+        return [reply for _, _, reply in self.log]
 
     def ask(
         self, method: str, path: str, value: object = None, data: bytes | None = None, **headers: str | None
@@ -54,7 +58,7 @@ class Browser:
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         pairs = [(name.encode(), text.encode()) for name, text in sent.items() if text is not None]
         reply = asyncio.run(_asked(self.gate, method, path, pairs, body))
-        self.seen.append(reply)
+        self.log.append((method, path, reply))
         return reply
 
     def get(self, path: str) -> Any:

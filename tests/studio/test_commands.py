@@ -21,7 +21,6 @@ from graphveil.studio.models import Query, Start
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import Root
 
-
 ENDS = "; the file alone shows the value"
 
 

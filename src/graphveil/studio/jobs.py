@@ -229,13 +229,15 @@ def code_in(folder: Path) -> int | None:
         return None
 
 
-def ended_in(folder: Path) -> Ended:
-    """Return what the command of a folder left."""
-    code = code_in(folder)
-    try:
-        answer = json.loads(_tail(folder / "stdout")) if code == 0 else None
-    except ValueError:
-        answer = None
+def ended_in(folder: Path, *, whole: bool = True) -> Ended:
+    """Return what the command of a folder left.
+
+    Args:
+        whole: whether its answer is read too.
+    """
+    code, answer = code_in(folder), None
+    with suppress(ValueError):
+        answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
     lines = [line for line in _tail(folder / "stderr", 1 << 16).splitlines() if line.strip()]
     wrong = next((line for line in reversed(lines) if line.startswith(("error: ", "internal error: "))), None)
     return Ended(code, answer if isinstance(answer, dict) else None, _sentence(code, wrong))

@@ -23,10 +23,10 @@ from graphveil.reports.base.drawing import picture_json
 from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import number_of
 from graphveil.reports.runs.picture import FILE as PICTURE
-from graphveil.reports.runs.picture import PUBLIC, RELEASED, Picture
+from graphveil.reports.runs.picture import RELEASED, Picture
 from graphveil.studio.models import Edges, Graph, Node
 from graphveil.studio.refusals import Refusal
-from graphveil.studio.root import Root, declaration_of, object_in
+from graphveil.studio.root import Kind, Root, declaration_of, object_in
 
 #: What a page may download of a folder: the name, and where it lies, first come.
 FILES: Final = (
@@ -43,7 +43,6 @@ _RECORDS: Final = {
 #: Nodes that are drawn at most.
 MOST: Final = 3_000
 _SEED: Final = 20_240
-_TURN: Final = math.pi * (3 - math.sqrt(5))
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class FinishedWork:
 
     root: Root
     path: str
-    kind: str
+    kind: Kind
 
     @property
     def folder(self) -> Path:
@@ -79,7 +78,8 @@ class FinishedWork:
         """Return a file that a page may download, by its name in `FILES`; None where there is none."""
         if name not in FILES:
             return None
-        places = (self.folder / name, self.folder / "public" / name)
+        # Confined once more: a link in a folder may lead anywhere.
+        places = (self.root.path(f"{self.path}/{place}") for place in (name, f"public/{name}"))
         return next((place for place in places if place.is_file()), None)
 
     def report(self) -> str | None:
@@ -223,23 +223,12 @@ def _among(pairs: Sequence[tuple[int, int]], order: np.ndarray) -> list[tuple[in
 
 
 def _by_class(predicted: Sequence[int]) -> list[tuple[int, int]]:
-    """Return places that tell the predicted class and nothing else: a disc for each."""
+    """Return places that tell the predicted class and nothing else: anywhere in a square for each class."""
     classes = sorted(set(predicted))
-    across = math.ceil(math.sqrt(max(len(classes), 1)))
-    size, rank = 1_000 / across, dict.fromkeys(classes, 0)
-    largest = max((predicted.count(label) for label in classes), default=1)
-    places = []
-    for label in predicted:
-        row, column = divmod(classes.index(label), across)
-        # A sunflower: each node as far from its neighbours as the next.
-        radius, angle = (
-            0.45 * size * math.sqrt((rank[label] + 0.5) / largest),
-            rank[label] * math.pi * (3 - math.sqrt(5)),
-        )
-        rank[label] += 1
-        x, y = (column + 0.5) * size + radius * math.cos(angle), (row + 0.5) * size + radius * math.sin(angle)
-        places.append((round(x), round(y)))
-    return places
+    across = math.ceil(math.sqrt(len(classes)))
+    inside = np.random.default_rng(_SEED).uniform(0.06, 0.94, size=(len(predicted), 2))
+    corners = np.array([divmod(classes.index(label), across)[::-1] for label in predicted])
+    return [(int(x), int(y)) for x, y in (corners + inside) * 1_000 / across]
 
 
 def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: int) -> list[str]:
@@ -252,8 +241,6 @@ def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: in
         sentences.append("True labels and errors are left out, because the data declares labels private.")
     elif not picture.labels:
         sentences.append("True labels and errors are not part of this picture.")
-    if PUBLIC in picture.edges and hides_edges:
-        sentences.append("The method takes the connections for public, which the data does not.")
     if count < picture.total:
         sentences.append(f"A sample: {count:,} of {picture.total:,} nodes.")
     return sentences
