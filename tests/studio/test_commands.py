@@ -63,10 +63,10 @@ POSTGRES = "postgresql://me@db.example:5432/town"
 )  # fmt: skip
 def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: str, commands: Commands) -> None:
     if "query" in request_:
-        made = commands.query(Query(**request_))
+        made = commands.words(request_["query"], Query(**request_))
     else:
         start = Start(**request_)
-        made = commands.job(start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
+        made = commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
     assert " ".join(made) == words
 
 
@@ -92,7 +92,7 @@ def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: 
 def test_nothing_else_becomes_a_word(request_: dict[str, Any], commands: Commands) -> None:
     start = Start(**request_)
     with pytest.raises(Refusal):
-        commands.job(start, commands.out_of(start, datetime(2027, 1, 31), lambda name: False))
+        commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31), lambda name: False))
 
 
 def test_an_output_never_takes_a_name_that_is_used(commands: Commands) -> None:
