@@ -24,6 +24,7 @@ from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.id_forms import digests_of
 from graphveil.federation.core.messages import Transcript
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
 from graphveil.federation.crypto.psi import Memory
@@ -36,6 +37,27 @@ from graphveil.runtime.progress import ProgressCallback
 
 #: A party's folder of predictions, each a folder of its name.
 PREDICTIONS = "predictions"
+
+
+def folder_of(folder: Path, name: str) -> Path:
+    """Return the folder of a prediction.
+
+    Args:
+        folder: the party's.
+        name: of the prediction.
+
+    Raises:
+        InputError: for a name that is none.
+    """
+    if not NAME.fullmatch(name):
+        raise InputError(f"name {name!r}", allowed=NAMES)
+    return folder / PREDICTIONS / name
+
+
+def require_predicting(setting: Setting) -> None:
+    """Refuse a mode in which nobody who joins later is predicted, by InputError."""
+    if setting.protocol.mode != "shared-linear":
+        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
 
 
 def predict_party(
@@ -71,10 +93,8 @@ def predict_party(
         GraphveilError: the run has not finished, or as `run_party`.
     """
     ids, setting = checked_ids(agreement, identity, folder, graph, ids), agreement.setting
-    if not NAME.fullmatch(name):
-        raise InputError(f"name {name!r}", allowed=NAMES)
-    if setting.protocol.mode != "shared-linear":
-        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
+    place = folder_of(folder, name)
+    require_predicting(setting)
     # The run's folder stays locked: two predictions at a time could publish one person twice.
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
         if trained.rounds()[-1:] != [setting.rounds]:
@@ -91,9 +111,9 @@ def predict_party(
             return _predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
         digest = _digest(agreement, name)
-        with closing(Checkpoints(folder / PREDICTIONS / name / "checkpoints", digest.hex())) as store, log() as record:
-            place = Place(agreement, identity, digest, patience, listen, note)
-            finished = run_session(place, build, store, linear_predict.ROUNDS, progress, record)
+        with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
+            party = Place(agreement, identity, digest, patience, listen, note)
+            finished = run_session(party, build, store, linear_predict.ROUNDS, progress, record)
     if graph is None:
         return Predicted((), None, finished.transcript)
     order, result = finished.result

@@ -65,10 +65,11 @@ def predicting_holder(
     exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
     if run.state is None:
         y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
-        yield Checkpoint(1, partial(_state, y, salt, publisher))
     else:
         states.load_publisher(publisher, run.state)
         y, salt = run.state["y"], run.state["seal/salt"].numpy().tobytes()
+    # Also when it runs again: whatever it opens is of round 2, the only one that may publish.
+    yield Checkpoint(1, partial(_state, y, salt, publisher), publisher.spent)
     matrix = exchange.walker.matrix
     fixed = [before["weights"], exchange.x, matrix.data, matrix.indices, matrix.indptr, exchange.rows.rest]
     yield from publish_rest(exchange, Commitment.of(fixed, salt), y, publisher, ROUNDS)
@@ -127,7 +128,7 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     parts = yield from propagation.serve_walks(setting.names, keys, setting.entries, walks, nodes)
     if run.state is None:
         yield from deal_inputs(setting, rows, keys, parts)
-        yield Checkpoint(1, dict)
+    yield Checkpoint(1, dict)
     z = yield from opened_rows(setting, parts[walks[-1].name])
     network = LinearNetwork(setting, generator=run.generator)
     states.load_module("kept", network, before)

@@ -34,15 +34,18 @@ _ALONE = (
     "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
     "has not been trained. To train it, at the label holder:"
 )
+_UNKNOWN = "People who join later have no labels here: their accuracy is not known, nor its lift over a baseline."
 _NOBODY = "None was run: an attack needs the data of all holders, which no party has. Whoever has it can simulate one:"
 
 
 def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
     """Return the card of a party, of what it kept of its run and one holder's ledger."""
-    guarantee = Guarantee.from_dict(outcome["guarantee"])
-    typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
+    guarantee, party, about = Guarantee.from_dict(outcome["guarantee"]), Path(outcome["folder"]), ""
+    if "prediction" in outcome:
+        party, about = party.parents[1], f", prediction {outcome['prediction']}"
+    typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
     return Card(
-        title=f"Privacy card: {outcome['run']}, {outcome['party']}",
+        title=f"Privacy card: {outcome['run']}, {outcome['party']}{about}",
         sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
@@ -123,6 +126,8 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 def _published(outcome: Mapping[str, Any]) -> str:
     line = f"Mode {outcome['mode']}, {outcome['publications']} publications"
+    if "prediction" in outcome:
+        line = f"Mode {outcome['mode']}, 1 publication of {outcome['people']:,} people who joined after the run"
     if math.isinf(float(outcome["epsilon"])):
         return f"{line}, without noise"
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
@@ -143,6 +148,8 @@ def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bought(outcome: Mapping[str, Any]) -> Section:
     """Return the accuracy, where the party knows it, and the free baseline to compare it with."""
+    if "prediction" in outcome:
+        return Section(cards.RESULTS, (Paragraph(_UNKNOWN),))
     accuracy = "Only the label holder can measure accuracy."
     if "accuracy" in outcome:
         score = interval_from_dict(outcome["accuracy"])
