@@ -106,9 +106,9 @@ def predict_party(
 
         def build(session: Session, run: RunContext) -> Program[Any]:
             if graph is None:
-                return _predicting_server_program(run, before)
-            people = _People(graph, ids, before, published)
-            return _predicting_program(run, people, memory=store.alignment, progress=session.computing)
+                return predicting_server_program(run, before)
+            people = People(graph, ids, before, published)
+            return predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
         digest = _digest(agreement, name)
         with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
@@ -144,16 +144,16 @@ def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
             with closing(Checkpoints(other / "checkpoints", _digest(agreement, other.name).hex())) as store:
                 # Saved before anything leaves: whoever may have been published counts as published.
                 for round in store.rounds()[-1:]:
-                    people |= _rows(store.load(round, resumes=False).get("people"))
+                    people |= digest_rows(store.load(round, resumes=False).get("people"))
     return people
 
 
-def _rows(digests: Tensor | None) -> set[bytes]:
+def digest_rows(digests: Tensor | None) -> set[bytes]:
     return set() if digests is None else {row.tobytes() for row in digests.numpy()}
 
 
 @dataclass(frozen=True)
-class _People:
+class People:
     """A holder's data for a prediction, the last checkpoint of the run, and who was published in other predictions."""
 
     graph: Graph
@@ -164,13 +164,13 @@ class _People:
     def new(self, order: Tensor) -> tuple[Tensor, Tensor]:
         """Return which of the rows that all share were never published, int64, and their digests."""
         digests = digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())
-        before = self.published | _rows(self.before["people"])
+        before = self.published | digest_rows(self.before["people"])
         new = torch.tensor([row.tobytes() not in before for row in digests.numpy()]).nonzero().squeeze(1)
         return new, digests[new]
 
 
-def _predicting_program(
-    run: RunContext, data: _People, *, memory: Memory, progress: ProgressCallback
+def predicting_program(
+    run: RunContext, data: People, *, memory: Memory, progress: ProgressCallback
 ) -> Program[tuple[Tensor, linear_predict.Prediction]]:
     """Align the ids anew, and publish the rows of new people.
 
@@ -192,6 +192,6 @@ def _predicting_program(
     return order, result
 
 
-def _predicting_server_program(run: RunContext, before: State) -> Program[Any]:
+def predicting_server_program(run: RunContext, before: State) -> Program[Any]:
     nodes = yield from counted(run)
     return (yield from linear_predict.predicting_server(run, before, nodes))

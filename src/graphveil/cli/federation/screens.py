@@ -230,14 +230,21 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [
         pairs(facts), Text(), heads[0], left_here if out else nothing, Text(), heads[1], arrived if came else nothing
     ]  # fmt: skip
-    return Group(*parts, *(part for prediction in answer["predictions"] for part in _prediction_parts(answer, prediction)))
+    for prediction in answer["predictions"]:
+        parts += _prediction_parts(answer, prediction)
+    return Group(*parts)
 
 
 def _prediction_parts(answer: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[RenderableType]:
     """Where a prediction stands, and what has left this machine for it."""
-    people, far = prediction["people"], f", round {prediction['round']} of {prediction['rounds']}"
+    people, state = (
+        prediction["people"],
+        f"{prediction['state']}, round {prediction['round']} of {prediction['rounds']}",
+    )
+    if prediction["finished"]:
+        state = "finished" if prediction["state"] == "finished" else f"finished; repeated later: {prediction['state']}"
     facts = [
-        ("State", f"{prediction['state']}{far if prediction['rounds'] else ''}"),
+        ("State", state),
         ("New people", "not agreed yet" if people is None else f"{people:,}"),
         *listed("Warning", _torn(prediction)),
     ]
@@ -349,7 +356,7 @@ def predicted(answer: Mapping[str, Any]) -> RenderableType:
     guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
     sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
     facts = [
-        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"])),
+        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"]).removeprefix("epsilon ")),
         ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
         ("Folder", answer["folder"]),
         ("Files", ", ".join(answer["files"])),

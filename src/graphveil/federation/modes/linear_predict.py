@@ -95,10 +95,16 @@ def _announced(run: states.RunContext, nodes: int, new: Tensor) -> Program[Rows]
             where=run.me,
             remedy="restore the folders of all parties, with all their predictions",
         )
-    return _rows_of(nodes, new)
+    return rows_of(nodes, new)
 
 
-def _rows_of(nodes: int, new: Tensor) -> Rows:
+def rows_of(nodes: int, new: Tensor) -> Rows:
+    """Return which rows are opened: those of new people, in the place of all that a run has not opened yet.
+
+    Args:
+        nodes: n, rows that all holders share now.
+        new: rows of new people, int64, ascending.
+    """
     old = torch.ones(nodes, dtype=torch.bool)
     old[new] = False
     return Rows(nodes, torch.zeros(0, dtype=torch.int64), old.nonzero().squeeze(1))
@@ -123,7 +129,7 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     """
     setting = run.setting
     keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
-    rows = _rows_of(nodes, (yield Receive(setting.label_holder, "new-rows", (-1,))))
+    rows = rows_of(nodes, (yield Receive(setting.label_holder, "new-rows", (-1,))))
     walks = last_hops_of(setting, rows)
     parts = yield from propagation.serve_walks(setting.names, keys, setting.entries, walks, nodes)
     if run.state is None:

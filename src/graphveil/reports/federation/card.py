@@ -125,9 +125,10 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _published(outcome: Mapping[str, Any]) -> str:
-    line = f"Mode {outcome['mode']}, {outcome['publications']} publications"
+    what = f"{outcome['publications']} publications"
     if "prediction" in outcome:
-        line = f"Mode {outcome['mode']}, 1 publication of {outcome['people']:,} people who joined after the run"
+        what = f"one publication of {outcome['people']:,} people who joined after the run"
+    line = f"Mode {outcome['mode']}, {what}"
     if math.isinf(float(outcome["epsilon"])):
         return f"{line}, without noise"
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))

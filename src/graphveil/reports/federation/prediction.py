@@ -96,6 +96,7 @@ def write_prediction(
         "run": agreement.name,
         "party": party,
         "prediction": name,
+        "publications": 1,
         "people": next(entry.shape[0] for entry in entries if entry.kind == "new-rows"),
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],

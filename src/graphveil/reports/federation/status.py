@@ -16,9 +16,11 @@ from typing import Any
 from graphveil.errors import DataError, GraphveilError, WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.messages import KINDS
+from graphveil.federation.modes.linear_predict import ROUNDS
 from graphveil.federation.predicting import PREDICTIONS
 from graphveil.files.reading import read_json
 from graphveil.reports.base.files import to_json, write_text
+from graphveil.reports.federation.card import OUTCOME
 from graphveil.reports.federation.log import TRANSCRIPT, Log, by_kind, is_price, read_log
 from graphveil.reports.federation.plan import draft
 from graphveil.reports.federation.review import ending_soon
@@ -133,12 +135,14 @@ def _messages(log: Log) -> dict[str, Any]:
 def _prediction(place: Path, agreement: Agreement, party: str) -> dict[str, Any]:
     """Return where a prediction stands; people and epsilon are those of the log, which is written before a message."""
     # What was published counts, also where nobody wrote how far the prediction came.
-    status = read_status(place) if (place / STATUS).is_file() else {"state": "unknown"}
+    status = read_status(place) if (place / STATUS).is_file() else {"state": "unknown", "round": 0, "rounds": ROUNDS}
     log = read_log(place / TRANSCRIPT, agreement)
     entries = log.transcript.entries
     return {
         "prediction": place.name,
-        **{fact: status.get(fact) for fact in ("state", "round", "rounds")},
+        **{fact: status[fact] for fact in ("state", "round", "rounds")},
+        # Also where somebody repeated it later with other data, which is refused.
+        "finished": (place / OUTCOME).is_file(),
         "people": next((entry.shape[0] for entry in entries if entry.kind == "new-rows"), None),
         # The highest and not the sum: repeated, the same rows go out under the same noise.
         "epsilon": max((entry.epsilon for entry in entries if entry.sender == party), default=0.0),

@@ -120,7 +120,7 @@ def _publication_faults(messages: Sequence[Message], paid: int) -> Iterator[str]
     names = defaultdict(set)
     for sender, count in _published(messages).items():
         if count > paid:
-            yield f"{sender} published in {count} rounds; {paid} were paid for"
+            yield f"{sender} published in {count} rounds; {paid} {'was' if paid == 1 else 'were'} paid for"
     # By name and not by hash of the body: a round that runs again sends the same sum under new masks.
     for message in messages:
         if message.publication:
