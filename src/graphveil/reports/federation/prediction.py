@@ -16,7 +16,7 @@ from typing import Any
 
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.setting import MODES
+from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.federation.modes.traffic import prediction_traffic
@@ -69,11 +69,16 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
         "bytes_alignment": alignment_bytes(holders, everybody)[0],
     }
     if line is not None:
-        trips = _TRIPS + _SAVED + setting.model.hops * (_HOP + (holders > PARTIES[0]))
-        answer["trips"] = trips
+        answer["trips"] = trips = trips_of_prediction(setting)
         answer["seconds_alignment"] = line.seconds(alignment_bytes(holders, everybody)[1], alignment_trips(holders))
         answer["seconds_prediction"] = line.seconds(max(traffic.by_link().values()), trips)
     return answer
+
+
+def trips_of_prediction(setting: Setting) -> int:
+    """Return how many messages of a prediction wait for each other, one way each, after alignment."""
+    # Of three holders one waits for another's masked sum in each hop.
+    return _TRIPS + _SAVED + setting.model.hops * (_HOP + (len(setting.names) > PARTIES[0]))
 
 
 def write_prediction(
