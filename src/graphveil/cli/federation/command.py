@@ -277,7 +277,7 @@ def predict(
         patience=patience,
         listen=listen,
         note=complain,
-        progress=_shown(identity.name, ROUNDS, price, setting.reader, status),
+        progress=_show_steps(identity.name, ROUNDS, price, setting.reader, status),
         log=recording,
     )
     seconds = time.monotonic() - started
@@ -347,7 +347,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
             patience=patience,
             listen=listen,
             note=complain,
-            progress=_shown(name, rounds, price, setting.reader, log),
+            progress=_show_steps(name, rounds, price, setting.reader, log),
             record=record,
         )
         seconds = time.monotonic() - started
@@ -355,7 +355,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))
 
 
-def _shown(name: str, rounds: int, price: float | None, reader: str, status: StatusFile) -> ProgressCallback:
+def _show_steps(name: str, rounds: int, price: float | None, reader: str, status: StatusFile) -> ProgressCallback:
     """Return what writes each step to the terminal and to the status file."""
     from graphveil.federation.crypto.psi import STAGE
 
