@@ -23,7 +23,6 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.id_forms import digests_of
-from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
@@ -115,20 +114,17 @@ def predict_party(
             party = Place(agreement, identity, digest, patience, listen, note)
             finished = run_session(party, build, store, linear_predict.ROUNDS, progress, record)
     if graph is None:
-        return Predicted((), None, finished.transcript)
+        return Predicted((), None)
     order, result = finished.result
-    return Predicted(tuple(ids[row] for row in order[result.new].tolist()), result, finished.transcript)
+    return Predicted(tuple(ids[row] for row in order[result.new].tolist()), result)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The result of a finished prediction: ids of new people in the order that all share, a holder's result, and the
-    messages that this process sent and received.
-    """
+    """The result of a finished prediction: ids of new people in the order that all share, and a holder's result."""
 
     ids: tuple[str, ...]
     result: linear_predict.Prediction | None
-    transcript: Transcript
 
 
 def _digest(agreement: Agreement, name: str) -> bytes:

@@ -11,7 +11,6 @@ import torch
 
 from graphveil.errors import DataError, InputError, ModelFileError
 from graphveil.federation.core.agreement import FILE
-from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.modes.linear_predict import Prediction
@@ -124,13 +123,10 @@ def test_a_plan_of_a_prediction_names_its_price_and_its_seconds(epsilon: float, 
 
 def test_a_finished_prediction_has_a_card_and_pages_take_its_folder(tmp_path: Path) -> None:
     run = federation(tmp_path)
-    here, agreement = keep(run, "clinic", LOG[1:2]), agreement_in(run / "clinic" / FILE)
+    here, agreement = keep(run, "clinic", LOG), agreement_in(run / "clinic" / FILE)
     publisher = Publisher(agreement.setting.published(1), MaskKey.fresh(SeededRandomness(1)))
     result = Prediction(torch.tensor([3, 5]), publisher, torch.tensor([[0.9, 0.1], [0.2, 0.8]]))
-    entries = tuple(each.entry for each in LOG)
-    answer = write_prediction(
-        run / "clinic", "clinic", "may", agreement, Predicted(("d", "f"), result, Transcript(entries)), seconds=1.0
-    )
+    answer = write_prediction(run / "clinic", "clinic", "may", agreement, Predicted(("d", "f"), result), seconds=1.0)
     assert answer["people"] == 2 and set(answer["files"]) < {file.name for file in here.iterdir()} | {"predictions.csv"}
     check_party(here)
     text = (here / "card.md").read_text()

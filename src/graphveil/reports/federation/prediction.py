@@ -25,7 +25,7 @@ from graphveil.federation.transport.line import Line
 from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import rewrite_party
-from graphveil.reports.federation.log import TRANSCRIPT, by_kind
+from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
 from graphveil.reports.federation.plan import priced
 
@@ -95,7 +95,9 @@ def write_prediction(
         seconds: how long it took.
     """
     setting, here = agreement.setting, folder / PREDICTIONS / name
-    guarantee, entries = guarantee_of(setting), predicted.transcript.entries
+    # Of every start, as it was logged: a prediction that was resumed sent less in the last one.
+    guarantee, transcript = guarantee_of(setting), read_log(here / TRANSCRIPT, agreement).transcript
+    entries = transcript.entries
     charged = published_once(agreement).setting
     answer: dict[str, Any] = {
         "run": agreement.name,
@@ -110,7 +112,7 @@ def write_prediction(
         **priced(charged),
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
-        "messages": by_kind(predicted.transcript),
+        "messages": by_kind(transcript),
         "bytes_sent": sum(entry.bytes for entry in entries if entry.sender == party),
         "bytes_received": sum(entry.bytes for entry in entries if entry.receiver == party),
         "seconds": seconds,
