@@ -23,8 +23,9 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
-_ALIGNING = ("blinded-ids", "blinded-set", "aligned")
-_ALWAYS = (*_ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
+#: The kinds of messages by which holders find out which ids they share.
+ALIGNING = ("blinded-ids", "blinded-set", "aligned")
+_ALWAYS = (*ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
 _AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
@@ -33,15 +34,16 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient", "best-round"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
         "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
-        "guesses": (*_ALIGNING, "training-labels", "guesses"),
+        "guesses": (*ALIGNING, "training-labels", "guesses"),
     }
 )
 #: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
 TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
     {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
-#: Nobody publishes before all have saved: each tells the server, and the server tells all.
-_SAVED = 2
+#: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
+#: which take as long.
+_SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
@@ -159,11 +161,12 @@ def trips_of(setting: Setting) -> int:
     """Return how many messages of a run wait for each other, one way each, after alignment."""
     once, hop, publication, step = TRIPS[setting.protocol.mode]
     rounds, epochs = setting.publications, setting.training.epochs
-    trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    saved = _SAVED[setting.protocol.mode]
+    trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs
     if setting.protocol.mode == "guesses":
         return trips
     # Validation nodes are looked at and answered for; who neither trains nor validates is published in a round more.
-    trips += 2 * setting.looked + _SAVED
+    trips += 2 * setting.looked + saved
     if setting.protocol.mode != "shared-linear":
         return trips
     # Of three holders one waits for another's masked sum in each hop.
