@@ -103,7 +103,7 @@ def test_a_plan_of_a_prediction_counts_each_byte_by_kind_and_trips(
     # One count of ids for each holder goes to the server before the programs that are run here.
     plan = prediction_traffic(setting, EVERYBODY, EVERYBODY - NODES).by_kind()
     assert plan == sent | {"aligned": 8 * holders} and {*plan, "blinded-ids", "blinded-set"} == set(SENT)
-    assert trips_of_prediction(setting) == longest_chain(effects) + 2
+    assert trips_of_prediction(setting) == longest_chain(effects)
 
 
 @pytest.mark.parametrize("holders", [2, 4])

@@ -53,7 +53,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(open_lines(outcome)),
-            cards.pictured(federation_parties(_setting(outcome), guarantee)),
+            cards.pictured(federation_parties(_setting(outcome, party), guarantee)),
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             _wire(outcome),
@@ -63,9 +63,8 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
     )
 
 
-def _setting(outcome: Mapping[str, Any]) -> Setting:
+def _setting(outcome: Mapping[str, Any], folder: Path) -> Setting:
     """Return the agreed setting, or a like one where a folder of an earlier version has no agreement."""
-    folder = Path(outcome["folder"])
     if (folder / AGREEMENT).is_file():
         return read_agreement(folder).setting
     members = Member("label holder", 1, labels=True), Member("another holder", 1)

@@ -34,8 +34,8 @@ SENT = (
     *("blinded-ids", "blinded-set", "aligned", "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
     *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
 )
-#: How many messages wait for each other, one way each: once, until all have saved, and for each hop.
-_TRIPS, _SAVED, _HOP = 9, 2, 2
+#: How many messages wait for each other, one way each: once, and for each hop; seals take as long as words of saving.
+_TRIPS, _HOP = 9, 2
 
 
 def published_once(agreement: Agreement) -> Agreement:
@@ -78,7 +78,7 @@ def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line
 def trips_of_prediction(setting: Setting) -> int:
     """Return how many messages of a prediction wait for each other, one way each, after alignment."""
     # Of three holders one waits for another's masked sum in each hop.
-    return _TRIPS + _SAVED + setting.model.hops * (_HOP + (len(setting.names) > PARTIES[0]))
+    return _TRIPS + setting.model.hops * (_HOP + (len(setting.names) > PARTIES[0]))
 
 
 def write_prediction(
