@@ -43,8 +43,12 @@ _NOBODY = "None was run: an attack needs the data of all holders, which no party
 def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
     """Return the card of a party, of what it kept of its run and one holder's ledger."""
     guarantee, party, about = Guarantee.from_dict(outcome["guarantee"]), Path(outcome["folder"]), ""
+    picture: tuple[Section, ...] = ()  # of all that a run sends, much of which a prediction does not
     if "prediction" in outcome:
-        party, about = party.parents[1], f", prediction {outcome['prediction']}"
+        party = party.parents[1] if len(party.parents) > 1 else party / ".." / ".."
+        about = f", prediction {outcome['prediction']}"
+    else:
+        picture = (cards.pictured(federation_parties(_setting(outcome), guarantee)),)
     typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
     return Card(
         title=f"Privacy card: {outcome['run']}, {outcome['party']}{about}",
@@ -53,7 +57,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(open_lines(outcome)),
-            cards.pictured(federation_parties(_setting(outcome, party), guarantee)),
+            *picture,
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             _wire(outcome),
@@ -63,8 +67,9 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
     )
 
 
-def _setting(outcome: Mapping[str, Any], folder: Path) -> Setting:
+def _setting(outcome: Mapping[str, Any]) -> Setting:
     """Return the agreed setting, or a like one where a folder of an earlier version has no agreement."""
+    folder = Path(outcome["folder"])
     if (folder / AGREEMENT).is_file():
         return read_agreement(folder).setting
     members = Member("label holder", 1, labels=True), Member("another holder", 1)
