@@ -300,6 +300,16 @@ def test_a_plan_names_the_seconds_on_a_line() -> None:
     assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 21 messages wait for each other" in text
 
 
+def test_a_plan_of_a_prediction_names_bytes_seconds_and_price(type_in: Terminal) -> None:
+    split_and_init(type_in)
+    typed = ("federation", "plan", "run/holder1", "--nodes", "180", "--joining", "20")
+    text = " ".join(type_in(*typed, "--line", "100Mbit/50ms").out.split())
+    assert "for 20 people who join, before them 38.4 kB of alignment; " in text
+    assert "on that line, alignment 0.2 s Each pays epsilon 8 at delta 0.0001, once; noise sigma 1.09" in text
+    assert type_in(*typed, "--json").json["joining"]["people"] == 20
+    assert "joining" not in type_in(*typed[:-2], "--json").json
+
+
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
     text = plan(epsilon=8.0, republish=1, epochs=3)
     assert "8 in TOTAL over 3 publications, at delta 0.0001" in text
@@ -364,7 +374,7 @@ def test_messages_are_summed_by_who_sent_them() -> None:
 )
 def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> None:
     known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
-    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": []}
+    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": [], "predictions": []}
     text = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
     assert spent in text and "Round 3 of 20, about 2 min 5 s left" in text
 
