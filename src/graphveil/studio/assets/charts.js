@@ -1,0 +1,131 @@
+/** Two kinds of charts, one unit an axis: ranges beside each other (SVG, so that they print and can be taken away) and a curve (uPlot). */
+
+import { el, table } from "./dom.js";
+import { behind, say } from "./parts.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const ROW = 46;
+/** Epsilons that an axis names. */
+const MARKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16];
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function draw(name, attributes, text = "") {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.textContent = text;
+  return node;
+}
+
+/** Round ends and about four steps between them. */
+function ticksOf(low, high) {
+  const rough = (high - low) / 4 || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
+  return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
+}
+
+/**
+ * Ranges beside each other.
+ *
+ * @param {Object} chart `title`, `unit` (of the axis), `digits`, and `ends`: values that the axis holds anyhow
+ * @param {Array} rows {name, low, high, value, kind}: `value` is a dot; `kind` a class (own, control, limit)
+ */
+export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
+  const values = [...ends, ...rows.flatMap((row) => [row.low, row.high, row.value])].filter((one) => Number.isFinite(one));
+  const ticks = ticksOf(Math.min(...values), Math.max(...values));
+  const [first, last] = [ticks[0], ticks.at(-1)];
+  const across = (value) => `${(3 + (94 * (value - first)) / (last - first)).toFixed(2)}%`;
+  const told = (row) => [row.value, row.low, row.high].some((one) => one === undefined || one === null) ? spell(row.value ?? row.low) : `${spell(row.value)} (${spell(row.low)} to ${spell(row.high)})`;
+  const spell = (value) => `${value.toFixed(digits)}${unit === "%" ? "%" : ""}`;
+  const span = (row) => (row.value === undefined && row.low !== row.high ? `${spell(row.low)} to ${spell(row.high)}` : told(row));
+  const height = rows.length * ROW + 46;
+  const svg = draw("svg", { class: "ranges", width: "100%", height, role: "img", "aria-label": `${title}: ${rows.map((row) => `${row.name} ${span(row)}`).join("; ")}` });
+  for (const tick of ticks) {
+    svg.append(draw("line", { class: tick === 0 && first < 0 ? "zero" : "grid", x1: across(tick), x2: across(tick), y1: 0, y2: height - 40 }));
+    svg.append(draw("text", { class: "tick", x: across(tick), y: height - 24, "text-anchor": "middle" }, String(Number(tick.toPrecision(4)))));
+  }
+  svg.append(draw("text", { class: "tick", x: "50%", y: height - 6, "text-anchor": "middle" }, unit));
+  rows.forEach((row, place) => {
+    const y = place * ROW + 32;
+    svg.append(draw("text", { class: `name ${row.kind ?? ""}`, x: "0", y: y - 14 }, row.name), draw("text", { class: "value", x: "100%", y: y - 14, "text-anchor": "end" }, span(row)));
+    const at = { y1: y, y2: y };
+    if (Number.isFinite(row.low)) svg.append(draw("line", { class: `span ${row.kind ?? ""}`, x1: across(row.low), x2: across(row.high), ...at }));
+    const dot = row.value ?? (row.low === row.high ? row.low : undefined);
+    if (Number.isFinite(dot)) svg.append(draw("circle", { class: `dot ${row.kind ?? ""}`, cx: across(dot), cy: y, r: 5.5 }));
+  });
+  const cells = rows.map((row) => [row.name, ...[row.value, row.low, row.high].map((one) => (Number.isFinite(one) ? spell(one) : ""))]);
+  return el("figure", { class: "chart" }, el("figcaption", {}, title), svg, behind(table(`${title}, in ${unit}`, ["", "#value", "#from", "#to"], cells)));
+}
+
+/**
+ * A curve over epsilon, and what stands at one place of it.
+ *
+ * @param {Object} chart `title`, `unit`, `places` (epsilons), `values`, and `ends` of the axis
+ * @returns {[HTMLElement, Function]} the figure, and how to move its mark to another epsilon
+ */
+export function curve({ title, unit, places, values, ends }) {
+  const ground = el("div", { class: "live" });
+  let at = null;
+  let chart = null;
+  const axis = (label, size, more = {}) => ({ label, size, labelSize: 22, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", ...more });
+  const marks = (u) => {
+    const [x, y] = [u.valToPos(places[at], "x", true), u.valToPos(values[at], "y", true)];
+    u.ctx.fillStyle = u.ctx.strokeStyle = colour("--care");
+    u.ctx.lineWidth = 2 * devicePixelRatio;
+    u.ctx.beginPath();
+    u.ctx.moveTo(x, u.bbox.top + u.bbox.height);
+    u.ctx.lineTo(x, y);
+    u.ctx.stroke();
+    u.ctx.beginPath();
+    u.ctx.arc(x, y, 6 * devicePixelRatio, 0, 7);
+    u.ctx.fill();
+  };
+  const begin = () => {
+    chart = new uPlot({
+      width: Math.max(220, ground.clientWidth), height: 220, legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: false, distr: 3, range: [places[0], places.at(-1)] }, y: { range: ends } },
+      axes: [axis("epsilon: smaller protects more", 30, { splits: () => MARKS, values: () => MARKS.map(String), filter: (_, all) => all }), axis(unit, 44)],
+      series: [{}, { stroke: () => colour("--accent"), width: 2, points: { show: false } }],
+      hooks: { draw: [(u) => { if (at !== null) marks(u); }] },
+    }, [places, values], ground);
+    dark.addEventListener("change", () => chart.redraw(false));
+  };
+  new ResizeObserver(() => {
+    if (!ground.clientWidth) return;
+    if (chart === null) begin();
+    else chart.setSize({ width: Math.max(220, ground.clientWidth), height: 220 });
+  }).observe(ground);
+  const rows = places.map((place, number) => [String(place), String(values[number])]);
+  const figure = el("figure", { class: "chart" }, el("figcaption", {}, title), ground, behind(table(title, ["#epsilon", `#${unit}`], rows)));
+  return [figure, (place) => { at = places.indexOf(place); chart?.redraw(false); }];
+}
+
+/** The text of a drawn chart as a file of its own: what the page's style gives becomes part of it. */
+export function standing(svg, width = 900) {
+  const copy = svg.cloneNode(true);
+  const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
+  from.forEach((node, place) => {
+    const style = getComputedStyle(node);
+    for (const name of ["fill", "stroke", "stroke-width", "stroke-linecap", "paint-order", "font-size", "font-weight", "font-family"]) to[place].setAttribute(name, style.getPropertyValue(name));
+  });
+  const height = Number(svg.getAttribute("height"));
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("width", width);
+  copy.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  copy.prepend(draw("rect", { width: "100%", height: "100%", fill: colour("--page") }));
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** The same as a picture of pixels, twice as fine as a screen. */
+export async function pixels(svg) {
+  const picture = new Image();
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standing(svg))}`;
+  await picture.decode();
+  const canvas = el("canvas", { width: 2 * picture.width, height: 2 * picture.height });
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  say("Drawn.");
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
