@@ -1,0 +1,84 @@
+"""Tables that grow row by row, so that a source may be larger than memory. Cells are copied, never judged."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from graphveil.errors import DataError
+from graphveil.files.writing import whole_file
+from graphveil.graphs.declared.typed_columns import SEPARATOR
+from graphveil.graphs.tables.tables import check_header
+from graphveil.runtime.late import polars
+
+Write: TypeAlias = Callable[[Sequence[object]], None]
+#: Raw data of people: for their owner alone.
+_OWNER: Final = 0o600
+_AS_TEXT: Final = (int, float, decimal.Decimal, datetime.date, datetime.time, uuid.UUID)
+EDGES: Final = ("source", "target")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a source says of itself beside its rows."""
+
+    directed: bool | None = None  # None: it does not say
+    notes: tuple[str, ...] = ()  # what was left out
+
+
+@contextmanager
+def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> Iterator[Write]:
+    """Give a function that adds a row to a new csv.
+
+    Args:
+        folder, stem: where, and the name without its ending.
+        columns: the names of its columns.
+        where: the source, in messages; DataError for names or values that no table of people has.
+    """
+    check_header(where, columns)
+    with (
+        whole_file(folder / f"{stem}.csv", mode=_OWNER) as partial,
+        partial.open("w", encoding="utf-8", newline="") as text,
+    ):
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(columns)
+        yield lambda values: rows.writerow([_cell(value, where) for value in values])
+
+
+def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
+    """Write whole tables as parquet.
+
+    Args:
+        folder: where.
+        frames: stem -> table.
+    """
+    for stem, frame in frames.items():
+        with whole_file(folder / f"{stem}.parquet", mode=_OWNER) as partial:
+            frame.write_parquet(partial)
+
+
+def free_names(names: Sequence[str]) -> list[str]:
+    """Return names of attributes as columns beside the column `id`, whose name none of them may have."""
+    return [f"{name}_attribute" if name == "id" else name for name in names]
+
+
+def _cell(value: object, where: str) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | set):
+        return SEPARATOR.join(_cell(item, where) for item in value)
+    if isinstance(value, _AS_TEXT):
+        return str(value)
+    if not isinstance(value, str):
+        raise DataError(f"holds a {type(value).__name__}", where=where, allowed="text, numbers, true or false")
+    # JSON can hold halves of characters, which no file of text can.
+    return value.encode("utf-8", "replace").decode()
