@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import advise, attack, audit, demo, explain, mechanisms, release, report, reproduce
+from graphveil.cli import advise, attack, audit, demo, explain, mechanisms, release, report, reproduce, studio
 from graphveil.cli.base.console import complain, suggested
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
@@ -75,6 +75,7 @@ _COMMANDS = {
         reproduce.reproduce,
         audit.audit,
         explain.explain,
+        studio.studio,
     )
 }
 _GROUPS = {

@@ -1,0 +1,231 @@
+"""A request of the page as the words of a command, which are shown to be copied and run as a process, never by a shell.
+
+Commands, options and the names of outputs are chosen here; what a user says is a value after an option, or a path that
+`Root` has confined, and begins with no "-".
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+from graphveil.graphs.load import is_name
+from graphveil.methods.advise.rules import TRUSTS
+from graphveil.methods.base.method import RELEASE, Method
+from graphveil.methods.base.settings import OPEN_WORDS
+from graphveil.methods.registry import METHODS
+from graphveil.methods.release.entries import OPTIONS as RELEASE_OPTIONS
+from graphveil.reports.base.text import plain_name
+from graphveil.studio.models import Query, Setting, Start, Work
+from graphveil.studio.refusals import Refusal
+from graphveil.studio.root import RUNS, Root
+
+T = TypeVar("T")
+NAMED: Final = "name:"
+#: Settings with an option of their own; all others go through --set. A release has fewer.
+FLAGS: Final = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
+RELEASE_FLAGS: Final = ("epsilon_x", "epsilon_y", "epsilon_a", "delta")
+#: Jobs that spend privacy, and name their price.
+SPENDING: Final = ("train", "release", "compare")
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Makes words.
+
+    Args:
+        root: confines paths.
+        data_root: where named sets lie; None: where the command looks by itself.
+    """
+
+    root: Root
+    data_root: Path | None = None
+
+    def query(self, query: Query) -> list[str]:
+        """Return the words of a query; Refusal: it is not complete, or names what does not exist."""
+        return self._words(query.query, query, None)
+
+    def job(self, start: Start, out: str | None) -> list[str]:
+        """Return the words of a job.
+
+        Args:
+            start: the request; Refusal as of `query`.
+            out: the folder that it writes, see `out_of`.
+        """
+        return self._words(start.job, start, out)
+
+    def plan(self, work: Work) -> list[str]:
+        """Return the words that plan what a request would train or release."""
+        return self._words("plan", work.model_copy(update={"want": None}), None)
+
+    def out_of(self, start: Start, now: datetime, used: Callable[[str], bool]) -> str | None:
+        """Return a new name for the folder that a job writes, below `runs`; None where it writes none of its own.
+
+        Args:
+            start: the request.
+            now: in the name.
+            used: whether a name is another job's.
+        """
+        if start.job not in ("train", "release", "compare"):
+            return None
+        about = {"train": start.method, "release": f"{start.method}-release", "compare": "compare"}[start.job]
+        data = _required(start.data, "data").removeprefix(NAMED)
+        data = self.root.folder.name if data == "." else data
+        first = f"{RUNS}/{plain_name(data)}-{about}-{now:%Y%m%d-%H%M%S}"
+        names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1_000))
+        return next(name for name in names if not used(name) and not self.root.path(name).exists())
+
+    def _words(self, command: str, work: Work, out: str | None) -> list[str]:
+        makers: Mapping[str, Callable[[Work], Iterator[str]]] = {
+            "describe": self._describe,
+            "plan": self._plan,
+            "advise": self._advise,
+            "compare-runs": self._compare_runs,
+            "train": self._train,
+            "release": self._release,
+            "attack": self._attack,
+            "compare": self._compare,
+        }
+        words = list(makers[command](work))
+        return words if out is None else [*words, "--out", out]
+
+    def _describe(self, work: Work) -> Iterator[str]:
+        yield from ("data", "describe", *self._data(work))
+
+    def _plan(self, work: Work) -> Iterator[str]:
+        method = _method(work.method)
+        yield from ("plan", method.name, *self._data(work))
+        yield from self._settings(method, work.settings, FLAGS)
+        yield from _options(("--want", work.want), ("--degree", work.degree), ("--seed", work.seed))
+        yield from self._pilot(work)
+        yield from _options(("--private-share", work.private_share))
+
+    def _advise(self, work: Work) -> Iterator[str]:
+        yield from ("advise", *self._data(work))
+        if work.trust is not None and work.trust not in TRUSTS:
+            raise Refusal("refused", f"no trust {work.trust!r}; allowed: {', '.join(TRUSTS)}")
+        yield from _options(("--trust", work.trust), ("--epsilon", work.epsilon), ("--want", work.want))
+        yield from _options(("--degree", work.degree))
+        yield from self._pilot(work)
+
+    def _compare_runs(self, work: Work) -> Iterator[str]:
+        yield "compare-runs"
+        yield from (self.root.word(run) for run in _required(work.runs, "runs"))
+
+    def _train(self, work: Work) -> Iterator[str]:
+        method = _method(work.method)
+        yield from ("train", method.name, *self._data(work))
+        yield from self._settings(method, work.settings, FLAGS)
+        yield from _repetition(work)
+        yield from _options(("--private-share", work.private_share))
+
+    def _release(self, work: Work) -> Iterator[str]:
+        method = _method(work.method)
+        if RELEASE not in method.tags:
+            raise Refusal("refused", f"{method.name} publishes no graph")
+        yield from ("release", method.name, *self._data(work))
+        settings = {key: value for key, value in work.settings.items() if key in RELEASE_OPTIONS}
+        if len(settings) < len(work.settings):
+            idle = ", ".join(sorted(set(work.settings) - set(settings)))
+            raise Refusal("refused", f"{idle} does not apply to a release")
+        yield from self._settings(method, settings, RELEASE_FLAGS)
+        yield from _options(("--seed", work.seed), ("--reproducible-noise", work.reproducible_noise))
+        yield from _options(("--private-share", work.private_share), ("--without-lift", work.without_lift))
+
+    def _attack(self, work: Work) -> Iterator[str]:
+        yield from ("attack", self.root.word(_required(work.run, "run")), "--attack", _required(work.attack, "attack"))
+        truth = None if work.truth is None else self._source(work.truth)
+        yield from _options(("--truth", truth), ("--nodes", work.nodes), ("--shadows", work.shadows))
+        yield from _options(("--seed", work.seed), ("--data-root", self.data_root))
+
+    def _compare(self, work: Work) -> Iterator[str]:
+        methods = [_method(name) for name in _required(work.methods, "methods")]
+        yield from ("compare", ",".join(method.name for method in methods), *self._data(work))
+        for key, values in work.epsilons.items():
+            if key not in FLAGS[:4]:
+                raise Refusal("refused", f"{key!r} is no budget; allowed: {', '.join(FLAGS[:4])}")
+            yield from (f"--{key.replace('_', '-')}", ",".join(text_of(value) for value in values))
+        # Each goes to the methods that take it, and one that none takes is refused by the command.
+        takes = {key: option for method in methods for key, option in method.options.items()}
+        common = Method("", "", "", "", "", takes)
+        yield from self._settings(common, work.settings, FLAGS[4:])
+        yield from _repetition(work)
+
+    def _data(self, work: Work) -> list[str]:
+        where = [] if self.data_root is None else ["--data-root", str(self.data_root)]
+        return [self._source(_required(work.data, "data")), *where]
+
+    def _pilot(self, work: Work) -> Iterator[str]:
+        yield from _options(("--pilot", None if work.pilot is None else self._source(work.pilot)))
+
+    def _source(self, data: str) -> str:
+        name = data.removeprefix(NAMED)
+        if name == data:
+            return self.root.word(data)
+        if name.startswith("-") or not is_name(name):
+            raise Refusal("not-found", f"no data set is called {name[:80]!r}")
+        return name
+
+    def _settings(self, method: Method, settings: Mapping[str, Setting], flags: tuple[str, ...]) -> Iterator[str]:
+        for key, value in settings.items():
+            if key not in method.options:
+                raise Refusal("refused", f"{method.name} has no setting {key[:80]!r}")
+            text = self._value(method, key, value)
+            if text is None:
+                continue
+            yield from (f"--{key.replace('_', '-')}", text) if key in flags else ("--set", f"{key}={text}")
+
+    def _value(self, method: Method, key: str, value: Setting) -> str | None:
+        """Return a value as a command reads it, None to leave the setting at its default."""
+        if value is None:
+            return OPEN_WORDS.get(key)
+        text = text_of(value)
+        if not text or text.startswith("-") or not text.isprintable():
+            raise Refusal("refused", f"{key} = {text[:80]!r} is no value")
+        # A setting that may name a file of this machine names one below the studio's folder.
+        return self.root.word(text) if method.options[key].file and "." in text else text
+
+
+def text_of(value: Setting) -> str:
+    """Return a value as it is typed."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)
+
+
+def line_of(words: list[str] | tuple[str, ...]) -> str:
+    """Return the command to copy."""
+    return f"graphveil {shlex.join(words)}"
+
+
+def _repetition(work: Work) -> Iterator[str]:
+    yield from _options(("--seed", work.seed), ("--repeats", work.repeats), ("--split", work.split))
+    yield from _options(("--no-controls", not work.controls), ("--reproducible-noise", work.reproducible_noise))
+
+
+def _options(*options: tuple[str, str | float | Path | None]) -> Iterator[str]:
+    """Yield the options that have a value; True stands for itself."""
+    for name, value in options:
+        if isinstance(value, bool):
+            yield from [name] if value else []
+        elif value is not None:
+            yield from (name, text_of(value) if isinstance(value, float) else str(value))
+
+
+def _method(name: str | None) -> Method:
+    if _required(name, "method") not in METHODS:
+        raise Refusal("refused", f"no method {name!r}; allowed: {', '.join(METHODS)}")
+    return METHODS[str(name)]
+
+
+def _required(value: T | None, name: str) -> T:
+    if not value:
+        raise Refusal("bad-request", f"it names no {name}")
+    return value
