@@ -101,10 +101,10 @@ function beside(app, again) {
 
 /** What the plan says: the guarantee, what it leans on, time, and files. */
 function priced({ answer, command, config }, app) {
-  const parts = Object.entries(answer.epsilon).map(([unit, epsilon]) => [unit, `epsilon ${short(epsilon)}`]);
+  const parts = Object.entries(answer.epsilon).map(([unit, epsilon]) => `epsilon ${short(epsilon)} for ${unit}`);
   const lines = [
     ["In plain words", answer.adversary ?? "nothing is protected"],
-    ...parts,
+    ["It spends", parts.join("; ") || "nothing"],
     ["Holds as long as", el("ul", {}, answer.guarantee.assumes.map((line) => el("li", {}, line)))],
     ["Takes", `about ${seconds(answer.seconds)}, ${Math.ceil(answer.memory_mb)} MB of memory`],
   ];

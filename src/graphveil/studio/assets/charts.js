@@ -4,10 +4,10 @@ import { el, table } from "./dom.js";
 import { behind, say } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const ROW = 46;
 /** Epsilons that an axis names. */
 const MARKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16];
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const narrow = matchMedia("(max-width: 40rem)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function draw(name, attributes, text = "") {
@@ -41,7 +41,9 @@ export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
   const told = (row) => [row.value, row.low, row.high].some((one) => one === undefined || one === null) ? spell(row.value ?? row.low) : `${spell(row.value)} (${spell(row.low)} to ${spell(row.high)})`;
   const spell = (value) => `${value.toFixed(digits)}${unit === "%" ? "%" : ""}`;
   const span = (row) => (row.value === undefined && row.low !== row.high ? `${spell(row.low)} to ${spell(row.high)}` : told(row));
-  const height = rows.length * ROW + 46;
+  const paint = () => picture(narrow.matches ? 66 : 46);
+  const picture = (step) => {
+  const height = rows.length * step + 46;
   const svg = draw("svg", { class: "ranges", width: "100%", height, role: "img", "aria-label": `${title}: ${rows.map((row) => `${row.name} ${span(row)}`).join("; ")}` });
   for (const tick of ticks) {
     svg.append(draw("line", { class: tick === 0 && first < 0 ? "zero" : "grid", x1: across(tick), x2: across(tick), y1: 0, y2: height - 40 }));
@@ -49,12 +51,22 @@ export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
   }
   svg.append(draw("text", { class: "tick", x: "50%", y: height - 6, "text-anchor": "middle" }, unit));
   rows.forEach((row, place) => {
-    const y = place * ROW + 32;
-    svg.append(draw("text", { class: `name ${row.kind ?? ""}`, x: "0", y: y - 14 }, row.name), draw("text", { class: "value", x: "100%", y: y - 14, "text-anchor": "end" }, span(row)));
+    const y = place * step + 32;
+    // Where there is no room beside each other, the value stands below its bar.
+    const below = narrow.matches ? y + 22 : y - 14;
+    svg.append(draw("text", { class: `name ${row.kind ?? ""}`, x: "0", y: y - 14 }, row.name), draw("text", { class: "value", x: "100%", y: below, "text-anchor": "end" }, span(row)));
     const at = { y1: y, y2: y };
     if (Number.isFinite(row.low)) svg.append(draw("line", { class: `span ${row.kind ?? ""}`, x1: across(row.low), x2: across(row.high), ...at }));
     const dot = row.value ?? (row.low === row.high ? row.low : undefined);
     if (Number.isFinite(dot)) svg.append(draw("circle", { class: `dot ${row.kind ?? ""}`, cx: across(dot), cy: y, r: 5.5 }));
+  });
+  return svg;
+  };
+  let svg = paint();
+  narrow.addEventListener("change", () => {
+    const next = paint();
+    svg.replaceWith(next);
+    svg = next;
   });
   const cells = rows.map((row) => [row.name, ...[row.value, row.low, row.high].map((one) => (Number.isFinite(one) ? spell(one) : ""))]);
   return el("figure", { class: "chart" }, el("figcaption", {}, title), svg, behind(table(`${title}, in ${unit}`, ["", "#value", "#from", "#to"], cells)));
@@ -87,7 +99,7 @@ export function curve({ title, unit, places, values, ends }) {
     chart = new uPlot({
       width: Math.max(220, ground.clientWidth), height: 220, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, distr: 3, range: [places[0], places.at(-1)] }, y: { range: ends } },
-      axes: [axis("epsilon: smaller protects more", 30, { splits: () => MARKS, values: () => MARKS.map(String), filter: (_, all) => all }), axis(unit, 44)],
+      axes: [axis("epsilon: smaller protects more", 30, { splits: (u) => MARKS.filter((_, place) => u.width > 420 || place % 2 === 0), values: (_, all) => all.map(String), filter: (_, all) => all }), axis(unit, 44)],
       series: [{}, { stroke: () => colour("--accent"), width: 2, points: { show: false } }],
       hooks: { draw: [(u) => { if (at !== null) marks(u); }] },
     }, [places, values], ground);

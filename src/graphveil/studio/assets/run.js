@@ -8,7 +8,7 @@ import { acts, button, field, files, fill, put, say, select, short, wrong } from
 import { progress, STATES } from "./watch.js";
 
 export const head = "Run and watch";
-export const lead = "Until now nothing was spent. The button below names what a run spends; a budget that is spent does not come back.";
+export const lead = "The button names what a run spends. A budget that is spent does not come back.";
 export const needs = ["data", "method"];
 
 export function render(body, app, id) {
