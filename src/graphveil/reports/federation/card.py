@@ -12,6 +12,7 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.setting import Member, Option, Setting
 from graphveil.files.reading import read_json
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
@@ -25,6 +26,7 @@ from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
+from graphveil.reports.federation.parties import federation_parties
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 _SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
@@ -48,6 +50,7 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(open_lines(outcome)),
+            cards.pictured(federation_parties(_setting(outcome), guarantee)),
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             _wire(outcome),
@@ -55,6 +58,17 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         ),
         matter=_matter(outcome, guarantee),
     )
+
+
+def _setting(outcome: Mapping[str, Any]) -> Setting:
+    """Return the agreed setting, or a like one where a folder of an earlier version has no agreement."""
+    folder = Path(outcome["folder"])
+    if (folder / AGREEMENT).is_file():
+        return read_agreement(folder).setting
+    members = Member("label holder", 1, labels=True), Member("another holder", 1)
+    epsilon, epsilon_y = float(outcome["epsilon"]), float(outcome["epsilon_y"])
+    options: dict[str, Option] = {"mode": str(outcome["mode"]), "epsilon": epsilon, "epsilon_y": epsilon_y}
+    return Setting.of(members, 2).with_options(opened=True, **options)
 
 
 def _matter(outcome: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:

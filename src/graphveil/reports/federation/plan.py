@@ -23,8 +23,9 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
-_ALIGNING = ("blinded-ids", "blinded-set", "aligned")
-_ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
+#: The kinds of messages by which holders find out which ids they share.
+ALIGNING = ("blinded-ids", "blinded-set", "aligned")
+_ALWAYS = (*ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
 _AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "validation-rows", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
@@ -33,7 +34,7 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
         "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share", "kept-round"),
-        "guesses": (*_ALIGNING, "training-labels", "guesses"),
+        "guesses": (*ALIGNING, "training-labels", "guesses"),
     }
 )
 #: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
