@@ -7,6 +7,7 @@ Commands, options and the names of outputs are chosen here; what a user says is 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
+from graphveil.files.serial import toml_lines
 from graphveil.graphs.load import is_name
 from graphveil.methods.advise.rules import TRUSTS
-from graphveil.methods.base.method import RELEASE, Method
+from graphveil.methods.base.method import RELEASE, Method, Option
 from graphveil.methods.base.settings import OPEN_WORDS
 from graphveil.methods.registry import METHODS
 from graphveil.methods.release.entries import OPTIONS as RELEASE_OPTIONS
@@ -63,6 +65,17 @@ class Commands:
         """Return the words that plan what a request would train or release."""
         return self._words("plan", work.model_copy(update={"want": None}), None)
 
+    def declare(self, folder: str, answers: str, *, replace: bool) -> list[str]:
+        """Return the words that declare a folder of tables.
+
+        Args:
+            folder: as pages name it.
+            answers: the name of the file in it that holds a person's answers.
+            replace: whether a declaration that is there is written anew.
+        """
+        anew = ["--replace"] if replace else []
+        return ["data", "init", self.root.word(folder), "--answers", self.root.word(f"{folder}/{answers}"), *anew]
+
     def out_of(self, start: Start, now: datetime, used: Callable[[str], bool]) -> str | None:
         """Return a new name for the folder that a job writes, below `runs`; None where it writes none of its own.
 
@@ -71,7 +84,12 @@ class Commands:
             now: in the name.
             used: whether a name is another job's.
         """
-        if start.job not in ("train", "release", "compare"):
+        if start.job == "import":
+            folder = _required(start.folder, "folder")
+            if self.root.path(folder).exists() or used(folder):
+                raise Refusal("used", f"{folder} is there already, and is never overwritten")
+            return folder
+        if start.job not in SPENDING:
             return None
         about = {"train": start.method, "release": f"{start.method}-release", "compare": "compare"}[start.job]
         data = _required(start.data, "data").removeprefix(NAMED)
@@ -90,6 +108,7 @@ class Commands:
             "release": self._release,
             "attack": self._attack,
             "compare": self._compare,
+            "import": self._import,
         }
         words = list(makers[command](work))
         return words if out is None else [*words, "--out", out]
@@ -140,7 +159,7 @@ class Commands:
     def _attack(self, work: Work) -> Iterator[str]:
         yield from ("attack", self.root.word(_required(work.run, "run")), "--attack", _required(work.attack, "attack"))
         truth = None if work.truth is None else self._source(work.truth)
-        yield from _options(("--truth", truth), ("--nodes", work.nodes), ("--shadows", work.shadows))
+        yield from _options(("--truth", truth), ("--nodes", _count(work.nodes)), ("--shadows", work.shadows))
         yield from _options(("--seed", work.seed), ("--data-root", self.data_root))
 
     def _compare(self, work: Work) -> Iterator[str]:
@@ -155,6 +174,48 @@ class Commands:
         common = Method("", "", "", "", "", takes)
         yield from self._settings(common, work.settings, FLAGS[4:])
         yield from _repetition(work)
+
+    def _import(self, work: Work) -> Iterator[str]:
+        yield from ("data", "import", self._address(_required(work.source, "source")))
+        if work.nodes is not None:
+            yield from ("--nodes", self.root.word(str(work.nodes)))
+        for option, text in (("--nodes-query", work.nodes_query), ("--edges-query", work.edges_query)):
+            if text is not None and text.startswith("-"):
+                raise Refusal("refused", f"{option} is no query: one begins with SELECT")
+            yield from _options((option, text))
+
+    def _address(self, source: str) -> str:
+        """Return a file below the root, or the address of a database, which holds no password."""
+        kind, separator, rest = source.partition("://")
+        if not separator:
+            return self.root.word(source)
+        if kind == "sqlite":
+            return f"sqlite:///{self.root.word(rest.removeprefix('/'))}"
+        if kind != "postgresql" or re.fullmatch(r"(\w+@)?[\w.-]+(:\d+)?/[\w-]+", rest) is None:
+            raise Refusal("refused", "no address of a database; allowed: sqlite:///FILE, postgresql://USER@HOST/NAME")
+        return source
+
+    def config(self, work: Work) -> str:
+        """Return the file that `--config` takes for what a request would train or release."""
+        method = _method(work.method)
+        chosen = {key: self._value(method, key, value) for key, value in work.settings.items() if key in method.options}
+        settings = {key: _typed(method.options[key], text) for key, text in chosen.items() if text is not None}
+        options = {
+            **{key: getattr(work, key) for key in ("seed", "repeats", "split", "private_share")},
+            "controls": None if work.controls else False,
+            "data_root": None if self.data_root is None else str(self.data_root),
+        }
+        given = {key: value for key, value in options.items() if value is not None}
+        head = {"method": method.name, "data": self._source(_required(work.data, "data"))}
+        tables = [
+            toml_lines(head),
+            *(
+                ["", f"[{name}]", *toml_lines(table)]
+                for name, table in (("settings", settings), ("options", given))
+                if table
+            ),
+        ]
+        return "".join(f"{line}\n" for lines in tables for line in lines)
 
     def _data(self, work: Work) -> list[str]:
         where = [] if self.data_root is None else ["--data-root", str(self.data_root)]
@@ -205,6 +266,14 @@ def line_of(words: list[str] | tuple[str, ...]) -> str:
     return f"graphveil {shlex.join(words)}"
 
 
+def _typed(option: Option, text: str) -> object:
+    """Return a value as a file of TOML holds it."""
+    try:
+        return {"true": True, "false": False}[text] if option.type is bool else option.type(text)
+    except (KeyError, ValueError):
+        return text
+
+
 def _repetition(work: Work) -> Iterator[str]:
     yield from _options(("--seed", work.seed), ("--repeats", work.repeats), ("--split", work.split))
     yield from _options(("--no-controls", not work.controls), ("--reproducible-noise", work.reproducible_noise))
@@ -223,6 +292,12 @@ def _method(name: str | None) -> Method:
     if _required(name, "method") not in METHODS:
         raise Refusal("refused", f"no method {name!r}; allowed: {', '.join(METHODS)}")
     return METHODS[str(name)]
+
+
+def _count(nodes: int | str | None) -> int | None:
+    if isinstance(nodes, str):
+        raise Refusal("bad-request", "nodes is how many, and here a text")
+    return nodes
 
 
 def _required(value: T | None, name: str) -> T:

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from graphveil.studio import runner
 from graphveil.studio.refusals import Refusal, without_cells
-from graphveil.studio.root import Root
+from graphveil.studio.root import STATE, Root
 from graphveil.studio.store import RUNNING, WAITING, Job, Store
 
 #: Seconds after which a command that was told to stop is killed, and in which one that was just started takes its lock.
@@ -239,8 +239,11 @@ def warnings_in(folder: Path) -> list[str]:
 def _sentence(code: int | None, wrong: str | None) -> str | None:
     if code == 0:
         return None
-    if wrong is not None:
+    if wrong is not None and code == _REFUSED:
         return without_cells(wrong.removeprefix("error: "))
+    if wrong is not None:
+        # Without its message, which may quote what it read.
+        return f"{': '.join(wrong.split(': ')[:2])}; its stderr is in {STATE}/jobs, please report it"
     if code is None:
         return "it was killed, or the machine was switched off, before it ended"
     if code == _INTERRUPTED:

@@ -45,7 +45,7 @@ class Work(Strict):
     run: Data | None = None
     attack: Word | None = None
     truth: Data | None = None
-    nodes: int | None = Field(None, ge=2)
+    nodes: int | Data | None = Field(None, description="Of an attack: how many; of an import: the table of people.")
     shadows: int | None = Field(None, ge=4)
     seed: int | None = Field(None, ge=0)
     repeats: int | None = Field(None, ge=1, le=100)
@@ -54,6 +54,10 @@ class Work(Strict):
     private_share: float | None = Field(None, gt=0, le=1)
     reproducible_noise: int | None = Field(None, ge=0, description="Voids the guarantee.")
     without_lift: bool = False
+    folder: Data | None = Field(None, description="Of an import: the folder to create.")
+    source: Data | None = Field(None, description="Of an import: a file below, sqlite:///FILE or postgresql://...")
+    nodes_query: str | None = Field(None, max_length=10_000)
+    edges_query: str | None = Field(None, max_length=10_000)
 
 
 class Query(Work):
@@ -196,6 +200,7 @@ class SourceOf(Strict):
     files: list[str]
     private: list[str]
     error: str | None
+    toml: str | None = Field(description="Its declaration.")
 
 
 class FinishedOf(Strict):
@@ -242,6 +247,7 @@ class Answered(Strict):
     answer: dict[str, JsonValue]
     command: str
     price: str | None
+    config: str | None = Field(description="Of a plan: the file that --config takes for the same.")
 
 
 class Priced(Strict):
@@ -250,14 +256,6 @@ class Priced(Strict):
     price: str | None
     command: str
     plan: dict[str, JsonValue] | None
-
-
-class Parties(Strict):
-    """Who sees what."""
-
-    parties: list[dict[str, JsonValue]]
-    arrows: list[dict[str, JsonValue]]
-    svg: str
 
 
 class Progress(Strict):
@@ -285,6 +283,7 @@ class JobOf(Strict):
     error: str | None
     answer: dict[str, JsonValue] | None
     out: str | None
+    price: str | None = Field(description="What its button named.")
 
 
 class JobList(Strict):
@@ -303,7 +302,7 @@ class Run(Strict):
     report: str | None = Field(description="The full report, which stays on this machine.")
     attacks: list[str]
     private: list[str]
-    parties: Parties | None
+    parties: dict[str, JsonValue] | None
 
 
 class Node(Strict):

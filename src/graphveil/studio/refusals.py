@@ -26,9 +26,12 @@ STATUS: Final[Mapping[str, int]] = MappingProxyType(
         "no-room": 507,
     }
 )
-#: A line or row of a table, in a command's error.
-_CELL: Final = re.compile(r"^(?P<where>.*?\.(?:csv|parquet), (?:line|row) [\d,]+): (?P<what>.*)$", re.DOTALL)
-_PARSER: Final = re.compile(r"(\.(?:csv|parquet): cannot be read) \(.*\)")
+#: A place in somebody's data, in a command's error. Names of columns, in line 1, are public.
+_PLACE: Final = re.compile(r"^(?P<where>.*?, (?:line|row|node|edge|link)s? (?!1:)[^ :]+): (?P<what>.*)$", re.DOTALL)
+#: A text in quotation marks, which may be cut off; a number or truth that stands alone; what a parser quotes.
+_TEXT: Final = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\.\.\.|$)|"(?:[^"\\]|\\.)*(?:"|\.\.\.|$)""", re.DOTALL)
+_NUMBER: Final = re.compile(r"(?<!\w)(?:-?\d[\d.]*(?:e[+-]?\d+)?|nan|-?inf|True|False)(?!\w)")
+_PARSER: Final = re.compile(r"(cannot be read[\w ]*) \(.*\)", re.DOTALL)
 
 
 class Refusal(Exception):
@@ -48,21 +51,13 @@ class Refusal(Exception):
         return STATUS[self.code]
 
 
-def without_cells(line: str, columns: tuple[str, ...] = ()) -> str:
-    """Return a command's error without the cell that it quotes: file, line, column and what is allowed remain.
-
-    Args:
-        line: one error.
-        columns: names that a declaration makes public, to say which column it is.
-    """
-    match = _CELL.match(line)
+def without_cells(line: str) -> str:
+    """Return a command's error without the cell that it quotes: file, line, column and what is allowed remain."""
+    match = _PLACE.match(line)
     if match is None:
-        return _PARSER.sub(r"\1", line)
-    what, *rest = match["what"].split("; allowed: ")
-    # What stands there is somebody's: it is seen in the file, by its owner.
-    column = next((f" of {name}" for name in sorted(columns, key=len, reverse=True) if what.startswith(name)), "")
-    kind = " is missing" if what.endswith(" is missing") else " cannot be used"
-    allowed = f"; allowed: {rest[0].split('; ')[0]}" if rest else ""
-    return (
-        f"{match['where']}: the value{column}{kind}{allowed}; open the file at this place, the value is not shown here"
-    )
+        return _TEXT.sub("...", line) if "the database refuses" in line else _PARSER.sub(r"\1", line)
+    # Quoted texts first: one may hold whatever separates the parts of an error.
+    what, *rest = _TEXT.sub("...", match["what"]).split("; ")
+    allowed = [part for part in rest if part.startswith("allowed: ")]
+    # A remedy would repeat the value.
+    return "; ".join([f"{match['where']}: {_NUMBER.sub('...', what)}", *allowed, "the file alone shows the value"])

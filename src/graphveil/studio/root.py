@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import GraphveilError
-from graphveil.files.reading import read_json
+from graphveil.files.reading import LARGEST_TOML, read_json, read_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name
@@ -49,6 +49,7 @@ class Source:
     files: tuple[str, ...]
     private: tuple[str, ...] = ()
     error: str | None = None
+    toml: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class Root:
         declared, error = declaration_of(folder)
         state = "broken" if declared is None else "declared"
         private = () if declared is None else tuple(declared.private)
-        return Source(self.relative(folder), state, (DECLARATION, *files), private, error)
+        toml = read_text(folder / DECLARATION, largest=LARGEST_TOML) if declared is not None else None
+        return Source(self.relative(folder), state, (DECLARATION, *files), private, error, toml)
 
     def _finished(self, folder: Path) -> Finished | None:
         kind = _kind_of(folder)

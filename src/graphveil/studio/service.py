@@ -25,11 +25,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from pydantic import JsonValue
 
 import graphveil
 from graphveil.collection.service.pages import Asset
 from graphveil.collection.service.troubles import write_down
 from graphveil.errors import GraphveilError
+from graphveil.files.serial import to_json
+from graphveil.files.writing import write_text
+from graphveil.graphs.declared.declaration import FILE as DECLARATION
+from graphveil.graphs.drafts.draft import draft
 from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
@@ -42,6 +47,7 @@ from graphveil.studio.results import FinishedWork
 from graphveil.studio.store import RUNNING, WAITING, Job
 from graphveil.studio.tables import store_table
 
+ANSWERS = "graph.answers.json"
 OWN = Path(__file__).parent / "assets"
 COLLECTORS = Path(graphveil.__file__).parent / "collection" / "assets"
 VENDORED = Path(graphveil.__file__).parent / "reports" / "vendor"
@@ -91,9 +97,8 @@ class Studio:
         app.include_router(page_routes())
         for status in (404, 405):
             app.add_exception_handler(status, _unknown)
-        for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception):
-            app.add_exception_handler(kind, _refused)
-        app.add_exception_handler(400, _refused)
+        for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception, 400):
+            app.add_exception_handler(kind, self._refuse)
         for route, answer in self._routes().items():
             method, path = route.split()
             _add(app.router, method, path, answer)
@@ -126,6 +131,11 @@ class Studio:
             "PUT /api/saved": self._save,
         }
 
+    def _refuse(self, _: Request, error: Exception) -> Response:
+        refusal = refusal_of(error)
+        # As the page names paths; where the folder lies on this machine is nothing to a page.
+        return _answered(Refusal(refusal.code, refusal.line.replace(f"{self.root.folder}/", "")))
+
     # ---- sessions ----
 
     def _begin(self, token: models.Token, request: Request, response: Response) -> models.Session:
@@ -155,25 +165,38 @@ class Studio:
         return models.Stored(path=f"{folder}/{file}", bytes=size)
 
     def _draft(self, folder: models.Folder) -> models.Draft:
-        raise Refusal("refused", "not yet")
+        return models.Draft.model_validate({"draft": draft(self.root.existing(folder.folder)).facts()})
 
     def _declare(self, declaring: models.Declaring) -> models.Declared:
-        raise Refusal("refused", "not yet")
+        place = self.root.existing(declaring.folder)
+        if (place / DECLARATION).exists() and not declaring.replace:
+            raise Refusal("used", f"{declaring.folder} has a {DECLARATION} already")
+        # Beside the declaration, so that the command can be run again.
+        write_text(place / ANSWERS, to_json(declaring.answers, indent=2) + "\n")
+        words = self._commands.declare(declaring.folder, ANSWERS, replace=declaring.replace)
+        declared = self.jobs.ask(words)
+        notes = [*declared["notes"], declared["checked"]]
+        return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
 
     # ---- commands ----
 
     def _query(self, query: models.Query) -> models.Answered:
         words = self._commands.query(query)
         answer = self.jobs.ask(words)
-        price = self._prices.of_plan(query, answer) if query.query == "plan" else None
-        return models.Answered(answer=answer, command=line_of(words), price=price)
+        planned = query.query == "plan"
+        return models.Answered(
+            answer=answer,
+            command=line_of(words),
+            price=self._prices.of_plan(query, answer) if planned else None,
+            config=self._commands.config(query) if planned else None,
+        )
 
     def _price(self, start: models.Start) -> models.Priced:
         price, plan = self._prices.of(start)
         return models.Priced(price=price, command=line_of(self._commands.job(start, self._out(start))), plan=plan)
 
-    def _parties(self, query: models.Work) -> models.Parties:
-        raise Refusal("refused", "not yet")
+    def _parties(self, work: models.Work) -> dict[str, JsonValue]:
+        return dict(self.jobs.ask(self._commands.plan(work))["parties"])
 
     def _start(self, start: models.Start) -> models.JobOf:
         return self._begun(start, self._out(start))
@@ -233,6 +256,7 @@ class Studio:
             error="it was stopped before it began" if never else None if ended is None else ended.error,
             answer=ended.answer if ended is not None and whole else None,
             out=job.out,
+            price=job.request.get("price"),
         )
 
     # ---- finished work ----
@@ -317,10 +341,6 @@ def _add(routes: APIRouter, method: str, path: str, answer: Callable[..., Any]) 
 
 def _unknown(_: Request, __: Exception) -> Response:
     return _answered(Refusal("not-found", "there is nothing at this address"))
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    return _answered(refusal_of(error))
 
 
 def _answered(refusal: Refusal) -> Response:
