@@ -34,42 +34,51 @@ function ticksOf(low, high) {
  * @param {Array} rows {name, low, high, value, kind}: `value` is a dot; `kind` a class (own, control, limit)
  */
 export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
-  const values = [...ends, ...rows.flatMap((row) => [row.low, row.high, row.value])].filter((one) => Number.isFinite(one));
+  const spell = (value) => `${value.toFixed(digits)}${unit === "%" ? "%" : ""}`;
+  const texts = rows.map((row) => spelled(row, spell));
+  const label = `${title}: ${rows.map((row, place) => `${row.name} ${texts[place]}`).join("; ")}`;
+  const values = [...ends, ...rows.flatMap((row) => [row.low, row.high, row.value])].filter(Number.isFinite);
   const ticks = ticksOf(Math.min(...values), Math.max(...values));
+  let svg = bars(rows, texts, ticks, unit, label);
+  narrow.addEventListener("change", () => {
+    const next = bars(rows, texts, ticks, unit, label);
+    svg.replaceWith(next);
+    svg = next;
+  });
+  const cells = rows.map((row) => [row.name, ...[row.value, row.low, row.high].map((one) => (Number.isFinite(one) ? spell(one) : ""))]);
+  const numbers = table(`${title}, in ${unit}`, ["", "#value", "#from", "#to"], cells);
+  return el("figure", { class: "chart" }, el("figcaption", {}, title), svg, behind(numbers));
+}
+
+function spelled({ value, low, high }, spell) {
+  if (value === undefined) return low === high ? spell(low) : `${spell(low)} to ${spell(high)}`;
+  return Number.isFinite(low) ? `${spell(value)} (${spell(low)} to ${spell(high)})` : spell(value);
+}
+
+/** The drawing: places across are shares of its width, so that it fits every window. */
+function bars(rows, texts, ticks, unit, label) {
   const [first, last] = [ticks[0], ticks.at(-1)];
   const across = (value) => `${(3 + (94 * (value - first)) / (last - first)).toFixed(2)}%`;
-  const told = (row) => [row.value, row.low, row.high].some((one) => one === undefined || one === null) ? spell(row.value ?? row.low) : `${spell(row.value)} (${spell(row.low)} to ${spell(row.high)})`;
-  const spell = (value) => `${value.toFixed(digits)}${unit === "%" ? "%" : ""}`;
-  const span = (row) => (row.value === undefined && row.low !== row.high ? `${spell(row.low)} to ${spell(row.high)}` : told(row));
-  const paint = () => picture(narrow.matches ? 66 : 46);
-  const picture = (step) => {
+  // Where there is no room beside each other, a value stands below its bar.
+  const step = narrow.matches ? 66 : 46;
   const height = rows.length * step + 46;
-  const svg = draw("svg", { class: "ranges", width: "100%", height, role: "img", "aria-label": `${title}: ${rows.map((row) => `${row.name} ${span(row)}`).join("; ")}` });
+  const svg = draw("svg", { class: "ranges", width: "100%", height, role: "img", "aria-label": label });
   for (const tick of ticks) {
-    svg.append(draw("line", { class: tick === 0 && first < 0 ? "zero" : "grid", x1: across(tick), x2: across(tick), y1: 0, y2: height - 40 }));
+    const kind = tick === 0 && first < 0 ? "zero" : "grid";
+    svg.append(draw("line", { class: kind, x1: across(tick), x2: across(tick), y1: 0, y2: height - 40 }));
     svg.append(draw("text", { class: "tick", x: across(tick), y: height - 24, "text-anchor": "middle" }, String(Number(tick.toPrecision(4)))));
   }
   svg.append(draw("text", { class: "tick", x: "50%", y: height - 6, "text-anchor": "middle" }, unit));
   rows.forEach((row, place) => {
     const y = place * step + 32;
-    // Where there is no room beside each other, the value stands below its bar.
-    const below = narrow.matches ? y + 22 : y - 14;
-    svg.append(draw("text", { class: `name ${row.kind ?? ""}`, x: "0", y: y - 14 }, row.name), draw("text", { class: "value", x: "100%", y: below, "text-anchor": "end" }, span(row)));
-    const at = { y1: y, y2: y };
-    if (Number.isFinite(row.low)) svg.append(draw("line", { class: `span ${row.kind ?? ""}`, x1: across(row.low), x2: across(row.high), ...at }));
+    const kind = row.kind ?? "";
+    svg.append(draw("text", { class: `name ${kind}`, x: "0", y: y - 14 }, row.name));
+    svg.append(draw("text", { class: "value", x: "100%", y: narrow.matches ? y + 22 : y - 14, "text-anchor": "end" }, texts[place]));
+    if (Number.isFinite(row.low)) svg.append(draw("line", { class: `span ${kind}`, x1: across(row.low), x2: across(row.high), y1: y, y2: y }));
     const dot = row.value ?? (row.low === row.high ? row.low : undefined);
-    if (Number.isFinite(dot)) svg.append(draw("circle", { class: `dot ${row.kind ?? ""}`, cx: across(dot), cy: y, r: 5.5 }));
+    if (Number.isFinite(dot)) svg.append(draw("circle", { class: `dot ${kind}`, cx: across(dot), cy: y, r: 5.5 }));
   });
   return svg;
-  };
-  let svg = paint();
-  narrow.addEventListener("change", () => {
-    const next = paint();
-    svg.replaceWith(next);
-    svg = next;
-  });
-  const cells = rows.map((row) => [row.name, ...[row.value, row.low, row.high].map((one) => (Number.isFinite(one) ? spell(one) : ""))]);
-  return el("figure", { class: "chart" }, el("figcaption", {}, title), svg, behind(table(`${title}, in ${unit}`, ["", "#value", "#from", "#to"], cells)));
 }
 
 /**

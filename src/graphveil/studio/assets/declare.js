@@ -8,7 +8,10 @@ const KINDS = [
   ["", "choose"], ["number", "a number"], ["integer", "a whole number"], ["yes-no", "yes or no"], ["category", "one of some words"],
   ["ordinal", "one of some levels, in order"], ["tags", "several of some words"], ["leave out", "nothing: leave it out"],
 ];
-const PRIVATE = [["edges", "who is connected with whom"], ["features", "what is known of each person (the columns below)"], ["labels", "which class somebody belongs to"]];
+const PRIVATE = [
+  ["edges", "who is connected with whom"], ["features", "what is known of each person (the columns below)"],
+  ["labels", "which class somebody belongs to"], ["none", "nothing: all of it is public"],
+];
 const ROLES = { id: "Which column names a person?", label: "Which column is to be predicted?", source: "A connection begins at", target: "and ends at" };
 
 /** Words one a line, or with commas between them. */
@@ -56,6 +59,8 @@ function ask(draft, app, folder, finished) {
   if (tables.some(([file]) => file.startsWith("features."))) parts.push(field("How many features are there?", text("dimension", el("input", { type: "number", min: "1" }))));
   const send = async (event) => {
     event?.preventDefault();
+    const clear = answers.private.includes("none") ? answers.private.length === 1 : answers.private.length > 0;
+    if (!clear) return put(status, note("care", "Say first what is private.", el("p", {}, "Tick one or more of the first questions; or that nothing is.")));
     put(status, el("p", { class: "waiting" }, "Writing graph.toml, and checking the folder against it."));
     try {
       const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), ...(past.replace ? { replace: true } : {}) });
@@ -64,6 +69,7 @@ function ask(draft, app, folder, finished) {
       put(status, wrong(error, error.status === 422 ? "The folder and your answers do not fit yet." : "graph.toml was not written."), ...over(error));
     }
     status.scrollIntoView({ block: "nearest" });
+    return null;
   };
   const over = (error) => (error.code === "used" ? [acts(button("Replace the graph.toml that is there", () => { past.replace = true; send(); }))] : []);
   return el("form", { submit: send, novalidate: true }, parts, acts(el("button", { class: "main" }, "Write graph.toml and check the folder")), status);
@@ -103,7 +109,7 @@ function column(feature, answers, keep) {
 
 /** The answers as the library takes them. */
 function complete(draft, answers) {
-  const result = { columns: {}, missing: {}, leave_out: [], private: answers.private, classes: words(answers.classes) };
+  const result = { columns: {}, missing: {}, leave_out: [], private: answers.private.filter((one) => one !== "none"), classes: words(answers.classes) };
   for (const role of ["id", "source", "target"]) if (answers.roles[role]) result[role] = answers.roles[role];
   result.label = answers.roles.label ?? "";
   if (answers.directed) result.directed = answers.directed === "yes";

@@ -4,47 +4,42 @@ import { el, facts, more, note, points } from "./dom.js";
 import { button, put, save } from "./parts.js";
 
 /**
- * The picture of one configuration, its parties and messages as buttons, and what the pressed one may learn.
+ * The picture of one configuration, and beside it what the pressed party or message may learn.
  *
  * @param {Object} picture as `POST /api/parties` answers it
  */
 export function parties(picture) {
-  const drawn = el("div", { class: "parties" });
-  const parsed = new DOMParser().parseFromString(picture.svg, "image/svg+xml").documentElement;
-  drawn.append(document.importNode(parsed, true));
-  const panel = el("div", { class: "card", role: "status" }, el("p", { class: "soft" }, "Press somebody, or a message, to read what they may learn."));
+  const svg = document.importNode(new DOMParser().parseFromString(picture.svg, "text/html").body.firstElementChild, true);
+  const panel = el("div", { class: "card", role: "status" });
   const entries = new Map([...picture.parties, ...picture.arrows].map((item) => [item.key, item]));
   const names = new Map(picture.parties.map((party) => [party.key, party.name]));
-  const title = (item) => item.name ?? `${names.get(item.source)} → ${names.get(item.target)}: ${item.kind}`;
+  const title = (item) => item.name ?? `${names.get(item.source)} ${item.mutual ? "↔" : "→"} ${names.get(item.target)}`;
   const chips = el("ul", { class: "chips no-print", "aria-label": "Everybody in the picture" });
   const choose = (key) => {
     for (const chip of chips.querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.key === key));
-    put(panel, el("h3", {}, title(entries.get(key))), ...told(entries.get(key)));
+    for (const [node, own] of drawn) node.classList.toggle("chosen", own === key);
+    put(panel, el("h3", {}, title(entries.get(key))), meaning(entries.get(key)));
   };
-  for (const item of picture.parties) chips.append(el("li", {}, button(item.name, () => choose(item.key), "small", { "data-key": item.key, "aria-pressed": "false" })));
-  for (const node of drawn.querySelectorAll("[data-key]")) {
-    const item = entries.get(node.getAttribute("data-key"));
-    if (!item) continue;
-    node.setAttribute("tabindex", "0");
-    node.setAttribute("role", "button");
-    // What is drawn stays part of the name, so that whoever says what they see can press it.
-    node.setAttribute("aria-label", node.textContent.replace(/\s+/g, " ").trim());
-    node.addEventListener("click", () => choose(item.key));
+  for (const { key, name } of picture.parties) chips.append(el("li", {}, button(name, () => choose(key), "small", { "data-key": key, "aria-pressed": "false" })));
+  const drawn = [...svg.querySelectorAll("[data-party], [data-arrow]")].map((node) => [node, node.dataset.party ?? node.dataset.arrow]);
+  for (const [node, key] of drawn) {
+    node.addEventListener("click", () => choose(key));
     node.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
-      choose(item.key);
+      choose(key);
     });
   }
-  const all = more("All of it as text", [...entries.values()].map((item) => el("div", {}, el("h3", {}, title(item)), told(item))));
-  const keep = button("Download the picture", () => save("who-sees-what.svg", picture.svg, "image/svg+xml"), "small");
-  const empty = picture.void ? [note("bad", "Nobody is protected here.", el("p", {}, picture.void))] : [];
-  return [...empty, drawn, chips, panel, all, keep];
+  put(panel, el("p", { class: "soft" }, "Press somebody, or a message: it says what they see, and what they may learn about one person."));
+  const all = more("All of it as text", [...entries.values()].map((item) => [el("h3", {}, title(item)), meaning(item)]));
+  const keep = button("Download the picture", () => save("who-sees-what.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml"), "small");
+  const empty = picture.void ? note("bad", "Nobody is protected here.", el("p", {}, picture.void)) : [];
+  return [empty, el("div", { class: "seen" }, svg, el("div", {}, chips, panel, all, keep))].flat();
 }
 
-function told(item) {
+function meaning(item) {
   const lines = [["Sees", item.sees], ["May learn", item.learns]];
   if (item.assumes.length) lines.push(["As long as", points(item.assumes.map((fact) => fact.text))]);
   if (item.shown_by.length) lines.push(["Shown by", points(item.shown_by.map((name) => el("code", {}, name)))]);
-  return [facts(lines)];
+  return facts(lines);
 }
