@@ -20,7 +20,7 @@ from graphveil.methods.registry import METHODS
 from graphveil.methods.release.entries import RELEASE_METHODS
 from graphveil.privacy.accounting.guessing import guesses_about, right_guesses
 from graphveil.studio.jobs import Limits
-from graphveil.studio.models import Attack, Budget, Choices, Limit, MethodOf, SettingOf, Stop, Trust
+from graphveil.studio.models import Attack, Budget, Choices, MethodOf, SettingOf, Stop, Trust
 
 #: Where the methods of a trust come from; a federation takes several machines, and no method of this list.
 _METHODS: Final[Mapping[str, tuple[Method, ...]]] = MappingProxyType(
@@ -69,7 +69,7 @@ def choices(root: str, limits: Limits, data_root: Path | None) -> Choices:
     return Choices(
         version=graphveil.__version__,
         root=root,
-        limits=Limit(jobs=limits.jobs, memory_mb=limits.memory_mb, threads=limits.threads),
+        limits=limits,
         trusts=[
             Trust(name=name, sentence=sentence, methods=[method.name for method in _METHODS.get(name, ())])
             for name, sentence in TRUSTS.items()

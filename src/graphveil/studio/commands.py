@@ -249,7 +249,8 @@ class Commands:
         if not text or text.startswith("-") or not text.isprintable():
             raise Refusal("refused", f"{key} = {text[:80]!r} is no value")
         # A setting that may name a file of this machine names one below the studio's folder.
-        return self.root.word(text) if method.options[key].file and "." in text else text
+        is_path = method.options[key].file and re.fullmatch("[a-z-]+", text) is None
+        return self.root.word(text) if is_path else text
 
 
 def text_of(value: Setting) -> str:

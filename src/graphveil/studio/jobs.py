@@ -29,6 +29,8 @@ from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import STATE, Root
 from graphveil.studio.store import RUNNING, WAITING, Job, Store
 
+#: The command. Without -P a file of the root, where it runs, could take the place of any library.
+PROGRAM: Final = (sys.executable, "-P", "-m", "graphveil")
 #: Seconds after which a command that was told to stop is killed, and in which one that was just started takes its lock.
 PATIENCE, _START = 20.0, 10.0
 #: Seconds that a query may take, and bytes of an answer that are read.
@@ -77,12 +79,21 @@ class Jobs:
 
     Args:
         patience: seconds between SIGINT and SIGKILL.
+        program: what is run with a job's words.
     """
 
-    def __init__(self, root: Root, store: Store, limits: Limits, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        root: Root,
+        store: Store,
+        limits: Limits,
+        patience: float = PATIENCE,
+        program: Sequence[str] = PROGRAM,
+    ) -> None:
         self.root, self.store, self.limits, self._patience = root, store, limits, patience
+        self._program = program
         self._lock = threading.RLock()
-        self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.rmtree(root.state / "queries", ignore_errors=True)
 
     def submit(self, kind: str, request: Mapping[str, Any], words: Sequence[str], out: str | None) -> Job:
@@ -122,7 +133,7 @@ class Jobs:
 
     def _start(self, job: Job) -> None:
         try:
-            self._started[job.id] = self._launch(self.folder(job), job.words)
+            self.processes[job.id] = self._launch(self.folder(job), job.words)
         except OSError as error:
             # A full disk, or no process left: the job has ended, and the next ones get their turn.
             folder = self.folder(job)
@@ -136,13 +147,13 @@ class Jobs:
     def _settled(self, job: Job) -> bool:
         """Return whether a job has ended, and write down how."""
         folder, now = self.folder(job), time.time()
-        process = self._started.get(job.id)
+        process = self.processes.get(job.id)
         begins = process is not None and process.poll() is None
         if begins or _is_locked(folder, now - (job.began or 0.0)):
             if job.stopped is not None and now - job.stopped > self._patience:
                 self._signal(job, signal.SIGKILL)
             return False
-        self._started.pop(job.id, None)
+        self.processes.pop(job.id, None)
         code = code_in(folder)
         self.store.change(job, state=state_of(code, job.stopped is not None), code=code, ended=now)
         return True
@@ -172,7 +183,7 @@ class Jobs:
 
     def _signal(self, job: Job, number: int) -> None:
         """Send a signal to the runner of a job and its command, if they live."""
-        process, folder = self._started.get(job.id), self.folder(job)
+        process, folder = self.processes.get(job.id), self.folder(job)
         with suppress(OSError, ValueError):
             if process is not None and process.poll() is None:
                 os.killpg(process.pid, number)
@@ -182,7 +193,7 @@ class Jobs:
     def _launch(self, folder: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
         folder.mkdir(parents=True, mode=0o700)
         job = {
-            "words": [*words, "--json"],
+            "command": [*self._program, *words, "--json"],
             "cwd": str(self.root.folder),
             "memory": self.limits.memory_mb << 20,
             "environment": self.limits.environment,
@@ -190,7 +201,7 @@ class Jobs:
         (folder / "words.json").write_text(json.dumps(job), encoding="utf-8")
         # Its own session: Ctrl-C at the studio's terminal is not for its jobs.
         return subprocess.Popen(
-            [sys.executable, runner.__file__, str(folder)],
+            [sys.executable, "-I", runner.__file__, str(folder)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -218,13 +229,15 @@ def code_in(folder: Path) -> int | None:
         return None
 
 
-def ended_in(folder: Path) -> Ended:
-    """Return what the command of a folder left."""
-    code = code_in(folder)
-    try:
-        answer = json.loads(_tail(folder / "stdout")) if code == 0 else None
-    except ValueError:
-        answer = None
+def ended_in(folder: Path, *, whole: bool = True) -> Ended:
+    """Return what the command of a folder left.
+
+    Args:
+        whole: whether its answer is read too.
+    """
+    code, answer = code_in(folder), None
+    with suppress(ValueError):
+        answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
     lines = [line for line in _tail(folder / "stderr", 1 << 16).splitlines() if line.strip()]
     wrong = next((line for line in reversed(lines) if line.startswith(("error: ", "internal error: "))), None)
     return Ended(code, answer if isinstance(answer, dict) else None, _sentence(code, wrong))
@@ -239,7 +252,7 @@ def warnings_in(folder: Path) -> list[str]:
 def _sentence(code: int | None, wrong: str | None) -> str | None:
     if code == 0:
         return None
-    if wrong is not None and code == _REFUSED:
+    if wrong is not None and wrong.startswith("error: "):
         return without_cells(wrong.removeprefix("error: "))
     if wrong is not None:
         # Without its message, which may quote what it read.

@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from graphveil.studio.jobs import Limits
+from graphveil.studio.root import Finished, Source
+
 #: A path below the studio's folder, or `name:cora` for a named set.
 Data = Annotated[str, Field(max_length=1_000)]
 Word = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,:=_+-]*$")]
@@ -20,12 +23,6 @@ class Strict(BaseModel):
 
 
 # ---- asked ----
-
-
-class Token(Strict):
-    """The token of the link that was printed."""
-
-    token: str = Field(max_length=200)
 
 
 class Work(Strict):
@@ -73,32 +70,6 @@ class Start(Work):
     price: str | None = Field(None, max_length=20_000)
 
 
-class Again(Strict):
-    """The price of a job that spends once more."""
-
-    price: str | None = Field(None, max_length=20_000)
-
-
-class Folder(Strict):
-    """A folder of tables."""
-
-    folder: Data
-
-
-class Declaring(Folder):
-    """A person's answers about a folder of tables."""
-
-    answers: dict[str, JsonValue]
-    replace: bool = False
-
-
-class Saving(Strict):
-    """Choices that were made from a version of them."""
-
-    version: int = Field(ge=0)
-    saved: dict[str, JsonValue]
-
-
 # ---- answered ----
 
 
@@ -107,20 +78,6 @@ class Problem(Strict):
 
     error: str
     code: str
-
-
-class Session(Strict):
-    """What the page sends as X-CSRF-Token."""
-
-    csrf: str
-
-
-class Limit(Strict):
-    """Of the jobs: how many at once; memory and threads of each."""
-
-    jobs: int
-    memory_mb: int
-    threads: int
 
 
 class Trust(Strict):
@@ -183,7 +140,7 @@ class Choices(Strict):
 
     version: str
     root: str
-    limits: Limit
+    limits: Limits
     trusts: list[Trust]
     methods: list[MethodOf]
     column_kinds: list[str]
@@ -192,45 +149,11 @@ class Choices(Strict):
     named: list[str]
 
 
-class SourceOf(Strict):
-    """A folder with data."""
-
-    path: str
-    state: Literal["declared", "tables", "broken"]
-    files: list[str]
-    private: list[str]
-    error: str | None
-    toml: str | None = Field(description="Its declaration.")
-
-
-class FinishedOf(Strict):
-    """A folder with finished work."""
-
-    path: str
-    kind: Literal["run", "release", "federation", "collection"]
-    method: str
-    data: str
-    modified: str
-
-
 class Folders(Strict):
     """What lies below the studio's folder."""
 
-    data: list[SourceOf]
-    runs: list[FinishedOf]
-
-
-class Stored(Strict):
-    """A table that was stored."""
-
-    path: str
-    bytes: int
-
-
-class Draft(Strict):
-    """What column names alone suggest, and what only a person can answer."""
-
-    draft: dict[str, JsonValue]
+    data: list[Source]
+    runs: list[Finished]
 
 
 class Declared(Strict):
@@ -242,20 +165,12 @@ class Declared(Strict):
 
 
 class Answered(Strict):
-    """A command's own JSON, the command, and the price that a job of the same work must name, None where it is free."""
+    """A command and its own JSON; the price that a job of the same work must name, None where it is free."""
 
-    answer: dict[str, JsonValue]
     command: str
-    price: str | None
-    config: str | None = Field(description="Of a plan: the file that --config takes for the same.")
-
-
-class Priced(Strict):
-    """What a job would spend, in a sentence for its button; None where it spends nothing."""
-
-    price: str | None
-    command: str
-    plan: dict[str, JsonValue] | None
+    answer: dict[str, JsonValue] | None = None
+    price: str | None = None
+    config: Annotated[str | None, Field(description="Of a plan: the file that --config takes for the same.")] = None
 
 
 class Progress(Strict):
@@ -284,12 +199,6 @@ class JobOf(Strict):
     answer: dict[str, JsonValue] | None
     out: str | None
     price: str | None = Field(description="What its button named.")
-
-
-class JobList(Strict):
-    """All jobs, the last one first; their answers are left out."""
-
-    jobs: list[JobOf]
 
 
 class Run(Strict):
@@ -334,7 +243,7 @@ class Graph(Strict):
 
 
 class Saved(Strict):
-    """The choices of the page, and their version."""
+    """The choices of the page, and the version of them that they are, or were made from."""
 
-    version: int
+    version: int = Field(ge=0)
     saved: dict[str, JsonValue]

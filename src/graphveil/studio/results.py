@@ -19,21 +19,30 @@ from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs.load import is_name
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.privacy import Guarantee
+from graphveil.reports.base.drawing import picture_json
+from graphveil.reports.base.parties import parties_of
+from graphveil.reports.base.record import number_of
 from graphveil.reports.runs.picture import FILE as PICTURE
-from graphveil.reports.runs.picture import PUBLIC, RELEASED, Picture
+from graphveil.reports.runs.picture import RELEASED, Picture
 from graphveil.studio.models import Edges, Graph, Node
 from graphveil.studio.refusals import Refusal
-from graphveil.studio.root import Root, declaration_of, object_in
+from graphveil.studio.root import Kind, Root, declaration_of, object_in
 
 #: What a page may download of a folder: the name, and where it lies, first come.
 FILES: Final = (
     *("card.md", "card.html", "config.toml", "guarantee.json", "ledger.json", "result.json", "release.json"),
     *("agreement.toml", "collection.json", "public/card.html", "public/report.html"),
 )
+#: What tells of each kind of work.
+_RECORDS: Final = {
+    "run": "result.json",
+    "release": "release.json",
+    "federation": "outcome.json",
+    "collection": "collection.json",
+}
 #: Nodes that are drawn at most.
 MOST: Final = 3_000
 _SEED: Final = 20_240
-_TURN: Final = math.pi * (3 - math.sqrt(5))
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class FinishedWork:
 
     root: Root
     path: str
-    kind: str
+    kind: Kind
 
     @property
     def folder(self) -> Path:
@@ -56,8 +65,7 @@ class FinishedWork:
 
     def facts(self) -> dict[str, Any]:
         """Return what the folder says of itself, paths of this machine as pages name them."""
-        name = {"run": "result.json", "release": "release.json", "collection": "collection.json"}.get(self.kind)
-        facts = {} if name is None else object_in(self.folder / name)
+        facts = object_in(self.folder / _RECORDS[self.kind])
         options = facts.get("options")
         if isinstance(options, dict) and isinstance(options.get("source"), str):
             facts["options"] = {**options, "source": self._named(options["source"])}
@@ -70,7 +78,8 @@ class FinishedWork:
         """Return a file that a page may download, by its name in `FILES`; None where there is none."""
         if name not in FILES:
             return None
-        places = (self.folder / name, self.folder / "public" / name)
+        # Confined once more: a link in a folder may lead anywhere.
+        places = (self.root.path(f"{self.path}/{place}") for place in (name, f"public/{name}"))
         return next((place for place in places if place.is_file()), None)
 
     def report(self) -> str | None:
@@ -82,12 +91,30 @@ class FinishedWork:
 
     def private(self) -> tuple[str, ...]:
         """Return what the data of a run declares private: as its model recorded it, and as its folder says now."""
+        if self.kind != "run":
+            return ()
         source = str(object_in(self.folder / "result.json").get("options", {}).get("source", ""))
         if source and is_name(source):
             return ()
         declared, _ = declaration_of(Path(source)) if source else (None, None)
         parts = {*_recorded(self.folder), *(() if declared is None else declared.private)}
         return tuple(part for part in PRIVATE_PARTS if part in parts)
+
+    def parties(self) -> dict[str, Any] | None:
+        """Return the picture of who sees what, None of a collection."""
+        if self.kind == "collection":
+            return None
+        if self.kind == "federation":
+            from graphveil.federation.core.agreement import read_agreement
+            from graphveil.reports.federation.parties import federation_parties
+
+            return picture_json(federation_parties(read_agreement(self.folder).setting))
+        facts = self.facts()
+        guarantee, released = _guarantee(facts), self.kind == "release"
+        if guarantee is None:
+            return None
+        method, settings = str(facts["method"]), {key: number_of(value) for key, value in facts["settings"].items()}
+        return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
 
     def graph(self) -> Graph:
         """Return a sample of the graph with predictions and errors, as far as the data allows."""
@@ -196,23 +223,12 @@ def _among(pairs: Sequence[tuple[int, int]], order: np.ndarray) -> list[tuple[in
 
 
 def _by_class(predicted: Sequence[int]) -> list[tuple[int, int]]:
-    """Return places that tell the predicted class and nothing else: a disc for each."""
+    """Return places that tell the predicted class and nothing else: anywhere in a square for each class."""
     classes = sorted(set(predicted))
-    across = math.ceil(math.sqrt(max(len(classes), 1)))
-    size, rank = 1_000 / across, dict.fromkeys(classes, 0)
-    largest = max((predicted.count(label) for label in classes), default=1)
-    places = []
-    for label in predicted:
-        row, column = divmod(classes.index(label), across)
-        # A sunflower: each node as far from its neighbours as the next.
-        radius, angle = (
-            0.45 * size * math.sqrt((rank[label] + 0.5) / largest),
-            rank[label] * math.pi * (3 - math.sqrt(5)),
-        )
-        rank[label] += 1
-        x, y = (column + 0.5) * size + radius * math.cos(angle), (row + 0.5) * size + radius * math.sin(angle)
-        places.append((round(x), round(y)))
-    return places
+    across = math.ceil(math.sqrt(len(classes)))
+    inside = np.random.default_rng(_SEED).uniform(0.06, 0.94, size=(len(predicted), 2))
+    corners = np.array([divmod(classes.index(label), across)[::-1] for label in predicted])
+    return [(int(x), int(y)) for x, y in (corners + inside) * 1_000 / across]
 
 
 def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: int) -> list[str]:
@@ -225,8 +241,6 @@ def _left_out(picture: Picture, hides_edges: bool, hides_labels: bool, count: in
         sentences.append("True labels and errors are left out, because the data declares labels private.")
     elif not picture.labels:
         sentences.append("True labels and errors are not part of this picture.")
-    if PUBLIC in picture.edges and hides_edges:
-        sentences.append("The method takes the connections for public, which the data does not.")
     if count < picture.total:
         sentences.append(f"A sample: {count:,} of {picture.total:,} nodes.")
     return sentences

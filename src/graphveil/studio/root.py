@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from graphveil.errors import GraphveilError
 from graphveil.files.reading import LARGEST_TOML, read_json, read_text
@@ -15,13 +15,14 @@ from graphveil.graphs.declared.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name
 from graphveil.studio.refusals import Refusal
 
+Kind: TypeAlias = Literal["run", "release", "federation", "collection"]
 STATE: Final = ".graphveil-studio"
 RUNS: Final = "runs"
 TABLES: Final = (".csv", ".parquet")
 #: How deep folders are looked for, and how many are listed.
 _DEPTH, _MOST = 5, 2_000
 #: Finished work, by the file that each kind of folder has.
-_KINDS: Final = {
+_KINDS: Final[Mapping[str, Kind]] = {
     "result.json": "run",
     "release.json": "release",
     "agreement.toml": "federation",
@@ -34,7 +35,7 @@ class Finished:
     """A folder with finished work."""
 
     path: str
-    kind: str
+    kind: Kind
     method: str
     data: str
     modified: str
@@ -45,9 +46,9 @@ class Source:
     """A folder with data: declared, tables without a declaration, or a declaration that cannot be read."""
 
     path: str
-    state: str
-    files: tuple[str, ...]
-    private: tuple[str, ...] = ()
+    state: Literal["declared", "tables", "broken"]
+    files: list[str]
+    private: list[str] = field(default_factory=list)
     error: str | None = None
     toml: str | None = None
 
@@ -98,10 +99,6 @@ class Root:
         except ValueError:
             raise Refusal("bad-path", "it lies outside the studio's folder") from None
 
-    def kind_of(self, folder: Path) -> str | None:
-        """Return what kind of finished work a folder holds, None for none."""
-        return _kind_of(folder)
-
     def sources(self) -> list[Source]:
         return [source for folder in self._folders() if (source := self._source(folder)) is not None]
 
@@ -115,24 +112,24 @@ class Root:
             folder, depth = pending.pop()
             count += 1
             yield folder
-            if depth < _DEPTH and _kind_of(folder) is None:
-                inside = sorted(_subfolders(folder), reverse=True)
-                pending += [(path, depth + 1) for path in inside]
+            if depth < _DEPTH and kind_of(folder) is None:
+                pending += [(path, depth + 1) for path in reversed(_inside(folder)) if path.is_dir()]
 
     def _source(self, folder: Path) -> Source | None:
-        if _kind_of(folder) is not None and not (folder / "release.json").is_file():
+        if kind_of(folder) is not None and not (folder / "release.json").is_file():
             return None
-        files = tuple(sorted(path.name for path in _files(folder) if path.suffix in TABLES))
+        files = sorted(path.name for path in _inside(folder) if path.is_file() and path.suffix in TABLES)
         if not (folder / DECLARATION).is_file():
             return Source(self.relative(folder), "tables", files) if files else None
         declared, error = declaration_of(folder)
-        state = "broken" if declared is None else "declared"
-        private = () if declared is None else tuple(declared.private)
-        toml = read_text(folder / DECLARATION, largest=LARGEST_TOML) if declared is not None else None
-        return Source(self.relative(folder), state, (DECLARATION, *files), private, error, toml)
+        place, files = self.relative(folder), [DECLARATION, *files]
+        if declared is None:
+            return Source(place, "broken", files, error=error)
+        toml = read_text(folder / DECLARATION, largest=LARGEST_TOML)
+        return Source(place, "declared", files, list(declared.private), toml=toml)
 
     def _finished(self, folder: Path) -> Finished | None:
-        kind = _kind_of(folder)
+        kind = kind_of(folder)
         if kind is None:
             return None
         file = next(name for name, of in _KINDS.items() if of == kind)
@@ -164,19 +161,14 @@ def _is_plain(part: str) -> bool:
     return bool(part) and part.isprintable() and part[0] not in ".-" and "\\" not in part and len(part) < 200
 
 
-def _kind_of(folder: Path) -> str | None:
+def kind_of(folder: Path) -> Kind | None:
+    """Return what kind of finished work a folder holds, None for none."""
     return next((kind for name, kind in _KINDS.items() if (folder / name).is_file()), None)
 
 
-def _files(folder: Path) -> list[Path]:
+def _inside(folder: Path) -> list[Path]:
+    """Return what a page may see of a folder; links are not followed."""
     try:
-        return [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
-    except OSError:
-        return []
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink() and _is_plain(path.name)]
+        return sorted(path for path in folder.iterdir() if _is_plain(path.name) and not path.is_symlink())
     except OSError:
         return []

@@ -37,9 +37,8 @@ def main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
     environment = {**os.environ, **job["environment"], "GRAPHVEIL_PROGRESS": str(folder / "progress.jsonl")}
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
-        command = [sys.executable, "-m", "graphveil", *job["words"]]
         started = subprocess.Popen(
-            command, cwd=job["cwd"], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            job["command"], cwd=job["cwd"], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             pass_fds=(running,),  # the lock lasts as long as either of them
         )  # fmt: skip
         code = started.wait()

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Header, Request, Response
+from fastapi import APIRouter, Body, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import JsonValue
@@ -31,7 +31,7 @@ import graphveil
 from graphveil.collection.service.pages import Asset
 from graphveil.collection.service.troubles import write_down
 from graphveil.errors import GraphveilError
-from graphveil.files.serial import to_json
+from graphveil.files.serial import json_safe, to_json
 from graphveil.files.writing import write_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.drafts.draft import draft
@@ -44,9 +44,14 @@ from graphveil.studio.jobs import Jobs, ended_in, warnings_in
 from graphveil.studio.prices import Prices
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
+from graphveil.studio.root import kind_of
 from graphveil.studio.store import RUNNING, WAITING, Job
 from graphveil.studio.tables import store_table
 
+Text = Annotated[str, Body(embed=True, max_length=1_000)]
+Facts = Annotated[dict[str, JsonValue], Body()]
+Truth = Annotated[bool, Body()]
+Price = Annotated[str | None, Body(embed=True, max_length=20_000)]
 ANSWERS = "graph.answers.json"
 OWN = Path(__file__).parent / "assets"
 COLLECTORS = Path(graphveil.__file__).parent / "collection" / "assets"
@@ -138,13 +143,13 @@ class Studio:
 
     # ---- sessions ----
 
-    def _begin(self, token: models.Token, request: Request, response: Response) -> models.Session:
-        cookie, csrf = self.access.admit(token.token, request.client.host if request.client else "")
+    def _begin(self, token: Text, request: Request, response: Response) -> dict[str, str]:
+        cookie, csrf = self.access.admit(token, request.client.host if request.client else "")
         response.headers["set-cookie"] = cookie
-        return models.Session(csrf=csrf)
+        return {"csrf": csrf}
 
-    def _session(self, request: Request) -> models.Session:
-        return models.Session(csrf=csrf_of(request.state.session))
+    def _session(self, request: Request) -> dict[str, str]:
+        return {"csrf": csrf_of(request.state.session)}
 
     def _end(self, request: Request) -> Response:
         return Response(status_code=204, headers={"set-cookie": self.access.dismiss(request.state.session)})
@@ -155,25 +160,21 @@ class Studio:
         return choices(self.root.folder.name, self.jobs.limits, self._data_root)
 
     def _folders(self) -> models.Folders:
-        return models.Folders(
-            data=[models.SourceOf.model_validate(vars(source)) for source in self.root.sources()],
-            runs=[models.FinishedOf.model_validate(vars(work)) for work in self.root.finished()],
-        )
+        return models.Folders(data=self.root.sources(), runs=self.root.finished())
 
-    async def _table(self, folder: str, file: str, request: Request) -> models.Stored:
-        size = await store_table(self.root, folder, file, request.stream())
-        return models.Stored(path=f"{folder}/{file}", bytes=size)
+    async def _table(self, folder: str, file: str, request: Request) -> dict[str, JsonValue]:
+        return {"path": f"{folder}/{file}", "bytes": await store_table(self.root, folder, file, request.stream())}
 
-    def _draft(self, folder: models.Folder) -> models.Draft:
-        return models.Draft.model_validate({"draft": draft(self.root.existing(folder.folder)).facts()})
+    def _draft(self, folder: Text) -> dict[str, JsonValue]:
+        return {"draft": json_safe(draft(self.root.existing(folder)).facts())}
 
-    def _declare(self, declaring: models.Declaring) -> models.Declared:
-        place = self.root.existing(declaring.folder)
-        if (place / DECLARATION).exists() and not declaring.replace:
-            raise Refusal("used", f"{declaring.folder} has a {DECLARATION} already")
+    def _declare(self, folder: Text, answers: Facts, replace: Truth = False) -> models.Declared:
+        place = self.root.existing(folder)
+        if (place / DECLARATION).exists() and not replace:
+            raise Refusal("used", f"{folder} has a {DECLARATION} already")
         # Beside the declaration, so that the command can be run again.
-        write_text(place / ANSWERS, to_json(declaring.answers, indent=2) + "\n")
-        words = self._commands.declare(declaring.folder, ANSWERS, replace=declaring.replace)
+        write_text(place / ANSWERS, to_json(answers, indent=2) + "\n")
+        words = self._commands.declare(folder, ANSWERS, replace=replace)
         declared = self.jobs.ask(words)
         notes = [*declared["notes"], declared["checked"]]
         return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
@@ -182,18 +183,15 @@ class Studio:
 
     def _query(self, query: models.Query) -> models.Answered:
         words = self._commands.query(query)
-        answer = self.jobs.ask(words)
-        planned = query.query == "plan"
-        return models.Answered(
-            answer=answer,
-            command=line_of(words),
-            price=self._prices.of_plan(query, answer) if planned else None,
-            config=self._commands.config(query) if planned else None,
-        )
+        answered = models.Answered(command=line_of(words), answer=self.jobs.ask(words))
+        if query.query == "plan" and answered.answer is not None:
+            answered.price = self._prices.of_plan(query, answered.answer)
+            answered.config = self._commands.config(query)
+        return answered
 
-    def _price(self, start: models.Start) -> models.Priced:
+    def _price(self, start: models.Start) -> models.Answered:
         price, plan = self._prices.of(start)
-        return models.Priced(price=price, command=line_of(self._commands.job(start, self._out(start))), plan=plan)
+        return models.Answered(command=line_of(self._commands.job(start, self._out(start))), answer=plan, price=price)
 
     def _parties(self, work: models.Work) -> dict[str, JsonValue]:
         return dict(self.jobs.ask(self._commands.plan(work))["parties"])
@@ -213,8 +211,8 @@ class Studio:
 
     # ---- jobs ----
 
-    def _list(self) -> models.JobList:
-        return models.JobList(jobs=[self._described(job, whole=False) for job in reversed(self.store.jobs())])
+    def _list(self) -> dict[str, list[models.JobOf]]:
+        return {"jobs": [self._described(job, whole=False) for job in reversed(self.store.jobs())]}
 
     def _job(self, id: str) -> models.JobOf:
         return self._described(self.store.job(id))
@@ -222,11 +220,11 @@ class Studio:
     def _stop(self, id: str) -> models.JobOf:
         return self._described(self.jobs.stop(self.store.job(id)))
 
-    def _again(self, id: str, again: models.Again) -> models.JobOf:
+    def _again(self, id: str, price: Price = None) -> models.JobOf:
         job = self.store.job(id)
         if job.state in (WAITING, RUNNING):
             raise Refusal("used", "this job has not ended")
-        start = models.Start.model_validate({**job.request, "price": again.price})
+        start = models.Start.model_validate({**job.request, "price": price})
         # The same words, unless their folder is there; a comparison goes on in its own.
         is_free = job.out is None or start.job == "compare" or not self.root.path(job.out).exists()
         return self._begun(start, job.out if is_free else self._out(start))
@@ -239,8 +237,7 @@ class Studio:
 
     def _described(self, job: Job, *, whole: bool = True) -> models.JobOf:
         folder = self.jobs.folder(job)
-        has_ended = job.state not in (WAITING, RUNNING)
-        ended = ended_in(folder) if has_ended else None
+        ended = None if job.state in (WAITING, RUNNING) else ended_in(folder, whole=whole)
         never = job.state == "stopped" and job.began is None
         return models.JobOf(
             id=job.id,
@@ -254,7 +251,7 @@ class Studio:
             progress=last_progress(folder),
             warnings=warnings_in(folder),
             error="it was stopped before it began" if never else None if ended is None else ended.error,
-            answer=ended.answer if ended is not None and whole else None,
+            answer=None if ended is None else ended.answer,
             out=job.out,
             price=job.request.get("price"),
         )
@@ -262,8 +259,7 @@ class Studio:
     # ---- finished work ----
 
     def _work(self, path: str) -> FinishedWork:
-        folder = self.root.existing(path)
-        kind = self.root.kind_of(folder)
+        kind = kind_of(self.root.existing(path))
         if kind is None:
             raise Refusal("not-found", f"nothing finished lies in {path}")
         return FinishedWork(self.root, path, kind)
@@ -272,13 +268,13 @@ class Studio:
         work = self._work(path)
         return models.Run(
             path=path,
-            kind=work.kind,  # type: ignore[arg-type]
+            kind=work.kind,
             result=work.facts(),
             files=work.files(),
             report=work.report(),
             attacks=work.attacks(),
-            private=list(work.private()) if work.kind == "run" else [],
-            parties=None,
+            private=list(work.private()),
+            parties=work.parties(),
         )
 
     def _graph(self, path: str) -> models.Graph:
@@ -299,7 +295,7 @@ class Studio:
         version, saved = self.store.saved()
         return models.Saved(version=version, saved=saved)
 
-    def _save(self, saving: models.Saving) -> models.Saved:
+    def _save(self, saving: models.Saved) -> models.Saved:
         if len(saving.model_dump_json()) > 64 << 10:
             raise Refusal("too-large", "more than 64 kB of choices")
         return models.Saved(version=self.store.save(saving.version, saving.saved), saved=saving.saved)
