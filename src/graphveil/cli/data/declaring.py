@@ -13,14 +13,16 @@ import typer
 from graphveil.cli.base import options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.groups import spread
+from graphveil.cli.data.questions import Interview
 from graphveil.cli.data.typed import LEAVE_OUT, Typed, answers_of, typed_kind
 from graphveil.graphs.declared.declaration import FILE
+from graphveil.graphs.drafts.answers import Answers, Declared, Question, declare, open_questions
+from graphveil.graphs.drafts.draft import Draft
+from graphveil.graphs.drafts.draft import draft as read_draft
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from graphveil.graphs.drafts.answers import Answers, Declared
-    from graphveil.graphs.drafts.draft import Draft
     from graphveil.graphs.sources.rows import Imported
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with nodes and edges, csv or parquet.")]
@@ -28,9 +30,6 @@ Replace = Annotated[bool, typer.Option("--replace", help="Write a graph.toml tha
 DraftOnly = Annotated[bool, typer.Option("--draft", help="Write nothing: print suggestions and open questions.")]
 Address = Annotated[str, typer.Argument(metavar="SOURCE", help="A file, or the address of a database.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
-NodesTable = Annotated[
-    Path | None, typer.Option("--nodes", metavar="FILE", help="With a list of edges: csv or parquet of its nodes.")
-]
 NodesQuery = Annotated[str | None, typer.Option(metavar="SQL", help="One row a node; of a database.")]
 EdgesQuery = Annotated[str | None, typer.Option(metavar="SQL", help="One row an edge, its ends first; of a database.")]
 
@@ -45,22 +44,23 @@ def init(
 
     At a terminal, what options leave open is asked. What everybody knows, such as ages, needs no answer.
     """
-    from graphveil.cli.data.questions import Interview
-    from graphveil.graphs.drafts.answers import Answers, declare, open_questions
-    from graphveil.graphs.drafts.folder import declare_folder, draft_folder
+    from graphveil.graphs.drafts.folder import declare_folder, require_undeclared
 
-    answers, names = answers_of(typed), draft_folder(folder, replace=anew or draft)
+    if not (anew or draft):
+        require_undeclared(folder)
+    answers, names = answers_of(typed), read_draft(folder)
     if draft:
-        questions = [asdict(question) for question in open_questions(names, answers)]
+        questions = open_questions(names, answers)
         toml = None if questions else declare(names, answers).toml
-        answer = {**names.facts(), "toml": toml, "questions": questions}
-        emit(answer, as_json=as_json, screen=lambda: _drafted(names, answer))
+        facts = {**names.facts(), "toml": toml, "questions": [asdict(question) for question in questions]}
+        emit(facts, as_json=as_json, screen=lambda: _drafted(names, questions))
         return
-    if not as_json and (interview := Interview.here()) is not None:
+    interview = None if as_json else Interview.here()
+    if interview is not None:
         answers = interview.completed(names, answers, everything=answers == Answers())
     declared = declare_folder(folder, answers, replace=anew)
-    complain(f"Written to {folder / FILE}")
     path = str(folder / FILE)
+    complain(f"Written to {path}")
     answer = {"folder": str(folder), "path": path, **asdict(declared), "questions": [], "checked": _checked(folder)}
     emit(answer, as_json=as_json, screen=lambda: _screen(answer))
 
@@ -69,7 +69,6 @@ def init(
 def import_(
     address: Address,
     out: New,
-    nodes: NodesTable = None,
     nodes_query: NodesQuery = None,
     edges_query: EdgesQuery = None,
     *,
@@ -83,16 +82,15 @@ def import_(
     A PyG Data is read from safetensors or npz: nothing is unpickled. A password of PostgreSQL belongs in ~/.pgpass.
     """
     from graphveil.files.outputs import new_output
-    from graphveil.graphs.sources.importing import Source, import_source
+    from graphveil.graphs.sources.importing import import_source
     from graphveil.graphs.tables.write import new_graph_folder
 
     answers = answers_of(typed)
-    place = Source(address, nodes, nodes_query, edges_query)
 
     def write(path: Path) -> tuple[Imported, Declared | None]:
         with new_graph_folder(path) as inside:
             inside.chmod(0o700)
-            imported = import_source(place, inside)
+            imported = import_source(address, inside, (nodes_query, edges_query))
             return imported, _declared(inside, answers, imported, as_json=as_json)
 
     with new_output(out, out, say=complain) as output:
@@ -109,12 +107,10 @@ def import_(
 
 def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bool) -> Declared | None:
     """Declare what was imported; None: nobody is there to answer, or there is no column of features yet."""
-    from graphveil.cli.data.questions import Interview
-    from graphveil.graphs.drafts.answers import Answers
-    from graphveil.graphs.drafts.folder import declare_folder, draft_folder
+    from graphveil.graphs.drafts.folder import declare_folder
 
     interview = None if as_json else Interview.here()
-    names, everything = draft_folder(folder), answers == Answers()
+    names, everything = read_draft(folder), answers == Answers()
     if everything and (interview is None or len(names.nodes) < 2):
         return None
     if answers.directed is None:
@@ -128,23 +124,20 @@ def _checked(folder: Path) -> str:
     from graphveil.graphs.drafts.folder import check_folder
 
     with working():
-        return check_folder(folder).sentence
+        return check_folder(folder)
 
 
-def _drafted(names: Draft, answer: Mapping[str, Any]) -> RenderableType:
-    columns = [
-        (f"{entry.name}: {typed_kind(entry.suggestion.kind) or LEAVE_OUT} ({entry.suggestion.reason})")
-        for entry in names.features
-        if entry.is_settled
-    ]
-    roles = [f"{role}: {column}" for role, column in names.roles.items() if column]
-    questions = [f"{question['key']}: {question['text']}" for question in answer["questions"]]
-    return tables.pairs(
-        [*tables.listed("Suggested", [*roles, *columns]), *tables.listed("Open", questions or ["nothing"])]
-    )
+def _drafted(names: Draft, questions: list[Question]) -> RenderableType:
+    suggested = [f"{role}: {column}" for role, column in names.roles.items() if column]
+    for entry in names.features:
+        if entry.is_settled:
+            kind = LEAVE_OUT if entry.suggestion.identifies else typed_kind(entry.suggestion.kind)
+            suggested.append(f"{entry.name}: {kind} ({entry.suggestion.reason})")
+    unsettled = [f"{question.key}: {question.text}" for question in questions] or ["nothing"]
+    return tables.pairs([*tables.listed("Suggested", suggested), *tables.listed("Open", unsettled)])
 
 
 def _screen(answer: Mapping[str, Any]) -> RenderableType:
     following = answer.get("next") or f"graphveil data describe {shlex.quote(answer['folder'])}"
-    checked = [("Checked", answer["checked"].partition(": ")[2])] if "checked" in answer else []
+    checked = [("Checked", answer["checked"])] if "checked" in answer else []
     return tables.pairs([*tables.listed("Notes", answer["notes"]), *checked, ("Next", following)])

@@ -12,8 +12,9 @@ from graphveil.errors import DataError, InputError
 from graphveil.files.columns import Number
 from graphveil.files.reading import parse_toml
 from graphveil.files.serial import toml_lines, toml_value
+from graphveil.graphs.declared.column_declaration import parse_columns
 from graphveil.graphs.declared.declaration import FILE, parse_declaration
-from graphveil.graphs.drafts.draft import EDGES_ROLES, ENTRIES_VALUE, NODES_ROLES, Draft, Feature
+from graphveil.graphs.drafts.draft import EDGES_ROLES, NODES_ROLES, Draft, Feature
 from graphveil.graphs.value.schema import PRIVATE_PARTS
 
 Content: TypeAlias = dict[str, object]
@@ -23,9 +24,7 @@ WHY_NOT: Final = (
     "A range or a list read off the data would leak it: only the names of columns were read. What they may hold has to "
     "come from a form, a law or a sensor's manual."
 )
-_HEAD: Final = (
-    "# What is public about this graph: answered by its owner, column by column, and never read off a value.\n"
-)
+_HEAD: Final = "# What is public about this graph: answered by its owner, column by column, never read off a value.\n"
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Answers:
     columns: Mapping[str, object] = field(default_factory=dict)  # name or pattern -> kind, as in graph.toml
     missing: Mapping[str, object] = field(default_factory=dict)  # name or pattern -> what stands for a missing value
     leave_out: tuple[str, ...] = ()  # names or patterns of columns that nothing reads
-    id: str | None = None  # with label, split, source, target: a column; NO_COLUMN: there is none
+    id: str | None = None  # with label, split, source, target: a column, or NO_COLUMN
     label: str | None = None
     split: str | None = None
     source: str | None = None
@@ -58,35 +57,39 @@ class Answers:
             content: the keys of a graph.toml, with patterns allowed in `columns`, and `leave_out`.
             where: the file, in messages; InputError names a key that is unknown or of another type.
         """
+        names = [part.name for part in fields(cls)]
+        values: dict[str, object] = {}
         for key, value in content.items():
-            if key not in _TYPES:
-                near = difflib.get_close_matches(key, _TYPES, n=1)
-                remedy = f"did you mean {near[0]}?" if near else None
-                raise InputError(f"unknown key {key!r}", where=where, allowed=", ".join(_TYPES), remedy=remedy)
-            kind, allowed = _TYPES[key]
-            if value is not None and not (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
-                raise InputError(f"{key} is {value!r}", where=where, allowed=allowed)
-            if isinstance(value, list) and not all(isinstance(word, str) for word in value):
-                raise InputError(f"{key} is {value!r}", where=where, allowed=allowed)
-        lists = {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
-        return cls(**{key: value for key, value in lists.items() if value is not None})  # type: ignore[arg-type]
+            if key not in names:
+                raise InputError(
+                    f"unknown key {key!r}", where=where, allowed=", ".join(names), remedy=_near(key, names)
+                )
+            kind = _TYPES.get(key, str)
+            if value is not None and type(value) is not kind:
+                raise InputError(f"{key} is {value!r}", where=where, allowed=_WORDS[kind])
+            values[key] = tuple(map(str, value)) if isinstance(value, list) else value
+        return cls(**{key: value for key, value in values.items() if value is not None})  # type: ignore[arg-type]
 
-    def facts(self) -> Content:
-        """Return what is answered as JSON facts, which `from_facts` reads back."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-        return {key: value for key, value in lists.items() if value not in (None, [], {})}
+    def __post_init__(self) -> None:
+        # Each answer as soon as it is there, by the words of the declaration; what is open does not matter yet.
+        content = {"private": [*(self.private or ())], "classes": [*(self.classes or "ab")], "range": [0, 1]}
+        parse_declaration({**content, "dimension": self.dimension}, "answers")
+        if self.columns:
+            parse_columns(self.columns, "answers")
 
 
-_WORD: Final = (str, "a text")
-_LIST: Final = (list, 'a list such as ["a", "b"]')
-_TYPES: Final[dict[str, tuple[type, str]]] = {
-    **{part.name: _WORD for part in fields(Answers)},
-    **dict.fromkeys(("private", "classes", "leave_out"), _LIST),
-    **dict.fromkeys(("columns", "missing"), (dict, "a table of columns")),
-    "directed": (bool, "true or false"),
-    "dimension": (int, "a whole number"),
+_TYPES: Final[dict[str, type]] = {
+    **dict.fromkeys(("private", "classes", "leave_out"), list),
+    **dict.fromkeys(("columns", "missing"), dict),
+    "directed": bool,
+    "dimension": int,
 }
+_WORDS: Final = {list: "a list of texts", dict: "a table", bool: "true or false", int: "a whole number", str: "a text"}
+
+
+def _near(name: str, names: list[str] | tuple[str, ...]) -> str | None:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else None
 
 
 @dataclass(frozen=True)
@@ -97,52 +100,47 @@ class Question:
     text: str
 
 
-def open_questions(draft: Draft, answers: Answers) -> tuple[Question, ...]:
+def open_questions(draft: Draft, answers: Answers) -> list[Question]:
     """Return what neither the answers nor the names of columns say.
 
     Args:
         draft: of the folder.
         answers: so far; InputError where one is about no column of the folder.
     """
-    return tuple(_open(draft, answers))
-
-
-def _open(draft: Draft, answers: Answers) -> Iterator[Question]:
     roles = _roles(draft, answers)
-    for role in ("id", "label", "source", "target"):
-        if roles[role] is None:
-            also = f" ({NO_COLUMN}: there is no such column)" if role == "label" else ""
-            yield Question(role, f"which column is the {role}{also}")
-    if answers.private is None:
-        yield Question("private", f"what belongs to the people, out of {', '.join(PRIVATE_PARTS)}")
-    if answers.classes is None:
-        yield Question("classes", "all classes in order, also those that nobody has")
-    if answers.directed is None:
-        yield Question("directed", "whether edges have a direction")
-    if draft.has_entries and answers.dimension is None:
-        yield Question("dimension", "the number of features of the features file")
-    for feature in unanswered(draft, answers):
-        if not feature.is_settled:
-            yield Question(f"columns.{feature.name}", f"what {feature.name} may hold")
+    texts = {
+        **{role: f"which column is the {role}" for role, column in roles.items() if column is None},
+        **({"label": f"which column is the label, or {NO_COLUMN}"} if roles["label"] is None else {}),
+        "private": f"what belongs to the people, out of {', '.join(PRIVATE_PARTS)}",
+        "classes": "all classes in order, also those that nobody has",
+        "directed": "whether edges have a direction",
+        **({"dimension": "the number of features of the features file"} if draft.has_entries else {}),
+    }
+    facts = [Question(key, text) for key, text in texts.items() if getattr(answers, key) is None]
+    columns = [entry.name for entry in unanswered(draft, answers) if not entry.is_settled]
+    return facts + [Question(f"columns.{name}", f"what {name} may hold") for name in columns]
 
 
-def unanswered(draft: Draft, answers: Answers) -> tuple[Feature, ...]:
+def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
     """Return the features about which nothing is answered, whether or not their names suggest something.
 
     Args:
         draft: of the folder.
         answers: so far.
     """
-    reserved = _reserved(draft, answers)
-    return tuple(
-        feature
-        for feature in draft.features
-        if any(
-            not _leaves_out(name, answers) and _kind_of(name, feature, answers) is None
-            for name in feature.columns
-            if name not in reserved
-        )
-    )
+    silent = {
+        feature.name: feature
+        for feature, name in _columns(draft, answers)
+        if not _leaves_out(name, answers) and _kind_of(name, feature, answers) is None
+    }
+    return list(silent.values())
+
+
+def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
+    """Each column of features, with the draft of it."""
+    reserved = set() if draft.has_entries else {*_roles(draft, answers).values(), answers.private_nodes}
+    for feature in draft.features:
+        yield from ((feature, name) for name in feature.columns if name not in reserved)
 
 
 def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
@@ -157,11 +155,6 @@ def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
             free = draft.roles[role] if draft.roles[role] not in given.values() else None
             roles[role] = free if column is None else column
     return {**roles, "split": roles["split"] or NO_COLUMN}
-
-
-def _reserved(draft: Draft, answers: Answers) -> set[str | None]:
-    """The columns of nodes that are no features."""
-    return set() if draft.has_entries else {*_roles(draft, answers).values(), answers.private_nodes}
 
 
 def _kind_of(name: str, feature: Feature, answers: Answers) -> object | None:
@@ -201,46 +194,41 @@ def declare(draft: Draft, answers: Answers) -> Declared:
         DataError: an answer contradicts another, or is none that a declaration may hold.
     """
     _refuse_strangers(draft, answers)
-    questions = open_questions(draft, answers)
-    if questions:
+    if questions := open_questions(draft, answers):
         listed = "; ".join(f"{question.key}: {question.text}" for question in questions)
         count = "an open question" if len(questions) == 1 else f"{len(questions)} open questions"
         raise InputError(f"{count}: {listed}", where=FILE, remedy="graphveil data init --help says how to answer")
-    roles = _roles(draft, answers)
-    if roles["label"] == NO_COLUMN and "label" in draft.nodes:
+    if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes:
         raise InputError("a column called 'label' is read as the label", where="label", remedy="rename the column")
     kinds, notes = _kinds(draft, answers)
-    content = _content(draft, answers, roles, kinds)
+    content = _content(draft, answers, kinds)
     parse_declaration(content, FILE)
-    top = {key: value for key, value in content.items() if key != "columns"}
-    lines = [*toml_lines(top), *(["", "[columns]", *toml_lines(kinds)] if "columns" in content else [])]
-    text = _HEAD + "\n".join(lines) + "\n"
+    top = toml_lines({key: value for key, value in content.items() if key != "columns"})
+    text = "\n".join((*top, *(("", "[columns]", *toml_lines(kinds)) if "columns" in content else ()), ""))
     if parse_toml(text, where=FILE) != content:
         raise DataError("holds what TOML cannot write", where=FILE, remedy="use plain names and values")
-    return Declared(text, notes)
+    return Declared(_HEAD + text, notes)
 
 
 def _refuse_strangers(draft: Draft, answers: Answers) -> None:
     """Refuse answers about columns that are not there: a misspelt one would be another column's."""
-    columns = (ENTRIES_VALUE,) if draft.has_entries else draft.nodes
+    columns = [name for feature in draft.features for name in feature.columns]
+    for name in {*answers.columns} & {*answers.leave_out}:
+        raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
     for key in ("columns", "missing", "leave_out"):
         for name in getattr(answers, key):
             if not any(name == column or fnmatchcase(column, name) for column in columns):
-                near = difflib.get_close_matches(name, columns, n=1)
-                remedy = f"did you mean {near[0]}?" if near else None
-                raise InputError(f"no column {name!r}", where=key, allowed=", ".join(columns[:12]), remedy=remedy)
+                allowed = ", ".join(columns[:12])
+                raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=_near(name, columns))
 
 
-def _kinds(draft: Draft, answers: Answers) -> tuple[dict[str, object], tuple[str, ...]]:
+def _kinds(draft: Draft, answers: Answers) -> tuple[Content, tuple[str, ...]]:
     """What each feature column may hold, as a declaration says it, and the notes of it."""
-    kinds: dict[str, object] = {}
+    kinds: Content = {}
     notes: dict[str, None] = {}
     absent = []
-    reserved = _reserved(draft, answers)
-    for name, feature in [(name, group) for group in draft.features for name in group.columns]:
+    for feature, name in _columns(draft, answers):
         suggestion, kind = feature.suggestion, _kind_of(name, feature, answers)
-        if name in reserved:
-            continue
         if _leaves_out(name, answers) or (kind is None and suggestion.identifies):
             absent.append(name)
             continue
@@ -255,37 +243,38 @@ def _kinds(draft: Draft, answers: Answers) -> tuple[dict[str, object], tuple[str
     return kinds, (*notes, *((f"left out: {', '.join(absent)}",) if absent else ()))
 
 
-def _content(draft: Draft, answers: Answers, roles: Mapping[str, str | None], kinds: Mapping[str, object]) -> Content:
+def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
     """The keys of graph.toml in the order in which they are written."""
+    roles = _roles(draft, answers)
     content: Content = {
         "name": answers.name,
         "private": list(answers.private or ()),
         "classes": list(answers.classes or ()),
         "directed": answers.directed,
-        **{role: column for role, column in roles.items() if column not in (NO_COLUMN, _DEFAULTS.get(role))},
-        "label_separator": answers.label_separator,
-        "out_of_range": answers.out_of_range,
-        "public_edges": answers.public_edges,
-        "private_nodes": answers.private_nodes,
+        # Of id, source and target the word itself is the default.
+        **{
+            role: name
+            for role, name in roles.items()
+            if name != NO_COLUMN and (name != role or role in ("label", "split"))
+        },
+        **{key: getattr(answers, key) for key in ("label_separator", "out_of_range", "public_edges", "private_nodes")},
         "dimension": answers.dimension,
         **_features(draft, kinds, {*roles.values(), answers.private_nodes, "label"}),
     }
     return {key: value for key, value in content.items() if value is not None}
 
 
-_DEFAULTS: Final = {"id": "id", "source": "source", "target": "target"}
+_WORDED: Final = ("id", "source", "target")
 
 
-def _features(draft: Draft, kinds: Mapping[str, object], reserved: set[str | None]) -> Content:
+def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Content:
     """The features: one range where all are numbers of one, else a line for each column."""
     if not kinds:
         raise InputError("no column of features is left", where="nodes", remedy="add columns, or leave out fewer")
     first = next(iter(kinds.values()))
-    if not (isinstance(first, Mapping) and Number.word in first and all(kind == first for kind in kinds.values())):
+    if not isinstance(first, Mapping) or Number.word not in first or any(kind != first for kind in kinds.values()):
         if draft.has_entries:
-            raise InputError(f"is {first!r}", where=f"columns.{ENTRIES_VALUE}", allowed="{ number = [low, high] }")
+            raise InputError(f"columns is {kinds!r}", where=FILE, allowed="{ number = [low, high] } of a features file")
         return {"columns": dict(kinds)}
-    content: Content = {"range": first[Number.word], "missing": first.get("missing")}
-    if not draft.has_entries and set(draft.nodes) - {*reserved, *kinds}:
-        content["features"] = list(kinds)
-    return content
+    some = not draft.has_entries and set(draft.nodes) - {*reserved, *kinds}
+    return {"range": first[Number.word], "missing": first.get("missing"), "features": list(kinds) if some else None}

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from graphveil.errors import DataError, UsedPathError
 from graphveil.files.writing import write_text
 from graphveil.graphs.declared.declaration import FILE
 from graphveil.graphs.drafts.answers import Answers, Declared, declare
-from graphveil.graphs.drafts.draft import Draft, draft
+from graphveil.graphs.drafts.draft import draft
 from graphveil.graphs.load import read_folder
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What stands after a folder was read by its declaration; public, as the set of nodes is."""
-
-    nodes: int
-    features: int  # numbers a node
-    classes: int
-    private: tuple[str, ...]
-
-    @property
-    def sentence(self) -> str:
-        protected = f"private: {', '.join(self.private)}" if self.private else "nothing is private"
-        return f"checked: {self.nodes:,} people, {self.features:,} features, {self.classes:,} classes; {protected}"
-
-
-def draft_folder(folder: Path, *, replace: bool = False) -> Draft:
-    """Return the draft of a folder that may be declared.
-
-    Args:
-        folder: with tables.
-        replace: whether a graph.toml may be there.
-
-    Raises:
-        UsedPathError: it has a graph.toml already.
-        DataError: as of `draft`.
-    """
-    if not replace and os.path.lexists(folder / FILE):
+def require_undeclared(folder: Path) -> None:
+    """Refuse a folder that has a graph.toml already, by UsedPathError."""
+    if os.path.lexists(folder / FILE):
         raise UsedPathError("exists already", where=str(folder / FILE), remedy="--replace writes it anew")
-    return draft(folder)
 
 
 def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> Declared:
@@ -53,13 +27,15 @@ def declare_folder(folder: Path, answers: Answers, *, replace: bool = False) -> 
         answers: of its owner; InputError names all that are open.
         replace: whether a graph.toml that is there is written anew; else UsedPathError.
     """
-    declared = declare(draft_folder(folder, replace=replace), answers)
+    if not replace:
+        require_undeclared(folder)
+    declared = declare(draft(folder), answers)
     write_text(folder / FILE, declared.toml)
     return declared
 
 
-def check_folder(folder: Path) -> Checked:
-    """Read a declared folder, and return what stands.
+def check_folder(folder: Path) -> str:
+    """Read a declared folder, and return what stands: only what is declared, and how many people there are.
 
     Args:
         folder: with tables and a graph.toml, which stays as it is.
@@ -74,4 +50,7 @@ def check_folder(folder: Path) -> Checked:
         remedy = f"{error.remedy}; {stays}" if error.remedy else stays
         raise DataError(error.what, where=error.where, allowed=error.allowed, remedy=remedy) from error
     schema = graph.schema
-    return Checked(graph.num_nodes, schema.dimension, len(schema.classes), schema.private)
+    private = f"private: {', '.join(schema.private)}" if schema.private else "nothing is private"
+    features = f"{schema.dimension:,} feature{'s' * (schema.dimension != 1)}"
+    facts = f"{graph.num_nodes:,} people, {features}, {len(schema.classes):,} classes"
+    return f"{facts}; {private}"

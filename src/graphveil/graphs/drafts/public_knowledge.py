@@ -68,7 +68,8 @@ ROLES: Final[Mapping[str, str]] = MappingProxyType(
 def suggestion_of(column: str) -> Suggestion:
     """Return what everybody knows about a column of this name."""
     name = _words(column)
-    if _IDENTIFYING.fullmatch(name):
+    # Whether somebody has a phone does not tell who it is.
+    if _IDENTIFYING.fullmatch(name) and not re.fullmatch(_KINDS[0][0], name):
         return Suggestion(None, "it tells who somebody is", identifies=True)
     for pattern, kind, reason in _KINDS:
         if re.fullmatch(pattern, name):

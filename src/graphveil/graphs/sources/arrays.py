@@ -85,7 +85,8 @@ def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
 def _read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     from safetensors import SafetensorError, safe_open
 
-    require_file(path)
+    # As if packed: the length of its header, with which it begins, may look like the mark of an archive.
+    require_file(path, packed=True)
     try:
         with safe_open(path, framework="np") as file:
             names = list(file.keys())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,6 @@ from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json, require_file
 from graphveil.graphs.drafts.public_knowledge import role_of
 from graphveil.graphs.sources.rows import EDGES, Imported, free_names, new_table
-from graphveil.graphs.tables.headers import read_header
 
 _EDGES_KEYS: Final = ("edges", "links")
 _SHAPE: Final = '{"directed": false, "nodes": [{"id": ...}], "edges": [{"source": ..., "target": ...}]}'
@@ -84,16 +82,13 @@ def _cells(node: dict[str, Any], name: str, widths: Mapping[str, int | None], wh
     return value
 
 
-def import_edge_list(path: Path, folder: Path, nodes: Path | None) -> Imported:
+def import_edge_list(path: Path, folder: Path) -> Imported:
     """Copy a list of edges: two ids a line with commas, semicolons, tabs or spaces between; `#` begins a comment.
 
     Args:
         path: of the file; DataError names the line without two ids. A first line such as `source,target` is a header.
-        folder: of the tables.
-        nodes: a csv or parquet file, which becomes the table of nodes; None: their ids alone are written, in order.
+        folder: of the tables; that of nodes holds their ids alone.
     """
-    if nodes is not None:
-        read_header(nodes)
     ids: set[str] = set()
     most = 0
     with new_table(folder, "edges", EDGES, str(path)) as row:
@@ -103,16 +98,12 @@ def import_edge_list(path: Path, folder: Path, nodes: Path | None) -> Imported:
             row(ends[:2])
             ids.update(ends[:2])
             most = max(most, len(ends))
-    notes = ("left out of the edges: whatever follows two ids in a line",) if most > 2 else ()
-    if nodes is not None:
-        shutil.copyfile(nodes, folder / f"nodes{nodes.suffix}")
-        return Imported(notes=notes)
     with new_table(folder, "nodes", ["id"], str(path)) as row:
         # By themselves: in the order of the edges they would tell which come first.
         for node in sorted(ids, key=lambda node: (not node.isdecimal(), len(node) if node.isdecimal() else 0, node)):
             row([node])
-    alone = "nodes.csv holds ids alone, and nobody without an edge: add columns of features, or import with --nodes"
-    return Imported(notes=(*notes, alone))
+    alone = "nodes.csv holds ids alone, and nobody without an edge: add people, columns of features and a label first"
+    return Imported(notes=(*(("left out of the edges: whatever follows two ids",) if most > 2 else ()), alone))
 
 
 def _edge_lines(path: Path) -> Iterator[tuple[str, list[str]]]:

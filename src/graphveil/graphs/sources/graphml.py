@@ -90,7 +90,8 @@ def _attributes(keys: dict[str, Element]) -> dict[str, str]:
 def _row(element: Element, kind: str, keys: dict[str, Element], path: Path) -> list[str | None]:
     ends = [element.get(name) for name in (("id",) if kind == "node" else EDGES)]
     if not all(ends):
-        raise DataError(f"holds a {kind} without {'id' if kind == 'node' else 'two ends'}", where=str(path))
+        what = "a node without an id" if kind == "node" else "an edge without two ends"
+        raise DataError(f"holds {what}", where=str(path))
     if kind == "edge":
         return ends
     values = {part.get("key"): part.text for part in element if part.tag.rpartition("}")[2] == "data"}

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -49,7 +50,17 @@ def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> It
     ):
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(columns)
-        yield lambda values: rows.writerow([_cell(value, where) for value in values])
+        places = count(1)
+
+        def write(values: Sequence[object]) -> None:
+            place = next(places)
+            try:
+                rows.writerow([_cell(value) for value in values])
+            except TypeError as error:
+                allowed = "text, numbers, true or false"
+                raise DataError(f"holds a {error}", where=f"{where}, {stem[:-1]} {place}", allowed=allowed) from error
+
+        yield write
 
 
 def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
@@ -69,16 +80,17 @@ def free_names(names: Sequence[str]) -> list[str]:
     return [f"{name}_attribute" if name == "id" else name for name in names]
 
 
-def _cell(value: object, where: str) -> str:
+def _cell(value: object) -> str:
+    """A value as text; TypeError names the type of what is no value of a table."""
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple | set):
-        return SEPARATOR.join(_cell(item, where) for item in value)
+        return SEPARATOR.join(map(_cell, value))
     if isinstance(value, _AS_TEXT):
         return str(value)
     if not isinstance(value, str):
-        raise DataError(f"holds a {type(value).__name__}", where=where, allowed="text, numbers, true or false")
+        raise TypeError(type(value).__name__)
     # JSON can hold halves of characters, which no file of text can.
     return value.encode("utf-8", "replace").decode()
