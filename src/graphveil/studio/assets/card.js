@@ -32,9 +32,9 @@ function card(run, app, stops) {
 function worth(found) {
   const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = found;
   const rows = [{ name: "this run", kind: "own", ...band(accuracy) }];
-  for (const [name, one] of Object.entries(controls)) rows.push({ name: `without the private data: ${name}`, ...band(one) });
-  for (const [name, one] of Object.entries(rivals)) rows.push({ name: `another method, same protection: ${name}`, ...band(one) });
-  if (ceiling) rows.push({ name: "without any protection", kind: "limit", ...band(ceiling) });
+  for (const [name, one] of Object.entries(controls)) rows.push({ name: `no private data: ${name}`, ...band(one) });
+  for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
+  if (ceiling) rows.push({ name: "no protection at all", kind: "limit", ...band(ceiling) });
   const numbers = [["Predicted rightly", percent(accuracy.mean)], ["Best without the private data", best && controls[best] ? percent(controls[best].mean) : "not measured"]];
   if (lift) numbers.push(["Lift", points(lift.mean)]);
   const judged = lift ? verdict(lift) : [];

@@ -69,7 +69,11 @@ function live(picture, place, tell) {
   cy.fit(undefined, 12);
   place.addEventListener("focus", () => { cy.userZoomingEnabled(true); cy.userPanningEnabled(true); });
   place.addEventListener("blur", () => { cy.userZoomingEnabled(false); cy.userPanningEnabled(false); });
-  new ResizeObserver(() => { if (place.clientWidth) cy.resize(); }).observe(place);
+  new ResizeObserver(() => {
+    if (!place.clientWidth) return;
+    cy.resize();
+    cy.fit(undefined, 12);
+  }).observe(place);
   let at = -1;
   const show = (number) => {
     at = (number + nodes.length) % nodes.length;

@@ -92,6 +92,8 @@ function board(runs, view, keep) {
     return [...COLUMNS.map(([, , cell]) => cell(run)), box];
   });
   const made = table(`${runs.length} of them; accuracies, lift and attacks are measured on true data and for you alone`, [...COLUMNS.map(([name]) => name), "compare"], rows);
+  // Nothing is picked on paper.
+  for (const line of made.querySelectorAll("tr")) line.lastElementChild.classList.add("no-print");
   const heads = made.querySelectorAll("th");
   COLUMNS.forEach(([name], place) => {
     const word = name.replace("#", "");
@@ -126,7 +128,7 @@ function figured(runs, view, keep) {
   const chart = ranges(figure, rows);
   const svg = () => chart.querySelector("svg");
   const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }));
-  return [el("h2", {}, "Figure"), field("Draw", choice), chart, acts(button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small"), button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small"))];
+  return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small"), button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small"))];
 }
 
 function csv(runs) {
