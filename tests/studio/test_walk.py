@@ -182,5 +182,7 @@ def test_every_answer_is_as_the_document_describes_it(here: Open, walked: dict[s
         schema = responses[str(reply.status)]["content"]["application/json"]["schema"]
         jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(reply.json)
         described.add((method, path.split("/")[2], reply.status))
-    assert len(described) > 20
+    routes = {(method, name) for method, name, status in described if status < 300}
+    assert {("POST", name) for name in ("drafts", "declarations", "queries", "prices", "parties", "jobs")} <= routes
+    assert {("GET", name) for name in ("choices", "folders", "jobs", "runs", "saved")} <= routes
     assert set(document["components"]["schemas"]) >= {"Problem", "Choices", "Run", "Graph", "JobOf"}

@@ -36,6 +36,8 @@ PATIENCE, _START = 20.0, 10.0
 #: Seconds that a query may take, and bytes of an answer that are read.
 QUERY: Final = 60.0
 _LARGEST: Final = 16 << 20
+#: Queries that run at once, and whose answers are remembered.
+_AT_ONCE, _ANSWERS = 2, 64
 _REFUSED: Final = 2
 #: What libraries read the number of their threads from.
 _THREADS: Final = (
@@ -92,6 +94,8 @@ class Jobs:
     ) -> None:
         self.root, self.store, self.limits, self._patience = root, store, limits, patience
         self._program = program
+        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._answers: dict[tuple[object, ...], dict[str, Any]] = {}
         self._lock = threading.RLock()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.rmtree(root.state / "queries", ignore_errors=True)
@@ -158,13 +162,32 @@ class Jobs:
         self.store.change(job, state=state_of(code, job.stopped is not None), code=code, ended=now)
         return True
 
+    def query(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the answer of a command that spends and writes nothing; the last one where no folder has changed.
+
+        Args:
+            words: of the command; Refusal as of `ask`.
+        """
+        named = [path for word in words if (path := self.root.folder / word).is_dir()]
+        stamps = [(file, file.stat().st_mtime_ns) for folder in named for file in sorted(folder.iterdir())]
+        key = (*words, *stamps)
+        if key not in self._answers:
+            answer = self.ask(words)
+            # The oldest first: dictionaries keep their order.
+            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), key: answer}
+        return self._answers[key]
+
     def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
-        """Run a command that spends and writes nothing, and return its answer; Refusal: it refuses, or takes too long.
+        """Run a command at once and return its answer; Refusal: it refuses, or takes too long.
 
         Args:
             words: of the command.
             seconds: that it may take.
         """
+        with self._places:
+            return self._answer(words, seconds)
+
+    def _answer(self, words: Sequence[str], seconds: float) -> dict[str, Any]:
         folder = self.root.state / "queries" / secrets.token_hex(8)
         try:
             process = self._launch(folder, words)

@@ -29,7 +29,7 @@ class Prices:
             return None, None
         if start.job == "compare":
             return _of_comparison(start), None
-        plan = self._jobs.ask(self._commands.plan(start))
+        plan = self._jobs.query(self._commands.plan(start))
         return self.of_plan(start, plan), plan
 
     def of_plan(self, work: Work, plan: Mapping[str, Any]) -> str:

@@ -183,7 +183,7 @@ class Studio:
 
     def _query(self, query: models.Query) -> models.Answered:
         words = self._commands.query(query)
-        answered = models.Answered(command=line_of(words), answer=self.jobs.ask(words))
+        answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
         if query.query == "plan" and answered.answer is not None:
             answered.price = self._prices.of_plan(query, answered.answer)
             answered.config = self._commands.config(query)
@@ -194,7 +194,7 @@ class Studio:
         return models.Answered(command=line_of(self._commands.job(start, self._out(start))), answer=plan, price=price)
 
     def _parties(self, work: models.Work) -> dict[str, JsonValue]:
-        return dict(self.jobs.ask(self._commands.plan(work))["parties"])
+        return dict(self.jobs.query(self._commands.plan(work))["parties"])
 
     def _start(self, start: models.Start) -> models.JobOf:
         return self._begun(start, self._out(start))
