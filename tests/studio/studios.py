@@ -165,7 +165,7 @@ def studio_at(
     root = Root(folder.resolve())
     root.state.mkdir(mode=0o700, exist_ok=True)
     store = Store(root.state / "studio.sqlite")
-    access = Access(store)
+    access = Access(store, 8750)
     studio = Studio(Jobs(root, store, limits or Limits(), patience, program), access, data_root)
     page = Browser(Gate(studio.app, access))
     assert page.enter(access.token).status == 200

@@ -177,4 +177,4 @@ def test_requests_hold_nothing_unknown_and_no_option(here: Open) -> None:
         reply = here.page.ask("POST", "/api/queries", {**plan, **more})
         assert reply.status in (400, 404, 422) and len(reply.json["error"]) < 1_000, more
     assert here.page.ask("POST", "/api/queries", data=b"{").status == 400
-    assert here.jobs.limits == Limits() and not list((here.studio.root.state).glob("queries/*"))
+    assert here.jobs.limits == Limits() and not list(here.studio.root.scratch.iterdir())

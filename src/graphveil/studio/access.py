@@ -18,7 +18,8 @@ from graphveil.collection.service.serving import Application
 from graphveil.studio.refusals import Refusal
 from graphveil.studio.store import Store
 
-COOKIE: Final = "graphveil_studio"
+#: Ends in the port: browsers send cookies to all ports of a machine, and each may be another studio.
+COOKIE: Final = "graphveil_studio_"
 #: Seconds for which a browser stays admitted.
 _SESSION: Final = 30 * 24 * 3600
 #: Bytes of a request, but for tables.
@@ -39,12 +40,13 @@ class Access:
 
     Args:
         store: keeps sessions by their hashes.
+        port: of the server.
         secure: whether cookies are for TLS alone.
     """
 
-    def __init__(self, store: Store, *, secure: bool = False) -> None:
+    def __init__(self, store: Store, port: int, *, secure: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._store, self._secure, self._unused = store, secure, True
+        self._store, self._name, self._secure, self._unused = store, f"{COOKIE}{port}", secure, True
         self._wrong = Buckets(0.1, 10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
@@ -73,12 +75,12 @@ class Access:
             cookies = SimpleCookie(_header(headers, b"cookie") or "")
         except CookieError:
             return None
-        session = cookies[COOKIE].value if COOKIE in cookies else ""
+        session = cookies[self._name].value if self._name in cookies else ""
         return session if session and self._store.is_admitted(_hash(session)) else None
 
     def _cookie(self, session: str, seconds: int) -> str:
         secure = "; Secure" if self._secure else ""
-        return f"{COOKIE}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}"
+        return f"{self._name}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}"
 
 
 def _hash(session: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from graphveil.studio.models import Progress
-from graphveil.studio.store import RUNNING, WAITING, Job
+from graphveil.studio.store import OPEN, Job
 
 #: Seconds between two looks, and between two comments that keep a quiet connection open.
 _EVERY, _ALIVE = 0.25, 15.0
@@ -44,7 +44,7 @@ async def events(job: Callable[[], Job], folder: Path, after: int) -> AsyncItera
             state = present.state
             yield _event("state", json.dumps({"state": state}), after)
             quiet = 0.0
-        if state not in (WAITING, RUNNING):
+        if state not in OPEN:
             return
         quiet = 0.0 if lines else quiet + _EVERY
         if quiet >= _ALIVE:

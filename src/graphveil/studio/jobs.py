@@ -27,7 +27,7 @@ from typing import Any, Final
 from graphveil.studio import runner
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import STATE, Root
-from graphveil.studio.store import RUNNING, WAITING, Job, Store
+from graphveil.studio.store import Job, State, Store
 
 #: The command. Without -P a file of the root, where it runs, could take the place of any library.
 PROGRAM: Final = (sys.executable, "-P", "-m", "graphveil")
@@ -98,7 +98,8 @@ class Jobs:
         self._answers: dict[tuple[object, ...], dict[str, Any]] = {}
         self._lock = threading.RLock()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        shutil.rmtree(root.state / "queries", ignore_errors=True)
+        shutil.rmtree(root.scratch, ignore_errors=True)
+        root.scratch.mkdir(mode=0o700)
 
     def submit(self, kind: str, request: Mapping[str, Any], words: Sequence[str], out: str | None) -> Job:
         """Queue a command and return its job.
@@ -108,9 +109,9 @@ class Jobs:
             words: of the command, after its name.
             out: the folder that it will write, as pages name it.
         """
-        job = Job(secrets.token_hex(8), kind, dict(request), tuple(words), out, created=time.time())
+        job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time())
         with self._lock:
-            self.store.add(job)
+            self.store.put(job)
             self.tick()
         return self.store.job(job.id)
 
@@ -118,11 +119,11 @@ class Jobs:
         """Stop a job: one that waits never starts, one that runs is interrupted, and killed where it does not end."""
         with self._lock:
             job = self.store.job(job.id)
-            if job.state == WAITING:
-                return self.store.change(job, state="stopped", ended=time.time(), stopped=time.time())
-            if job.state == RUNNING and job.stopped is None:
+            if job.state == "waiting":
+                return self.store.put(job, state="stopped", ended=time.time(), stopped=time.time())
+            if job.state == "running" and job.stopped is None:
                 self._signal(job, signal.SIGINT)
-                job = self.store.change(job, stopped=time.time())
+                job = self.store.put(job, stopped=time.time())
         return job
 
     def folder(self, job: Job) -> Path:
@@ -131,8 +132,8 @@ class Jobs:
     def tick(self) -> None:
         """Write down which jobs have ended, kill those that do not stop, and start those whose turn it is."""
         with self._lock:
-            running = [job for job in self.store.jobs(RUNNING) if not self._settled(job)]
-            for job in self.store.jobs(WAITING)[: max(0, self.limits.jobs - len(running))]:
+            running = [job for job in self.store.jobs("running") if not self._settled(job)]
+            for job in self.store.jobs("waiting")[: max(0, self.limits.jobs - len(running))]:
                 self._start(job)
 
     def _start(self, job: Job) -> None:
@@ -144,9 +145,9 @@ class Jobs:
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "stderr").write_text(f"error: {error.strerror or error}\n", encoding="utf-8")
-            self.store.change(job, state="failed", ended=time.time())
+            self.store.put(job, state="failed", ended=time.time())
             return
-        self.store.change(job, state=RUNNING, began=time.time())
+        self.store.put(job, state="running", began=time.time())
 
     def _settled(self, job: Job) -> bool:
         """Return whether a job has ended, and write down how."""
@@ -158,8 +159,7 @@ class Jobs:
                 self._signal(job, signal.SIGKILL)
             return False
         self.processes.pop(job.id, None)
-        code = code_in(folder)
-        self.store.change(job, state=state_of(code, job.stopped is not None), code=code, ended=now)
+        self.store.put(job, state=state_of(code_in(folder), stopped=job.stopped is not None), ended=now)
         return True
 
     def query(self, words: Sequence[str]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Jobs:
             return self._answer(words, seconds)
 
     def _answer(self, words: Sequence[str], seconds: float) -> dict[str, Any]:
-        folder = self.root.state / "queries" / secrets.token_hex(8)
+        folder = self.root.scratch / secrets.token_hex(8)
         try:
             process = self._launch(folder, words)
             try:
@@ -229,7 +229,7 @@ class Jobs:
         )  # fmt: skip
 
 
-def state_of(code: int | None, stopped: bool) -> str:
+def state_of(code: int | None, *, stopped: bool) -> State:
     """Return the state of a job that has ended.
 
     Args:

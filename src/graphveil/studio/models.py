@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graphveil.studio.jobs import Limits
 from graphveil.studio.root import Finished, Source
+from graphveil.studio.store import State
 
 #: A path below the studio's folder, or `name:cora` for a named set.
 Data = Annotated[str, Field(max_length=1_000)]
 Word = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,:=_+-]*$")]
 Setting = str | int | float | bool | None
-State = Literal["waiting", "running", "done", "refused", "failed", "stopped", "killed"]
 
 
 class Strict(BaseModel):

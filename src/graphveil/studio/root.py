@@ -63,6 +63,11 @@ class Root:
     def state(self) -> Path:
         return self.folder / STATE
 
+    @property
+    def scratch(self) -> Path:
+        """What is of no use once the studio ends: answers to queries, tables that are half there."""
+        return self.state / "scratch"
+
     def path(self, relative: str) -> Path:
         """Return the path that a request names; Refusal: it leads out, is hidden, or cannot be a file's name."""
         if relative == ".":

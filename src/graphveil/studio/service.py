@@ -38,14 +38,14 @@ from graphveil.graphs.drafts.draft import draft
 from graphveil.studio import models
 from graphveil.studio.access import Access, csrf_of
 from graphveil.studio.choices import choices
-from graphveil.studio.commands import Commands, line_of
+from graphveil.studio.commands import SPENDING, Commands, line_of
 from graphveil.studio.events import events, last_progress
 from graphveil.studio.jobs import Jobs, ended_in, warnings_in
-from graphveil.studio.prices import Prices
+from graphveil.studio.prices import price_of, price_of_comparison
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
 from graphveil.studio.root import kind_of
-from graphveil.studio.store import RUNNING, WAITING, Job
+from graphveil.studio.store import OPEN, Job
 from graphveil.studio.tables import store_table
 
 Text = Annotated[str, Body(embed=True, max_length=1_000)]
@@ -79,7 +79,6 @@ class Studio:
         self.jobs, self.root, self.store, self.access = jobs, jobs.root, jobs.store, access
         self._data_root = data_root
         self._commands = Commands(self.root, data_root)
-        self._prices = Prices(self._commands, jobs)
         self.app = self._build()
 
     @asynccontextmanager
@@ -185,13 +184,22 @@ class Studio:
         words = self._commands.query(query)
         answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
         if query.query == "plan" and answered.answer is not None:
-            answered.price = self._prices.of_plan(query, answered.answer)
+            answered.price = price_of(query, answered.answer)
             answered.config = self._commands.config(query)
         return answered
 
     def _price(self, start: models.Start) -> models.Answered:
-        price, plan = self._prices.of(start)
+        price, plan = self._priced(start)
         return models.Answered(command=line_of(self._commands.job(start, self._out(start))), answer=plan, price=price)
+
+    def _priced(self, start: models.Start) -> tuple[str | None, dict[str, Any] | None]:
+        """Return what a job would spend, in the library's words, and the plan that says so; None for nothing."""
+        if start.job not in SPENDING:
+            return None, None
+        if start.job == "compare":
+            return price_of_comparison(start), None
+        plan = self.jobs.query(self._commands.plan(start))
+        return price_of(start, plan), plan
 
     def _parties(self, work: models.Work) -> dict[str, JsonValue]:
         return dict(self.jobs.query(self._commands.plan(work))["parties"])
@@ -201,7 +209,9 @@ class Studio:
 
     def _begun(self, start: models.Start, out: str | None) -> models.JobOf:
         words = self._commands.job(start, out)
-        self._prices.require(start)
+        # Planned again: what a page says of prices is not believed.
+        if start.price != (price := self._priced(start)[0]):
+            raise Refusal("other-price", f"the button did not name this price: {price}")
         request = start.model_dump(mode="json", exclude_unset=True)
         return self._described(self.jobs.submit(start.job, request, words, out))
 
@@ -222,7 +232,7 @@ class Studio:
 
     def _again(self, id: str, price: Price = None) -> models.JobOf:
         job = self.store.job(id)
-        if job.state in (WAITING, RUNNING):
+        if job.state in OPEN:
             raise Refusal("used", "this job has not ended")
         start = models.Start.model_validate({**job.request, "price": price})
         # The same words, unless their folder is there; a comparison goes on in its own.
@@ -237,22 +247,15 @@ class Studio:
 
     def _described(self, job: Job, *, whole: bool = True) -> models.JobOf:
         folder = self.jobs.folder(job)
-        ended = None if job.state in (WAITING, RUNNING) else ended_in(folder, whole=whole)
+        ended = None if job.state in OPEN else ended_in(folder, whole=whole)
         never = job.state == "stopped" and job.began is None
         return models.JobOf(
-            id=job.id,
-            job=job.kind,
-            words=list(job.words),
+            **{name: value for name, value in vars(job).items() if name in models.JobOf.model_fields},
             command=line_of(job.words),
-            state=job.state,  # type: ignore[arg-type]
-            created=job.created,
-            began=job.began,
-            ended=job.ended,
             progress=last_progress(folder),
             warnings=warnings_in(folder),
             error="it was stopped before it began" if never else None if ended is None else ended.error,
             answer=None if ended is None else ended.answer,
-            out=job.out,
             price=job.request.get("price"),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import sqlite3
@@ -25,7 +24,9 @@ _GRACE = 1
 
 
 def require_extra() -> None:
-    """Raise MissingExtraError where a package that the studio needs is not installed."""
+    """Raise MissingExtraError where a package that the studio needs is not installed, InputError on Windows."""
+    if os.name == "nt":
+        raise InputError("jobs need what Windows lacks", where="studio", remedy="use the Linux subsystem (WSL)")
     for name in ("fastapi", "uvicorn", "pydantic"):
         if find_spec(name) is None:
             remedy = "run: pip install 'graphveil[studio]'"
@@ -69,7 +70,7 @@ def serve(
             store = Store(root.state / "studio.sqlite")
         except sqlite3.Error as error:
             raise InputError(f"the studio's database cannot be used ({error})", where=str(root.state)) from error
-        access = Access(store, secure=place.certificate is not None)
+        access = Access(store, own.getsockname()[1], secure=place.certificate is not None)
         studio = Studio(Jobs(root, store, limits), access, data_root)
         config = uvicorn.Config(
             Gate(studio.app, access, place.hosts),
@@ -88,6 +89,8 @@ def serve(
 @contextmanager
 def owned(root: Root) -> Iterator[None]:
     """Have a root for this process alone; UsedPathError where another studio serves it."""
+    import fcntl
+
     if not root.folder.is_dir():
         raise InputError(f"{root.folder} is no folder", where="studio", allowed="a folder for data and runs")
     with writing(root.state):

@@ -6,25 +6,23 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from graphveil.studio.refusals import Refusal
 
 _TABLES: Final = """
-CREATE TABLE IF NOT EXISTS jobs (
-    number INTEGER PRIMARY KEY, id TEXT UNIQUE, kind TEXT, request TEXT, words TEXT, out TEXT,
-    state TEXT, code INTEGER, created REAL, began REAL, ended REAL, stopped REAL
-);
+CREATE TABLE IF NOT EXISTS jobs (number INTEGER PRIMARY KEY, id TEXT UNIQUE, content TEXT);
 CREATE TABLE IF NOT EXISTS sessions (hash TEXT PRIMARY KEY, until REAL);
 CREATE TABLE IF NOT EXISTS saved (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER, content TEXT);
 """
+_PUT: Final = "INSERT INTO jobs (id, content) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content"
+State: TypeAlias = Literal["waiting", "running", "done", "refused", "failed", "stopped", "killed"]
 #: States of a job that has not ended.
-WAITING, RUNNING = "waiting", "running"
-_COLUMNS: Final = "id, kind, request, words, out, state, code, created, began, ended, stopped"
+OPEN: Final = ("waiting", "running")
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,12 @@ class Job:
     """A command that a page has started: its words, and how far it is; moments are seconds since 1970."""
 
     id: str
-    kind: str
+    job: str
     request: dict[str, Any]
-    words: tuple[str, ...]
+    words: list[str]
     out: str | None
-    state: str = WAITING
-    code: int | None = None
-    created: float = 0.0
+    created: float
+    state: State = "waiting"
     began: float | None = None
     ended: float | None = None
     stopped: float | None = None
@@ -66,38 +63,31 @@ class Store:
         with self._lock:
             yield self._file
 
-    def add(self, job: Job) -> None:
-        values = _row(job)
-        with self._turn() as file:
-            file.execute(f"INSERT INTO jobs ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
-
-    def change(self, job: Job, **fields: object) -> Job:
-        """Store other values of some fields, and return the job with them."""
+    def put(self, job: Job, **fields: object) -> Job:
+        """Store a job with other values of some fields, and return it."""
         changed = replace(job, **fields)  # type: ignore[arg-type]
-        assigned = ", ".join(f"{name} = ?" for name in fields)
         with self._turn() as file:
-            file.execute(f"UPDATE jobs SET {assigned} WHERE id = ?", (*fields.values(), job.id))
+            query = (
+                "INSERT INTO jobs (id, content) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content"
+            )
+            file.execute(query, (job.id, json.dumps(asdict(changed))))
         return changed
 
     def job(self, id: str) -> Job:
         """Return a job; Refusal: there is none of this name."""
-        jobs = self._jobs("WHERE id = ?", (id,))
+        jobs = self._jobs("WHERE id = ?", id)
         if not jobs:
             raise Refusal("not-found", "there is no such job")
         return jobs[0]
 
-    def jobs(self, *states: str) -> list[Job]:
+    def jobs(self, *states: State) -> list[Job]:
         """Return the jobs in these states, or all, in the order in which they were started."""
-        where = f"WHERE state IN ({', '.join('?' * len(states))})" if states else ""
-        return self._jobs(f"{where} ORDER BY number", states)
+        return [job for job in self._jobs("ORDER BY number") if not states or job.state in states]
 
-    def _jobs(self, rest: str, values: Sequence[str]) -> list[Job]:
+    def _jobs(self, rest: str, *values: str) -> list[Job]:
         with self._turn() as file:
-            rows = file.execute(f"SELECT {_COLUMNS} FROM jobs {rest}", values).fetchall()
-        return [
-            Job(id, kind, json.loads(request), tuple(json.loads(words)), *rest)
-            for id, kind, request, words, *rest in rows
-        ]
+            rows = file.execute(f"SELECT content FROM jobs {rest}", values).fetchall()
+        return [Job(**json.loads(content)) for (content,) in rows]
 
     def admit(self, hash: str, until: float) -> None:
         with self._turn() as file:
@@ -126,13 +116,3 @@ class Store:
                 raise Refusal("stale", "another window has changed the choices meanwhile: load them first")
             file.execute("INSERT OR REPLACE INTO saved VALUES (1, ?, ?)", (version + 1, json.dumps(content)))
         return version + 1
-
-
-def _job(row: Sequence[Any]) -> Job:
-    id, kind, request, words, *rest = row
-    return Job(id, kind, json.loads(request), tuple(json.loads(words)), *rest)
-
-
-def _row(job: Job) -> tuple[object, ...]:
-    texts = (json.dumps(job.request), json.dumps(job.words))
-    return (job.id, job.kind, *texts, job.out, job.state, job.code, job.created, job.began, job.ended, job.stopped)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from graphveil.files.writing import whole_file
 from graphveil.studio.refusals import Refusal
 from graphveil.studio.root import TABLES, Root
 
@@ -32,24 +32,19 @@ async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[b
     if _NAME.fullmatch(name) is None or Path(name).suffix not in TABLES:
         raise Refusal("bad-path", f"{name[:80]!r} is no table: its name ends in {' or '.join(TABLES)}")
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file, size = place / name, 0
-    if file.exists():
-        raise Refusal("used", f"{folder}/{name} is there already, and is never overwritten")
-    with whole_file(place / f"{name}.new", mode=0o600) as partial, partial.open("wb") as stream:
+    size = 0
+    # Beside queries, where the next studio removes what a killed one left.
+    with tempfile.NamedTemporaryFile(dir=root.scratch) as partial:
         async for part in parts:
             size += len(part)
             if size > LARGEST:
                 raise Refusal("too-large", f"more than {LARGEST:,} bytes: copy the file into the folder by hand")
-            stream.write(part)
-    return _moved(place / f"{name}.new", file, size)
-
-
-def _moved(written: Path, file: Path, size: int) -> int:
-    # A link and no renaming: it fails where somebody was quicker.
-    try:
-        os.link(written, file)
-    except FileExistsError:
-        raise Refusal("used", f"{file.name} is there already, and is never overwritten") from None
-    finally:
-        written.unlink()
+            partial.write(part)
+        partial.flush()
+        os.fsync(partial.fileno())
+        try:
+            # A link and no renaming: it fails where the name is used.
+            os.link(partial.name, place / name)
+        except FileExistsError:
+            raise Refusal("used", f"{folder}/{name} is there already, and is never overwritten") from None
     return size
