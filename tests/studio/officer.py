@@ -116,6 +116,24 @@ class Officer:
         )
         self.fills(self.waits(script, label), text)
 
+    def types(self, *keys: str) -> None:
+        """Press keys, wherever the focus is: an input of files takes none from selenium."""
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.browser.driver).send_keys(*keys).perform()
+
+    def reaches(self, selector: str, *keys: str) -> None:
+        """Press Tab until an element has the focus, then some keys."""
+        from selenium.webdriver.common.keys import Keys
+
+        self.waits("return document.querySelector(arguments[0])?.checkVisibility()", selector)
+        for _ in range(60):
+            if self.browser.ask("return document.activeElement?.matches(arguments[0])", selector):
+                self.types(*keys)
+                return
+            self.types(Keys.TAB)
+        raise AssertionError(f"{selector} is not reached")
+
     def sees(self, *texts: str) -> None:
         """Wait for each of some texts."""
         for text in texts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,7 +138,7 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     browser.driver.find_element("css selector", "input[type=file]").send_keys("\n".join(map(str, tables)))
     officer.fills_in("Name of a new folder", "club")
     officer.presses("Put them into the folder")
-    officer.sees("Why you are asked", "It tells who somebody is")
+    officer.sees("Why you are asked", "it tells who somebody is")
     officer.presses("Write graph.toml and check the folder")
     officer.sees("Say first what is private.")
     officer.presses("who is connected with whom")
@@ -172,6 +171,28 @@ def test_two_tables_become_a_plan(server: Server, officer: Officer, tmp_path: Pa
     assert officer.clicks < 25
     assert "class-counts club" in officer.gets("plan.md")
     assert [one for one in browser.complaints() if "/api/declarations" not in one] == []
+
+
+def test_by_keyboard_alone(server: Server, officer: Officer) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = officer.browser
+    officer.come(server.start())
+    officer.reaches("[data-key='name:social']", Keys.ENTER)
+    officer.sees("data: social", "Say whom you trust")
+    officer.reaches("#body .main", Keys.ENTER)
+    officer.reaches("[data-name=curator]", Keys.ENTER)
+    officer.reaches("[data-party=readers]", Keys.ENTER)
+    officer.sees("May learn")
+    # The focus is seen.
+    assert browser.ask("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    officer.reaches("#body .acts .main", Keys.ENTER)
+    officer.reaches("input[type=range]", *[Keys.ARROW_LEFT] * 3)
+    officer.sees("budget: epsilon 2.5 for one connection", "epsilon 2.5 for one edge")
+    assert browser.ask("return document.activeElement.type") == "range"
+    officer.reaches("#body .acts .main", Keys.ENTER)
+    officer.sees("Train now: spend epsilon 2.5 for one connection")
+    assert browser.ask("return document.activeElement.id") == "head"
 
 
 def test_a_goal_first(server: Server, officer: Officer) -> None:
@@ -227,6 +248,11 @@ def test_whatever_fails_says_what_happened(server: Server, officer: Officer) -> 
 
 def test_two_tabs_and_a_stranger(server: Server, officer: Officer, tmp_path: Path) -> None:
     driver = officer.browser.driver
+    for table in club(server.folder / "work"):
+        table.rename(table.with_name("nodes.csv" if "members" in table.name else "edges.csv"))
+    toml = 'private = ["edges"]\nclasses = ["a", "b", "c"]\ndirected = false\nid = "member_id"\nlabel = "team"\n'
+    toml += 'source = "from"\ntarget = "to"\nfeatures = ["age"]\nrange = [0, 120]\n'
+    (server.folder / "work" / "graph.toml").write_text(toml, encoding="utf-8")
     url = server.start()
     officer.come(url)
     to_the_plan(officer)
@@ -236,18 +262,24 @@ def test_two_tabs_and_a_stranger(server: Server, officer: Officer, tmp_path: Pat
     officer.sees("budget: epsilon 4 for one connection")
     officer.presses("social")
     officer.sees("data: social")
-    time.sleep(0.5)
-    second = driver.current_window_handle
-    # The first tab does not look, as one that lies beside the other on a screen: its next choice meets the other's.
     driver.switch_to.window(first)
-    officer.browser.ask("document.querySelector('#tabs').append('')")
-    officer.fills("input[type=range]", "3")
-    officer.waits("return /Another tab/.test(document.body.innerText)")
-    if "Which of the two" in officer.text("body"):
-        officer.presses("Take the other tab's")
-    officer.sees("data: social")
-    driver.switch_to.window(second)
-    driver.close()
+    # Whoever comes back to a tab sees what another one has chosen.
+    officer.sees("data: social", "Say first whom you trust.")
+    officer.browser.ask("location.hash = '#data'")
+    # Both on one screen, as it were: this tab does not look before its person chooses, and meets the other's choice.
+    officer.browser.ask("document.querySelector('#tabs').append(document.createElement('i'))")
+    driver.switch_to.window(next(one for one in driver.window_handles if one != first))
+    officer.presses("digits")
+    officer.sees("trust: a curator, who trains")
+    driver.switch_to.window(first)
+    officer.presses("work")
+    officer.sees("Another tab has chosen something else meanwhile.")
+    officer.presses("Take the other tab's")
+    officer.sees("data: digits", "trust: a curator, who trains")
+    for other in driver.window_handles:
+        if other != first:
+            driver.switch_to.window(other)
+            driver.close()
     driver.switch_to.window(first)
     # The link works once: whoever reads it later is not admitted.
     driver.delete_all_cookies()

@@ -25,7 +25,7 @@ export function declaration(body, app, folder, finished) {
 
 function ask(draft, app, folder, finished) {
   const past = app.choices.drafts?.[folder] ?? {};
-  const answers = { roles: { ...draft.roles, ...past.roles }, private: past.private ?? [], classes: past.classes ?? "", directed: past.directed ?? "", dimension: past.dimension ?? "", columns: past.columns ?? {} };
+  const answers = { replace: past.replace ?? false, roles: { ...draft.roles, ...past.roles }, private: past.private ?? [], classes: past.classes ?? "", directed: past.directed ?? "", dimension: past.dimension ?? "", columns: past.columns ?? {} };
   const keep = () => app.change({ drafts: { ...app.choices.drafts, [folder]: answers } });
   const columns = el("div", {});
   const lines = () => put(columns, draft.features.map((feature) => reserved(feature, answers) ? [] : column(feature, answers, keep)).flat());
@@ -63,15 +63,18 @@ function ask(draft, app, folder, finished) {
     if (!clear) return put(status, note("care", "Say first what is private.", el("p", {}, "Tick one or more of the first questions; or that nothing is.")));
     put(status, el("p", { class: "waiting" }, "Writing graph.toml, and checking the folder against it."));
     try {
-      const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), ...(past.replace ? { replace: true } : {}) });
+      const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), replace: answers.replace });
       put(status, note("good", "The folder fits what you said.", notes.map((line) => el("p", {}, line)), acts(button("Go on with these data", finished, "main"))), more("graph.toml", el("pre", { tabindex: "0" }, toml)), files(command, [["graph.toml", toml]]));
     } catch (error) {
+      // What does not fit was written by this form, and may be written anew by it.
+      if (error.status === 422) answers.replace = true;
+      keep();
       put(status, wrong(error, error.status === 422 ? "The folder and your answers do not fit yet." : "graph.toml was not written."), ...over(error));
     }
     status.scrollIntoView({ block: "nearest" });
     return null;
   };
-  const over = (error) => (error.code === "used" ? [acts(button("Replace the graph.toml that is there", () => { past.replace = true; send(); }))] : []);
+  const over = (error) => (error.code === "used" ? [acts(button("Replace the graph.toml that is there", () => { answers.replace = true; send(); }))] : []);
   return el("form", { submit: send, novalidate: true }, parts, acts(el("button", { class: "main" }, "Write graph.toml and check the folder")), status);
 }
 

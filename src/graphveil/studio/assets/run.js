@@ -19,11 +19,14 @@ export function render(body, app, id) {
   const watch = (job) => {
     stop();
     stop = progress(live, job, {
-      state: ({ id: number, state, out }) => { if (app.choices.job?.state !== state || app.choices.job?.id !== number) app.change({ job: { id: number, state, out } }); },
+      state: ({ id: number, job: kind, state, out }) => {
+        const news = app.choices.job?.state !== state || app.choices.job?.id !== number;
+        if (news && ["train", "release"].includes(kind)) app.change({ job: { id: number, state, out } });
+      },
       done: (ended) => {
         say("The run is finished.");
-        put(live);
-        stop = result(live, app, ended.out);
+        if (ended.out) stop = result(live, app, ended.out);
+        else put(live, note("good", "It is finished.", el("pre", { tabindex: "0" }, JSON.stringify(ended.answer, null, 2))));
         history(past, app);
       },
     });
@@ -78,7 +81,7 @@ async function history(part, app) {
   const { jobs } = await api.get("jobs").catch(() => ({ jobs: [] }));
   if (!jobs.length) return;
   const when = (job) => new Date(1000 * job.created).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  const rows = jobs.map((job) => [when(job), job.job, el("code", {}, job.command), STATES[job.state], job.job === "train" || job.job === "release" ? el("a", { href: `#run/${job.id}` }, "look") : ""]);
+  const rows = jobs.map((job) => [when(job), job.job, el("code", {}, job.command), STATES[job.state], el("a", { href: `#run/${job.id}` }, "look")]);
   const shown = more(`Everything that ran here (${jobs.length})`, table("Runs, plans and attacks, the last first", ["at", "what", "command", "state", ""], rows));
   put(part, shown);
 }

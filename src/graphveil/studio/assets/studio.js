@@ -66,7 +66,7 @@ function summary() {
     place ? " · " : "",
     el("a", { href: `#${step}`, class: value ? "" : "open" }, value ? `${what}: ${value}` : `${what}: not chosen yet`),
   ]);
-  put(find("summary"), words);
+  put(find("summary"), el("span", { class: "unseen" }, "Your choices so far: "), words);
 }
 
 /** Keep a choice: on this page at once, on the server as soon as it answers. */
@@ -74,9 +74,12 @@ function change(patch) {
   const before = app.choices;
   if (patch.data !== undefined && patch.data !== before.data) {
     // What was chosen for other data waits for whoever comes back to them.
-    const past = { ...before.past, ...(before.data ? { [before.data]: { trust: before.trust, method: before.method, settings: before.settings, goal: before.goal } } : {}) };
-    const blank = { trust: undefined, method: undefined, settings: {}, goal: undefined };
+    const past = { ...before.past, ...(before.data ? { [before.data]: { trust: before.trust, method: before.method, settings: before.settings, goal: before.goal, job: before.job } } : {}) };
+    const blank = { trust: undefined, method: undefined, settings: {}, goal: undefined, job: undefined };
     patch = { ...blank, ...past[patch.data], past, ...patch };
+  } else if ("settings" in patch || "method" in patch) {
+    // The last run had other settings than the line at the top now says: it stands under everything that ran.
+    patch = { job: undefined, ...patch };
   }
   app.choices = { ...before, ...patch };
   summary();

@@ -85,10 +85,13 @@ function detail(part, app, entry) {
   const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
   const picture = el("div", {});
+  const simulated = ["local", "links"].includes(entry.trust)
+    ? [el("p", {}, "A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
+    : [];
   const onward = runs ? acts(button("Choose the budget", () => app.go("budget"), "main")) : note("care", "Each organisation starts this on its own machine.", el("p", {}, "The studio cannot do that for them. The command below begins it; a finished federation stands under Results."));
   put(part, 
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), alike(entry, advised), control,
-    el("h2", {}, "Who sees what"), picture, onward,
+    el("h2", {}, "Who sees what"), simulated, picture, onward,
     files(advised ? entry.command : null, []),
   );
   fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", { method: app.choices.method, data: app.choices.data, settings: app.choices.settings ?? {} }), parties);
