@@ -9,7 +9,7 @@ import { acts, button, field, files, fill, list, put, select, wrong } from "./pa
 import { advice, forgetAdvice } from "./trust.js";
 
 export const head = "Which data?";
-export const lead = "Pick a graph: people, what is known of each, and who is connected with whom. Nothing private is read on this page.";
+export const lead = "Pick a graph: people, what is known of each, and who is connected with whom. Nothing private is read before you say so.";
 export const needs = [];
 
 export function render(body, app, rest) {

@@ -152,14 +152,15 @@ function show(move = true) {
   const missing = needs.find((key) => !app.choices[key]);
   const body = el("div", {});
   put(find("body"), body);
-  leave = (missing ? first(body, missing) : STEPS[step].render(body, app, rest.map(decodeURIComponent).join("/"))) ?? (() => {});
+  const elsewhere = !missing && needs.includes("method") && !method();
+  leave = (missing || elsewhere ? first(body, missing ?? "elsewhere") : STEPS[step].render(body, app, rest.map(decodeURIComponent).join("/"))) ?? (() => {});
   if (move) goTo("step");
 }
 
 /** A step that leans on one before it says so, and leads there. */
 function first(body, missing) {
-  const step = missing === "method" ? "trust" : missing;
-  const words = { data: "Choose the data first.", trust: "Say first whom you trust." }[step];
+  const step = missing === "data" ? "data" : "trust";
+  const words = { data: "Choose the data first.", method: "Say first whom you trust.", elsewhere: "Organisations agree on this together, each on its own machine." }[missing];
   put(body, note("care", words, el("p", {}, el("a", { href: `#${step}` }, `To the step ${STEPS[step].head.toLowerCase()}`))));
 }
 

@@ -94,7 +94,8 @@ function detail(part, app, entry) {
     el("h2", {}, "Who sees what"), simulated, picture, onward,
     files(advised ? entry.command : null, []),
   );
-  fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", { method: app.choices.method, data: app.choices.data, settings: app.choices.settings ?? {} }), parties);
+  if (method === null) put(picture, el("p", {}, "It is drawn for the agreement that the organisations sign: ", el("code", {}, "graphveil federation plan"), " shows it, and so does the finished federation under Results."));
+  else fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", { method: app.choices.method, data: app.choices.data, settings: app.choices.settings ?? {} }), parties);
 }
 
 function alike(entry, advised) {

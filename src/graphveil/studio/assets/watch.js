@@ -14,6 +14,11 @@ const ENDS = {
   killed: ["bad", "Something outside ended it.", "Often the machine ran out of memory, or somebody ended the process. No result was written. Start it again; close other programs first."],
 };
 
+/** Stages of a command, as people say them: the rest is said as it is. */
+const inWords = (stage) =>
+  stage.replace(/^control (.*)/, "For comparison, without the private data: $1").replace(/^ceiling$/, "For comparison, without any protection")
+    .replace(/^rival (.*)/, "For comparison, another method with the same protection: $1");
+
 /**
  * Show a job until it ends; returns how to stop looking.
  *
@@ -32,7 +37,7 @@ export function progress(part, id, { done, state = () => {} }) {
     await api.drop(`jobs/${id}`).catch((error) => part.append(wrong(error)));
   });
   const moved = ({ stage: name, done: count, total, epsilon }) => {
-    if (name) stage.textContent = name;
+    if (name) stage.textContent = inWords(name);
     if (total) bar.value = Math.min(1, count / total);
     else bar.removeAttribute("value");
     spent.textContent = epsilon === null || epsilon === undefined ? "" : `Spent so far: epsilon ${short(epsilon)}.`;
