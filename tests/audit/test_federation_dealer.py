@@ -250,9 +250,9 @@ def same_noise(me: Publisher, label: str, shape: tuple[int, ...]) -> Tensor:
     return _noise(me, "always", shape)
 
 
-def below_the_noise(me: Publisher, x: Tensor, round: int) -> Tensor:
+def below_the_noise(me: Publisher, x: Tensor, *named: str) -> Tensor:
     """Rows with bits below those of the noise."""
-    return _publish(me, x, round) + 1e-4 * x.detach()
+    return _publish(me, x, *named) + 1e-4 * x.detach()
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper"])

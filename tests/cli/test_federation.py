@@ -289,14 +289,14 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
 
 
 def test_a_plan_names_the_seconds_on_a_line() -> None:
-    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, and the busiest direction."""
+    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, 7 around them, and the busiest."""
     agreed = agreement(mode="individual", epochs=3, republish=1)
     answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
     links = traffic_of(agreed.setting, 1000, 100).by_link()
     assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
-    assert answer["line"]["seconds_run"] == pytest.approx(18 * 0.05 + max(links.values()) * 8 / 1e8)
+    assert answer["line"]["seconds_run"] == pytest.approx(25 * 0.05 + max(links.values()) * 8 / 1e8)
     text = read(screens.planned(answer))
-    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 18 messages wait for each other" in text
+    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 25 messages wait for each other" in text
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:

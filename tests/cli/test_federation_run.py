@@ -81,21 +81,21 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     lines = answer.err.splitlines()
     assert lines[0].startswith("holder1: waiting for ") and "server" in lines[0] and "holder2" in lines[0]
     assert any(line.startswith("holder1: all ") for line in lines)
-    assert any(line.startswith("holder1: round 1 of 2, epsilon ") and line.endswith(" of 4 spent") for line in lines)
-    assert "holder1: round 2 of 2, epsilon 4 of 4 spent" in lines
+    assert any(line.startswith("holder1: round 1 of 3, epsilon ") and line.endswith(" of 4 spent") for line in lines)
+    assert "holder1: round 2 of 3, epsilon 4 of 4 spent" in lines
     text = " ".join(answer.out.split())
     assert "test nodes" in text and "round" in text and "predictions.csv" in text
     check_party(Path("run/holder1"))
     status = type_in("federation", "status", "run/holder1", "--json").json
-    assert (status["state"], status["round"], status["seconds_left"]) == ("finished", 2, None)
+    assert (status["state"], status["round"], status["seconds_left"]) == ("finished", 3, None)
     reveals = {(row["kind"], row["to"]): row["reveals"] for row in status["messages"] if row["from"] == "holder1"}
     assert reveals["embeddings", "server"] == KINDS["embeddings"].reveals and ("hidden", "holder1") not in reveals
     text = " ".join(type_in("federation", "status", "run/holder1").out.split())
-    assert "What has left this machine" in text and "server embeddings 2 x," in text
+    assert "What has left this machine" in text and "server embeddings 4 x," in text
     for other in ("server", "holder2"):
         found = type_in("federation", "verify", "run/holder1", f"run/{other}/transcript.jsonl", "--json")
         assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
-        assert found.json["peer"] == other and found.json["equal"] > 2 and found.json["published"]["holder1"] == 2
+        assert found.json["peer"] == other and found.json["equal"] > 2 and found.json["published"]["holder1"] == 3
 
 
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:
@@ -103,8 +103,8 @@ def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None
     with beside("server"):
         answer = type_in("federation", "serve", "run/server", "--patience", PATIENCE)
     assert answer.code == 0, answer.err
-    assert "server: round 2 of 2" in answer.err.splitlines() and "epsilon" not in answer.err
-    assert answer.out.startswith("server has finished 2 rounds") and "NOT PROTECTED" in answer.out
+    assert "server: round 3 of 3" in answer.err.splitlines() and "epsilon" not in answer.err
+    assert answer.out.startswith("server has finished 3 rounds") and "NOT PROTECTED" in answer.out
     assert not Path("run/server/predictions.csv").exists()
     status = type_in("federation", "status", "run/server", "--json").json
     assert (status["state"], status["epsilon"], status["epsilon_total"]) == ("finished", None, None)

@@ -28,14 +28,15 @@ def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     assert 0 <= made.score(graph, random_split(graph, 0).test) <= 1
     assert (made.guarantee.epsilon, made.guarantee.model, made.guarantee.void) == (8.0, "vertical", None)
     assert 7.9 < made.ledger.total("rows")[0] <= 8
-    assert len(made.history) == (1 if mode == "shared-linear" else 2)  # which looks in the last of its rounds alone
+    assert len(made.history) == (2 if mode == "guesses" else 1)  # the others look in the last of their rounds alone
     entries = made.transcript.entries
     assert {entry.kind for entry in entries} <= set(KINDS)
     guesses, holders = mode == "guesses", {"holder1", "holder2", "holder3"}
     assert {entry.sender for entry in entries} == (holders if guesses else {"server", *holders})
     published = [entry for entry in entries if entry.kind in ("embeddings", "noisy-share", "guesses")]
-    assert len(published) == {"guesses": 2, "shared-linear": 3 * 4}.get(mode, 3 * 2)
-    between = [entry for entry in entries if "server" not in (entry.sender, entry.receiver)]
+    assert len(published) == (2 if mode == "guesses" else 3 * 4)
+    announced = ("labelled-rows", "validation-rows")
+    between = [e for e in entries if "server" not in (e.sender, e.receiver) and e.kind not in announced]
     assert bool(between) == (mode != "individual")
 
 
@@ -98,5 +99,7 @@ def test_progress_is_told_after_each_round_with_what_a_holder_has_spent() -> Non
     heard: list[Progress] = []
     made = VFGNN(epsilon=8.0, mode="individual", **SMALL)
     made.fit(load_graph("social-200"), progress=heard.append)
-    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 2, "train"), (2, 2, "train")]
+    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 3, "train"), (2, 3, "train"), (3, 3, "train")]
+    # Those who validate are published once here, for the whole epsilon; so are all others, in the end.
     assert 0 < float(heard[0].epsilon or 0) < float(heard[1].epsilon or 0) == pytest.approx(8.0, abs=0.1)
+    assert heard[1].epsilon == heard[2].epsilon

@@ -62,8 +62,7 @@ def test_a_dealer_that_passes_messages_on_unmasks_every_feature_and_otherwise_no
 def test_rows_of_gradients_group_by_label_at_the_holder_without_labels(mode: str) -> None:
     run = spied(mode)
     for body in between(run, "server", "h2", "embedding-gradient"):
-        trained = body.abs().sum(dim=1) > 0
-        assert named_right(body[trained], run.labels[trained]) > 0.99
+        assert named_right(body, run.labels[:100]) > 0.99
 
 
 @pytest.mark.slow  # whole rounds

@@ -113,5 +113,5 @@ def test_no_share_and_no_masked_number_goes_to_the_server_in_other_modes(mode: s
     with pytest.MonkeyPatch.context() as patch:
         seen = watched(setting_of(held, mode=mode, opened=True), held, patch)
     kinds = {send.kind for _, send in seen.messages if send.to == "server"}
-    assert kinds <= {"labelled-rows", "embeddings", "hidden-gradient"}
+    assert kinds <= {"labelled-rows", "validation-rows", "embeddings", "hidden-gradient", "kept-round"}
     assert mode != "guesses" or not kinds

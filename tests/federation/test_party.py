@@ -116,8 +116,9 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     for place, name in enumerate(NAMES[1:], start=1):
         publisher = found[name].publisher
         assert len(publisher.seen) == 5 and publisher.spent <= 8
-        if mode != "shared-linear":  # where the noisy rows themselves cross the wire: five publications, not a sixth
-            assert len(set(wire.of("embeddings", place))) == 5 <= len(wire.of("embeddings", place))
+        if mode != "shared-linear":  # where the noisy rows themselves cross the wire: of those who train five times,
+            # not a sixth, and once of those who validate and of all others
+            assert len(set(wire.of("embeddings", place))) == 7 <= len(wire.of("embeddings", place))
     keys = wire.of("mask-keys")
     assert len(keys) == len(set(keys))
     assert (len(keys) == 0) == (mode == "individual")

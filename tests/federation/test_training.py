@@ -62,7 +62,7 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
             start.holders[name].propagation(h0, structure_for(kind, held[name].edge_index, N)) for name in setting.names
         ]
         # What the server makes of published rows before it trains on them passes gradients straight through.
-        z = network([h + (apart(h, LENGTH) - h).detach() for h in rows])
+        z = network([h + (apart(h, LENGTH, like=h[head.train]) - h).detach() for h in rows])
     else:
         x = torch.cat([scaled_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
         s = sum(transition_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)
@@ -138,9 +138,9 @@ def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: st
             names.append(effect.name)
 
     simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
-    # In shared-linear both holders name it alike, and the second of three rounds publishes validation rows too.
-    assert names and all(names) and len(names) == (8 if mode == "shared-linear" else 4)
-    assert len(set(names)) == (3 if mode == "shared-linear" else 4)
+    # The second of three is of validation rows too, under one name; in shared-linear both holders have the same.
+    assert all(names) and len(names) == 8
+    assert len(set(names)) == (3 if mode == "shared-linear" else 6)
 
 
 @pytest.mark.parametrize("mode", MODES)

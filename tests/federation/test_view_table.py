@@ -71,14 +71,14 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
         simulate({"server": server(), **programs}, watch=watch)
     first = [(name, kind, body) for name, kind, body in told if kind == "aligned"]
     assert first and all(body == [150] for _, _, body in first)
-    held = holdings(2, 20, 3)
-    head = held["h1"].head
-    assert head is not None
     for mode in ("shared-linear", "individual", "paper"):
+        held = holdings(2, 20, 3)
+        head = held["h1"].head
+        assert head is not None
         seen = watched(setting_of(held, mode=mode, opened=True), held, monkeypatch)
         (trains,) = seen.bodies("labelled-rows", to="server")
         assert trains.tolist() == head.train.nonzero().flatten().tolist()
-        # In the default mode all parties multiply those rows alone, and those that validate.
+        # All parties are sent whose rows are published when.
         announced = [
             (kind, send.to)
             for kind in ("labelled-rows", "validation-rows")
@@ -86,4 +86,4 @@ def test_a_count_and_who_trains_are_all_that_the_server_is_told_once(monkeypatch
             if send.kind == kind
         ]
         everybody = [(kind, to) for kind in ("labelled-rows", "validation-rows") for to in ("server", "h2")]
-        assert announced == (everybody if mode == "shared-linear" else everybody[:1])
+        assert announced == everybody

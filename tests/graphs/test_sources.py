@@ -179,6 +179,7 @@ EMPTY = '{"nodes": [{"id": 1%s}], "edges": [%s]}'
 BAD = {
     "bomb.graphml": (BOMB, "declares a document type"),
     "cut.graphml": ("<graphml><graph>", "cannot be read as XML"),
+    "code.graphml": ('<?xml version="1.0" encoding="utf-x"?><graphml/>', "cannot be read as XML .*utf-x"),
     "none.graphml": (GRAPHML.format(""), "holds no graph"),
     "two.graphml": (GRAPHML.format("<graph/><graph/>"), "holds a second graph"),
     "hyper.graphml": (GRAPHML.format("<graph><hyperedge/></graph>"), "all directed, or none"),
@@ -254,6 +255,7 @@ def test_a_query_gives_two_ends_and_rows(tmp_path: Path) -> None:
     for queries, message in (
         (("SELECT 1 AS id", "SELECT 1"), "gives 1 column"),
         (("PRAGMA user_version = 3", "SELECT 1"), "readonly|gives no rows"),
+        (("SELECT 1, 2", "SELECT 1, 2"), "--nodes-query: holds numbers alone"),
         (("SELECT 1 AS id, 2 AS id", "SELECT 1, 2"), "has two columns 'id'"),
     ):
         with pytest.raises(GraphveilError, match=message):

@@ -25,6 +25,7 @@ ANSWERS: dict[str, Any] = {
     "label": "club",
     "columns": {"age": {"integer": [0, 99]}, "job": {"category": ["x", "y", f"{MARKER}-job"]}},
 }
+SUMS: dict[str, Any] = {"settings": {"epsilon": 2, "epochs": 3}, "controls": False}
 PUBLIC = json.dumps([*ANSWERS["classes"], *ANSWERS["columns"]["job"]["category"]])
 
 
@@ -34,10 +35,8 @@ def tables(people: int = 60) -> dict[str, bytes]:
     rows.append(f"{MARKER}-id,77,{MARKER}-job,{MARKER}-label")
     edges = [f"p{number},p{(number + step) % people}" for number in range(people) for step in (2, 4)]
     edges.append(f"{MARKER}-id,p1")
-    return {
-        "nodes.csv": "\n".join(["id,age,job,club", *rows]).encode(),
-        "edges.csv": "\n".join(["source,target", *edges]).encode(),
-    }
+    texts = {"nodes.csv": ["id,age,job,club", *rows], "edges.csv": ["source,target", *edges]}
+    return {name: "\n".join(lines).encode() for name, lines in texts.items()}
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +62,8 @@ def walked(here: Open) -> dict[str, dict[str, Any]]:
         page.post("/api/queries", {"data": "town", **query})
     page.post("/api/parties", {"data": "town", "method": "class-sums"})
     jobs = {
-        "sums": here.run(
-            "train", data="town", method="class-sums", settings={"epsilon": 2, "epochs": 3}, controls=False
-        ),
-        "node": here.run(
-            "train", data="town", method="node-sums", settings={"epsilon": 2, "epochs": 3}, controls=False
-        ),
+        "sums": here.run("train", data="town", method="class-sums", **SUMS),
+        "node": here.run("train", data="town", method="node-sums", **SUMS),
         "local": here.run("train", data="town", method="solitude", settings={"epochs": 3}, controls=False),
         "release": here.run("release", data="town", method="edge-rand", settings={"epsilon_a": 4}, without_lift=True),
     }
@@ -109,9 +104,7 @@ def test_a_graph_leaves_out_what_the_data_declares_private(here: Open, walked: d
 
 
 def test_a_public_sets_graph_is_whole(here: Open) -> None:
-    run = here.run(
-        "train", data="name:digits", method="class-sums", settings={"epsilon": 2, "epochs": 2}, controls=False
-    )
+    run = here.run("train", data="name:digits", method="class-sums", **SUMS)
     graph = here.page.get(f"/api/runs/{run['out']}/graph")
     assert len(graph["nodes"]) == 1797 and graph["edges"][0]["pairs"]
     assert {node["right"] for node in graph["nodes"]} == {True, False}
@@ -125,15 +118,7 @@ def test_the_page_and_the_command_run_the_same_bits(
     words = [*run["words"][:-2], "--out", str(tmp_path / "by-hand"), "--json"]
     config = here.page.post("/api/queries", {"query": "plan", **request, "controls": False})["config"]
     (tmp_path / "run.toml").write_text(config)
-    by_file = [
-        "train",
-        "--config",
-        str(tmp_path / "run.toml"),
-        "--reproducible-noise",
-        "7",
-        "--out",
-        str(tmp_path / "by-file"),
-    ]
+    by_file = f"train --config {tmp_path}/run.toml --reproducible-noise 7 --out {tmp_path}/by-file".split()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert main(words) == 0 and main(by_file) == 0
@@ -147,13 +132,8 @@ def test_the_page_and_the_command_run_the_same_bits(
 def test_nothing_is_spent_at_another_price_than_the_button_named(here: Open) -> None:
     request = {"job": "train", "data": "name:digits", "method": "lpgnn", "settings": {"epsilon_x": 1}}
     price = here.page.post("/api/prices", request)["price"]
-    for more in (
-        {"price": None},
-        {"price": price + " "},
-        {"price": price, "settings": {"epsilon_x": 2}},
-        {"price": price, "repeats": 2},
-    ):
-        reply = here.page.post("/api/jobs", {**request, **more}, 409)
+    for more in ({"price": None}, {"price": f"{price} "}, {"settings": {"epsilon_x": 2}}, {"repeats": 2}):
+        reply = here.page.post("/api/jobs", {**request, "price": price, **more}, 409)
         assert reply["code"] == "other-price"
     before = here.page.get("/api/jobs")["jobs"]
     dear = next(job for job in before if job["job"] == "train")

@@ -21,8 +21,9 @@ from graphveil.federation.core.networks import Combination
 from graphveil.federation.core.setting import Member, Setting, room_for
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Program, Watch
+from graphveil.federation.modes.embedding_server import embedding_server
 from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
-from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder, server
+from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.linear import LinearHolder, linear_holder
 from graphveil.federation.modes.linear_server import LinearNetwork, linear_server
@@ -61,7 +62,7 @@ def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]
     """
     if run.setting.protocol.mode == "guesses":
         return guessing_server(run)
-    return (linear_server if run.setting.protocol.mode == "shared-linear" else server)(run, nodes, rows)
+    return (linear_server if run.setting.protocol.mode == "shared-linear" else embedding_server)(run, nodes, rows)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,6 @@ from graphveil.models import structure_for
 from graphveil.models.networks.layers import glorot
 from graphveil.privacy import SeededRandomness
 
-#: Modes whose embeddings stay shared: no holder publishes a row, so none is cut to a length.
-UNPUBLISHED = ("shared-linear",)
 Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 
 
@@ -57,6 +55,7 @@ class Plan:
     sigma: float = 0.0
     shrink: bool = True
     apart: bool = False
+    validate: int = Training().validate
 
 
 @dataclass(frozen=True)
@@ -83,14 +82,9 @@ def run(
     """
     generator = torch.Generator().manual_seed(seed)
     head = OutputLayer(plan.width, int(labels.max()) + 1, generator=generator)
-    linear = plan.mode == "shared-linear"
-    network: Any = (
-        LinearNetwork(cast(Setting, SimpleNamespace(model=plan)), generator=generator)
-        if linear
-        else Combination(plan.combine, len(parts), plan.width, plan.layers, plan.dropout, generator=generator)
-    )
-    # Any: three bodies of the same two methods, each with leaves of its own.
+    # Any: three bodies of the same methods, each with leaves of its own.
     kind: Any = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
+    network = kind.network(plan, len(parts), generator)
     body = kind(plan, parts, generator, list(words) or _words(plan, parts, seed))
     adam = torch.optim.Adam(
         [*head.parameters(), *network.parameters(), *body.parameters()],
@@ -106,7 +100,7 @@ def run(
 def _train(
     plan: Plan,
     body: Any,
-    network: Any,
+    network: nn.Module,
     head: OutputLayer,
     adam: Any,
     labels: Tensor,
@@ -114,24 +108,23 @@ def _train(
     noise: torch.Generator,
 ) -> Outcome:
     rows, best = split.train.nonzero().squeeze(1), Outcome(-1.0, 0.0, 0)
-    least, linear = 0.0, plan.mode == "shared-linear"
+    least = 0.0
     for epoch in range(1, plan.epochs + 1):
         embeddings = body.forward()
-        leaves = [_published(h, plan, noise).requires_grad_() for h in embeddings]
+        published = [body.published(h, rows, plan, noise) for h in embeddings]
+        leaves = [h[rows].requires_grad_() for h in published]
         network.train()
         adam.zero_grad()
-        hidden = network(leaves[0][rows]) if linear else network(leaves)[rows]
-        loss = nn.functional.cross_entropy(head(hidden), labels[rows])
+        loss = nn.functional.cross_entropy(head(body.hidden(network, leaves)), labels[rows])
         loss.backward()  # type: ignore[no-untyped-call]
-        body.backward(embeddings, [leaf.grad for leaf in leaves])
+        body.backward(embeddings, [_spread(leaf.grad, rows, len(labels)) for leaf in leaves])
         adam.step()
-        # On shares validation nodes are looked at now and then.
-        if linear and epoch % Training().validate and epoch < plan.epochs:
+        # Validation nodes are looked at now and then.
+        if epoch % plan.validate and epoch < plan.epochs:
             continue
         network.eval()
         with torch.no_grad():
-            z = leaves[0].detach()
-            logits = head(network(z, like=z[rows]) if linear else network(leaves))
+            logits = head(body.hidden(network, published, leaves))
         hit = logits.argmax(dim=1) == labels
         val = float(hit[split.val].float().mean())
         error = float(nn.functional.cross_entropy(logits[split.val], labels[split.val]))
@@ -140,20 +133,42 @@ def _train(
     return best
 
 
-def _published(h: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
+def _spread(slopes: Tensor | None, rows: Tensor, nodes: int) -> Tensor:
+    """Return slopes of those who train as those of all nodes, 0 elsewhere."""
+    if slopes is None:
+        raise RuntimeError("the loss does not depend on what is published")
+    spread = torch.zeros(nodes, slopes.shape[1])
+    spread[rows] = slopes
+    return spread
+
+
+def _published(h: Tensor, rows: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
     """Return clipped rows with noise as the server takes them, shrunk by James-Stein's positive-part factor; C = 1."""
-    if plan.mode in UNPUBLISHED:
-        return h.detach().clone()
     x, noise = clip_rows(h.detach(), 1.0), plan.sigma * math.sqrt(h.shape[1])
     if plan.sigma:
         x = x + plan.sigma * torch.randn(x.shape, generator=generator)
     if plan.sigma and plan.shrink:
         scale = (x.shape[1] - 2) * plan.sigma**2
         x, noise = x * (1 - scale / x.square().sum(dim=1, keepdim=True)).clamp_min(0), 0.0
-    return apart(x, LENGTH, noise) if plan.apart else x
+    return apart(x, LENGTH, noise, like=x[rows]) if plan.apart else x
 
 
-class _Own:
+class _Combined:
+    """Embeddings of every holder, published and combined by the server."""
+
+    published = staticmethod(_published)
+
+    @staticmethod
+    def network(plan: Plan, holders: int, generator: torch.Generator) -> Combination:
+        return Combination(plan.combine, holders, plan.width, plan.layers, plan.dropout, generator=generator)
+
+    @staticmethod
+    def hidden(network: Combination, rows: list[Tensor], trained: list[Tensor] | None = None) -> Tensor:
+        hidden: Tensor = network(rows)
+        return hidden
+
+
+class _Own(_Combined):
     """h^i from X_i W_i, everything by Adam at its holder."""
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
@@ -174,7 +189,7 @@ class _Own:
         torch.autograd.backward(embeddings, slopes)
 
 
-class _Opened:
+class _Opened(_Combined):
     """h0 = sum_j X_j W_j for all branches; W by descent with momentum."""
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
@@ -207,7 +222,21 @@ class _Opened:
 
 
 class _Linear:
-    """z = S^K X W over everybody's edges; W by descent with momentum."""
+    """z = S^K X W over everybody's edges; W by descent with momentum. No holder publishes a row, so none is cut."""
+
+    @staticmethod
+    def network(plan: Plan, holders: int, generator: torch.Generator) -> LinearNetwork:
+        return LinearNetwork(cast(Setting, SimpleNamespace(model=plan)), generator=generator)
+
+    @staticmethod
+    def published(h: Tensor, rows: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
+        return h.detach().clone()
+
+    @staticmethod
+    def hidden(network: LinearNetwork, rows: list[Tensor], trained: list[Tensor] | None = None) -> Tensor:
+        # As at the server: other rows by mean and length of those who train.
+        hidden: Tensor = network(rows[0], like=None if trained is None else trained[0].detach())
+        return hidden
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         nodes, holders = parts[0][0].shape[0], len(parts)

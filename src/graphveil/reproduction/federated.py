@@ -298,7 +298,9 @@ class Federated:
         kind, holder = str(settings.pop("kind", "together")), int(settings.pop("holder", 0))
         # Alone there is nobody to multiply with: the same network on one's own columns.
         alone = {} if kind in ("together", "shares") else {"mode": "individual"}
-        return cls(Plan(**{**settings, **alone}), shares, kind, holder)
+        # As published: every iteration is validated, but in the mode that the paper does not have.
+        looks = {} if settings.get("mode") == "shared-linear" else {"validate": 1}
+        return cls(Plan(**{**looks, **settings, **alone}), shares, kind, holder)
 
     @property
     def price(self) -> Price:

@@ -23,7 +23,7 @@ from graphveil.methods.base.settings import OPEN_WORDS
 from graphveil.methods.registry import METHODS
 from graphveil.methods.release.entries import OPTIONS as RELEASE_OPTIONS
 from graphveil.reports.base.text import plain_name
-from graphveil.studio.models import Query, Setting, Start, Work
+from graphveil.studio.models import Setting, Start, Work
 from graphveil.studio.refusals import Refusal
 from graphveil.studio.root import RUNS, Root
 
@@ -48,22 +48,30 @@ class Commands:
     root: Root
     data_root: Path | None = None
 
-    def query(self, query: Query) -> list[str]:
-        """Return the words of a query; Refusal: it is not complete, or names what does not exist."""
-        return self._words(query.query, query, None)
-
-    def job(self, start: Start, out: str | None) -> list[str]:
-        """Return the words of a job.
+    def words(self, command: str, work: Work, out: str | None = None) -> list[str]:
+        """Return the words of a query or a job.
 
         Args:
-            start: the request; Refusal as of `query`.
+            command: which.
+            work: the request; Refusal: it is not complete, or names what does not exist.
             out: the folder that it writes, see `out_of`.
         """
-        return self._words(start.job, start, out)
+        makers: Mapping[str, Callable[[Work], Iterator[str]]] = {
+            "describe": self._describe,
+            "plan": self._plan,
+            "advise": self._advise,
+            "train": self._train,
+            "release": self._release,
+            "attack": self._attack,
+            "import": self._import,
+            "compare": self._compare,
+            "compare-runs": self._compare_runs,
+        }
+        return [*makers[command](work), *([] if out is None else ["--out", out])]
 
     def plan(self, work: Work) -> list[str]:
         """Return the words that plan what a request would train or release."""
-        return self._words("plan", work.model_copy(update={"want": None}), None)
+        return self.words("plan", work.model_copy(update={"want": None}))
 
     def declare(self, folder: str, answers: str, *, replace: bool) -> list[str]:
         """Return the words that declare a folder of tables.
@@ -97,21 +105,6 @@ class Commands:
         first = f"{RUNS}/{plain_name(data)}-{about}-{now:%Y%m%d-%H%M%S}"
         names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1_000))
         return next(name for name in names if not used(name) and not self.root.path(name).exists())
-
-    def _words(self, command: str, work: Work, out: str | None) -> list[str]:
-        makers: Mapping[str, Callable[[Work], Iterator[str]]] = {
-            "describe": self._describe,
-            "plan": self._plan,
-            "advise": self._advise,
-            "compare-runs": self._compare_runs,
-            "train": self._train,
-            "release": self._release,
-            "attack": self._attack,
-            "compare": self._compare,
-            "import": self._import,
-        }
-        words = list(makers[command](work))
-        return words if out is None else [*words, "--out", out]
 
     def _describe(self, work: Work) -> Iterator[str]:
         yield from ("data", "describe", *self._data(work))
@@ -207,15 +200,10 @@ class Commands:
         }
         given = {key: value for key, value in options.items() if value is not None}
         head = {"method": method.name, "data": self._source(_required(work.data, "data"))}
-        tables = [
-            toml_lines(head),
-            *(
-                ["", f"[{name}]", *toml_lines(table)]
-                for name, table in (("settings", settings), ("options", given))
-                if table
-            ),
-        ]
-        return "".join(f"{line}\n" for lines in tables for line in lines)
+        lines = toml_lines(head)
+        for name, table in (("settings", settings), ("options", given)):
+            lines += ["", f"[{name}]", *toml_lines(table)] if table else []
+        return "\n".join(lines) + "\n"
 
     def _data(self, work: Work) -> list[str]:
         where = [] if self.data_root is None else ["--data-root", str(self.data_root)]

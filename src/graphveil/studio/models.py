@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat
 
 from graphveil.studio.jobs import Limits
 from graphveil.studio.root import Finished, Source
@@ -33,7 +33,9 @@ class Work(Strict):
     methods: list[Word] = Field([], max_length=20)
     trust: Word | None = None
     settings: dict[str, Setting] = Field({}, max_length=60, description="Of the method, epsilons and delta among them.")
-    epsilons: dict[str, list[float]] = Field({}, max_length=4, description="Of a comparison: budget -> its values.")
+    epsilons: dict[str, list[PositiveFloat]] = Field(
+        {}, max_length=4, description="Of a comparison: budget -> its values."
+    )
     want: Word | None = Field(None, description="A goal: accuracy=0.8 or lift=0.02.")
     pilot: Data | None = None
     degree: float | None = Field(None, gt=0, lt=1e6)

@@ -1,15 +1,4 @@
-"""The studio as one ASGI application: its routes, each of which reads files below the root or starts a command.
-
-GET  /  /assets/NAME                       the page
-POST GET DELETE /api/session               see `access`
-GET  /api/choices  /api/folders            what may be chosen, what lies in the folder
-PUT  /api/tables/FOLDER/FILE               a table that was dropped on the page
-POST /api/drafts  /api/declarations        a declaration, from column names and a person's answers
-POST /api/queries  /api/prices  /api/parties
-POST GET DELETE /api/jobs...               see `jobs`; GET .../events: see `events`
-GET  /api/runs/PATH  .../files/NAME  .../graph
-GET PUT /api/saved
-"""
+"""The studio as one ASGI application: its routes, each of which reads files below the root or starts a command."""
 
 from __future__ import annotations
 
@@ -181,7 +170,7 @@ class Studio:
     # ---- commands ----
 
     def _query(self, query: models.Query) -> models.Answered:
-        words = self._commands.query(query)
+        words = self._commands.words(query.query, query)
         answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
         if query.query == "plan" and answered.answer is not None:
             answered.price = price_of(query, answered.answer)
@@ -190,7 +179,9 @@ class Studio:
 
     def _price(self, start: models.Start) -> models.Answered:
         price, plan = self._priced(start)
-        return models.Answered(command=line_of(self._commands.job(start, self._out(start))), answer=plan, price=price)
+        return models.Answered(
+            command=line_of(self._commands.words(start.job, start, self._out(start))), answer=plan, price=price
+        )
 
     def _priced(self, start: models.Start) -> tuple[str | None, dict[str, Any] | None]:
         """Return what a job would spend, in the library's words, and the plan that says so; None for nothing."""
@@ -208,7 +199,7 @@ class Studio:
         return self._begun(start, self._out(start))
 
     def _begun(self, start: models.Start, out: str | None) -> models.JobOf:
-        words = self._commands.job(start, out)
+        words = self._commands.words(start.job, start, out)
         # Planned again: what a page says of prices is not believed.
         if start.price != (price := self._priced(start)[0]):
             raise Refusal("other-price", f"the button did not name this price: {price}")

@@ -17,6 +17,7 @@ from graphveil.federation.core.networks import (
 )
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.core.rows import TRAIN
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
@@ -81,16 +82,16 @@ def test_a_publisher_that_comes_back_sends_the_same_bytes_and_charges_nothing_tw
     """Two of three publications are made before the stop; afterwards one is made again, one anew, and no further."""
     price, rows = Publication(8.0, 1e-4, 3, 2, 1.0), torch.ones(4, 2)
     publisher = Publisher(price, MaskKey.fresh(SeededRandomness(1)))
-    sent = [publisher.publish(rows, round) for round in (1, 2)]
+    sent = [publisher.publish(rows, str(round), TRAIN) for round in (1, 2)]
     again = Publisher(price, MaskKey.fresh(SeededRandomness(2)))
     states.load_publisher(again, states.publisher_state(publisher))
     assert again.spent == publisher.spent > 0
-    assert torch.equal(again.publish(rows, 2), sent[1]) and not torch.equal(*sent)
+    assert torch.equal(again.publish(rows, "2", TRAIN), sent[1]) and not torch.equal(*sent)
     assert again.spent == publisher.spent
-    again.publish(rows, 3)
+    again.publish(rows, "3", TRAIN)
     with pytest.raises(BudgetError):
-        again.publish(rows, 4)
-    assert torch.equal(again.publish(rows, 1), sent[0])
+        again.publish(rows, "4", TRAIN)
+    assert torch.equal(again.publish(rows, "1", TRAIN), sent[0])
 
 
 @pytest.mark.parametrize("kind", AGGREGATORS)

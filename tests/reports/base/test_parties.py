@@ -19,7 +19,7 @@ from graphveil.privacy.statement.registry import CODES
 from graphveil.privacy.statement.unit import other_unit
 from graphveil.reports.base import trust
 from graphveil.reports.base.drawing import picture_json, picture_svg
-from graphveil.reports.base.parties import NOISY, PLAIN, PUBLIC, Parties, parties_of
+from graphveil.reports.base.parties import Arrow, Parties, Party, State, parties_of
 from graphveil.reports.federation.parties import federation_parties
 from graphveil.reports.federation.plan import SENT
 from tests.reports import made
@@ -43,7 +43,8 @@ def prices(picture: Parties) -> set[tuple[str, float, float]]:
 
 def require_names(picture: Parties) -> None:
     """Every code, command and file that a picture names exists."""
-    for item in (*picture.parties, *picture.arrows):
+    items: tuple[Party | Arrow, ...] = (*picture.parties, *picture.arrows)
+    for item in items:
         facts = picture.facts(item)
         assert facts["sees"] and facts["learns"] and facts["shown_by"], item
         assert {fact["code"] for fact in facts["assumes"]} <= {*CODES}
@@ -65,9 +66,9 @@ def test_epsilons_are_the_guarantees_and_nobody_sees_what_is_protected(method: s
     assert prices(picture) == finite
     states = trust.protection(picture.guarantee, METHODS[method].reads, METHODS[method].settle(settings))
     for aspect in trust.ASPECTS[:3]:
-        untrusted = [a for a in picture.arrows if not picture.named(a.target).trusted and a.state != PUBLIC]
+        untrusted = [a for a in picture.arrows if not picture.named(a.target).trusted and a.state != State.PUBLIC]
         seen = {arrow.state for arrow in untrusted if aspect in arrow.kind}
-        expected = {"yes": {NOISY}, "partly": {NOISY}, "no": {PLAIN}, "unused": set()}[states[aspect]]
+        expected = {"yes": {State.NOISY}, "partly": {State.NOISY}, "no": {State.PLAIN}, "unused": set()}[states[aspect]]
         assert seen == expected, aspect
     require_names(picture)
 
@@ -89,7 +90,7 @@ def test_a_federation_is_drawn_by_the_messages_that_it_sends(mode: str, options:
         ]
         assert {*spies} <= {arrow.target}
         if arrow.target != "labels" and "label" in arrow.kind and "epsilon_y" in options and arrow.source == "labels":
-            assert arrow.state != PLAIN or "own features" in arrow.kind
+            assert arrow.state != State.PLAIN or "own features" in arrow.kind
     require_names(picture)
 
 
@@ -116,6 +117,8 @@ def test_what_is_open_though_declared_private_and_what_comes_from_outside_is_dra
     assert [party.key for party in picture.parties] == ["public", "people", "curator", "readers"]
     require_names(picture)
     own = [arrow for arrow in drawn("node-sums", {}).arrows if arrow.target == "people"]
+    # Whose answers nobody else sees are not attacked by them.
+    assert {n.split()[-1] for n in own[0].shown_by if "graphveil attack" in n} == {"membership", "link-stealing"}
     assert [arrow.learns.startswith("about anybody else: of 100 guesses") for arrow in own] == [True]
     release = drawn("heterorr", {}, release=True)
     require_names(release)

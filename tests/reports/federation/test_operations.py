@@ -125,7 +125,7 @@ def test_logs_of_one_run_agree_also_when_a_message_was_lost_at_a_restart(tmp_pat
     keep(run, "server", [*log[:2], *log[4:]])
     found = check(run, other="server")
     assert (found["faults"], found["peer"], found["equal"], found["unread"]) == ([], "server", 6, 1)
-    assert found["published"] == {"bank": 3} and found["paid"] == 3
+    assert found["published"] == {"bank": 3} and found["paid"] == 4
     assert check(run, "server", "bank")["peer"] == "bank"
 
 
@@ -159,6 +159,10 @@ def test_a_log_holds_no_name_by_which_rows_could_be_guessed_and_says_what_was_cu
     assert check(run)["torn"] == 1 and check(run)["faults"] == []
 
 
+def more(round: int) -> Message:
+    return message("bank", "server", "embeddings", round)
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -167,7 +171,7 @@ def test_a_log_holds_no_name_by_which_rows_could_be_guessed_and_says_what_was_cu
         (lambda log: [*log, message("bank", "clinic", "embeddings", 3)], "goes from the holder to the server"),
         (lambda log: [*log, message("clinic", "server", "embeddings", 3)], "not a message of bank and another"),
         (lambda log: [*log, message("bank", "nobody", "blinded-ids", 0)], "not a message of bank and another"),
-        (lambda log: [*log, message("bank", "server", "embeddings", 4)], "bank published in 4 rounds; 3 were paid for"),
+        (lambda log: [*log, *map(more, (4, 5))], "bank published in 5 rounds; 4 were paid for"),
         (lambda log: [*log, message("bank", "server", "embeddings", 3, publication="x")], "round 3 was published 2"),
         (lambda log: [replace(log[0], sha256=""), *log[1:]], "1 messages without their hash"),
         (lambda log: [replace(log[0], sha256=64 * "e"), *log[1:]], "in session aaaaaaaaaaaaaaaa"),

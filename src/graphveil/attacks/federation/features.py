@@ -246,7 +246,7 @@ def _opened(view: View, victim: str) -> dict[str, list[Tensor]]:
         if view.setting.protocol.mode == "shared-linear":
             likenesses = solve_likenesses(view)
             return {"noisy-share": view.projections()} | ({} if likenesses is None else {"likenesses": [likenesses]})
-        bodies = view.received("embeddings", victim)
+        bodies = view.trained("embeddings", victim)
         return {"embeddings": bodies} if bodies else {}
     return {"opened-share": view.first_layers()} if view.setting.protocol.mode == "paper" else {}
 
@@ -329,7 +329,7 @@ def _best_similarity(view: View, victim: str) -> tuple[Tensor, str]:
         return _inner(h[0]) / spread - own_products, "the first opened layer"
     solved = unmask_features(view, victim)
     if solved is not None:
-        return _inner(solved), "masked matrices and their masks"
+        return _inner(solved[view.people]), "masked matrices and their masks"
     likenesses = solve_likenesses(view)
     if likenesses is not None:
         return likenesses, "z and A, round by round"

@@ -117,7 +117,7 @@ def without_gradients(view: View, train: Tensor) -> list[Tensor]:
     if view.setting.protocol.mode == "shared-linear":
         # A is 0 in the first round.
         return view.projections()[:1]
-    first = [body[train] for name in view.setting.names for body in view.received("embeddings", name)[:1]]
+    first = [body for name in view.setting.names for body in view.trained("embeddings", name)[:1]]
     return [torch.cat(first, dim=1)] if first else []
 
 
@@ -188,5 +188,5 @@ def limit_of_labels(view: View) -> Limit:
 
 
 def _announced(view: View) -> tuple[str, ...]:
-    linear = view.setting.protocol.mode == "shared-linear"
-    return ("all parties are sent who trains and who validates",) if linear else ()
+    silent = view.setting.protocol.mode == "guesses"
+    return () if silent else ("all parties are sent who trains and who validates",)

@@ -40,8 +40,8 @@ _NAIVE_ROUNDS = 12
 #: Kept of every round: keys, and who trains and validates.
 _ANNOUNCED = ("labelled-rows", "validation-rows")
 _ALWAYS = ("mask-keys", *_ANNOUNCED)
-#: In mode shared-linear: with rows of those who train first in a round.
-_TRAINED = ("noisy-share", "hidden", "hidden-gradient", "gradient-share")
+#: With rows of those who train first in a round.
+_TRAINED = ("noisy-share", "embeddings", "embedding-gradient", "hidden", "hidden-gradient", "gradient-share")
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,17 @@ class View:
         own_messages = (m for m in self.messages if m.to == self.party and m.kind == kind)
         return [self.numbers(m) for m in own_messages if sender in (None, m.sender)]
 
+    @property
+    def of_trained(self) -> bool:
+        """Whether most is known of those who train; in mode guesses, and of layers that holders open, of all alike."""
+        mode = self.setting.protocol.mode
+        opens = self.bodies("opened-share", self.setting.names[0])
+        return mode in ("shared-linear", "individual") or (mode == "paper" and not opens)
+
     @cached_property
     def people(self) -> Tensor:
-        """Whose rows are looked at, int64: in mode shared-linear those who train, whom all parties know; else all."""
-        if self.setting.protocol.mode != "shared-linear":
+        """Whose rows are looked at, int64: those who train, whom all parties know, or all."""
+        if not self.of_trained:
             return torch.arange(self.nodes)
         return next(message.body for message in self.messages if message.kind == "labelled-rows")
 
@@ -125,17 +132,27 @@ class View:
         return rows
 
     def of_training(self) -> Iterator[Message]:
-        """Yield messages of the rounds of mode shared-linear with a row for each of those who train, in order."""
+        """Yield messages of rounds with a row for each of those who train, in order."""
         seen: Counter[tuple[int, str, str]] = Counter()
         for message in self.messages:
             round, kind = message.round, message.kind
-            if self.setting.protocol.mode != "shared-linear" or not 1 <= round <= self.setting.publications:
+            if not self.of_trained or not 1 <= round <= self.setting.publications:
                 continue
             # Rows of those who validate come after them in a round, and may be as many.
             steps = self.setting.steps(round) if kind.startswith("hidden") else 1
             seen[round, message.sender, kind] += 1
             if kind in _TRAINED and seen[round, message.sender, kind] <= steps:
                 yield message
+
+    def trained(self, kind: str, sender: str) -> list[Tensor]:
+        """What reached this party from a sender of those who train, round by round, float64 [people, .].
+
+        Args:
+            kind: of the messages.
+            sender: a party's name.
+        """
+        own_messages = (m for m in self.of_training() if m.to == self.party)
+        return [self.numbers(m) for m in own_messages if (m.kind, m.sender) == (kind, sender)]
 
     def numbers(self, message: Message) -> Tensor:
         """Return a body as float64 numbers [., .]: ring elements at their scale, class numbers [n] as indicators."""

@@ -148,7 +148,7 @@ def _draw(publication: Publication, release: Release) -> sampled.Draw:
 
 def _published(to: Publication, rows: Tensor, key: MaskKey, *, shrunk: bool = False) -> Tensor:
     publisher = Publisher(to, key)
-    sent = (publisher.publish(_BEYOND * to.clip * rows, number) for number in range(1, to.rounds + 1))
+    sent = (publisher.publish(_BEYOND * to.clip * rows, str(number), "") for number in range(1, to.rounds + 1))
     return torch.stack(
         [(james_stein(embedding, to) if shrunk else embedding)[:, 0].double() for embedding in sent]
     ).sum(dim=0)

@@ -120,9 +120,9 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
 
 
 def _read_rows(mechanism: Publisher, arguments: Arguments) -> Question[Tensor]:
-    # Round and shape are public, and so are price and noise.
+    # Who is published and the shape are public, and so are price and noise.
     x = arguments["x"].detach().clone()
-    return Question((mechanism.publication, arguments["round"], tuple(x.shape)), (), x)
+    return Question((mechanism.publication, arguments["group"], tuple(x.shape)), (), x)
 
 
 def _weigh_rows(mechanism: Publisher, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:

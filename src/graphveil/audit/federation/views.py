@@ -41,7 +41,7 @@ from graphveil.audit.federation.matrices import correction_words
 from graphveil.audit.federation.replay import AGAIN, NODES, Run, apart_setting, run_apart, shares_like, sources_of
 from graphveil.audit.verdict import Audit
 from graphveil.federation.core.messages import KINDS, UNIFORM
-from graphveil.federation.core.rows import REST, TRAIN, times_of
+from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, times_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Send
@@ -52,6 +52,7 @@ from graphveil.privacy.source.randomness import UInt64Array
 #: That a right protocol is called broken: half for what has to be uniform, half for noise, in five tests at most.
 _FALSE_ALARM: Final = 1e-6
 _LEVEL: Final = _FALSE_ALARM / 10
+_PUBLISHING: Final = frozenset({"embeddings", "labelled-rows", "validation-rows", "hidden-gradient", "kept-round"})
 #: What holders may send the server.
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "shared-linear": frozenset(
@@ -65,8 +66,8 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
             "hidden-matrix",
         }
     ),
-    "individual": frozenset({"embeddings", "labelled-rows", "hidden-gradient"}),
-    "paper": frozenset({"embeddings", "labelled-rows", "hidden-gradient"}),
+    "individual": _PUBLISHING,
+    "paper": _PUBLISHING,
     "guesses": frozenset(),
 }
 
@@ -227,17 +228,19 @@ def _published_again(run: Run, resumed: Run) -> list[str]:
 
 def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
     """Say which rows lie off the noise's grid, or were published with other data under the same noise."""
-    publication, findings = setting.publication, []
-    step = publication.clip * 2.0**-publication.bits
-    for (sender, to, kind), (rows,) in run.bodies(AGAIN, "embeddings").items():
-        steps = rows.double() / step
-        # A number between two steps carries digits that the noise, which has whole steps, does not cover.
-        if float((steps - steps.round()).abs().max()) > 1e-3:
-            findings.append(f"{kind} of {sender} lie off the grid of their noise")
-        (changed,) = other.bodies(AGAIN, kind)[sender, to, kind]
-        moved = changed.double() - rows.double()
-        if bool(moved.any()) and _too_small(moved, math.sqrt(2.0) * publication.sigma * publication.clip):
-            findings.append(f"{kind} of {sender} were published again with other data under the same noise")
+    findings = []
+    # Those who train, then those who validate: the round is one that looks at them.
+    publications = [setting.published(times_of(setting)[group]) for group in (TRAIN, VALIDATION)]
+    for (sender, to, kind), bodies in run.bodies(AGAIN, "embeddings").items():
+        changed = other.bodies(AGAIN, kind)[sender, to, kind]
+        for publication, rows, changed_rows in zip(publications, bodies, changed, strict=True):
+            steps = rows.double() / (publication.clip * 2.0**-publication.bits)
+            # A number between two steps carries digits that the noise, which has whole steps, does not cover.
+            if float((steps - steps.round()).abs().max()) > 1e-3:
+                findings.append(f"{kind} of {sender} lie off the grid of their noise")
+            moved = changed_rows.double() - rows.double()
+            if bool(moved.any()) and _too_small(moved, math.sqrt(2.0) * publication.sigma * publication.clip):
+                findings.append(f"{kind} of {sender} were published again with other data under the same noise")
     return findings
 
 

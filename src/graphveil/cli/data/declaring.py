@@ -110,13 +110,13 @@ def _declared(folder: Path, answers: Answers, imported: Imported, *, as_json: bo
     from graphveil.graphs.drafts.folder import declare_folder
 
     interview = None if as_json else Interview.here()
-    names, everything = read_draft(folder), answers == Answers()
-    if everything and (interview is None or len(names.nodes) < 2):
+    everything = answers == Answers()
+    if everything and (interview is None or len(read_draft(folder).nodes.columns) < 2):
         return None
     if answers.directed is None:
         answers = replace(answers, directed=imported.directed)
     if interview is not None:
-        answers = interview.completed(names, answers, everything=everything)
+        answers = interview.completed(read_draft(folder), answers, everything=everything)
     return declare_folder(folder, answers)
 
 

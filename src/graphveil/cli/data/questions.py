@@ -17,10 +17,11 @@ from graphveil.reports.base.text import printable
 _QUESTIONS: Final = {
     "id": "Which column of nodes identifies a person?",
     "label": "Which column is the label, which a network learns to predict? (none: there is no such column)",
+    "split": "Which column says train, val or test? (none: there is no such column)",
     "source": "Which column of edges is the source?",
     "target": "Which column of edges is the target?",
     "private": "What belongs to the people, out of features, labels and edges? (with commas between; or none)",
-    "classes": "Which classes are there, also those that nobody has? (in order, with commas between; N: 0 to N - 1)",
+    "classes": "Which classes are there, also those that nobody has? (in order, with commas; 7 stands for 0 to 6)",
     "directed": "Do edges have a direction? (yes, no)",
     "dimension": "How many features does the features file have?",
 }
@@ -37,14 +38,14 @@ class Interview:
 
     hear: Callable[[], str | None]  # the next line typed; None: the input has ended
     say: Callable[[str], None]  # prints a line
-    show: Callable[[str], object]  # prints a question
+    show: Callable[[str], None]  # prints a question
 
     @classmethod
     def here(cls) -> Interview | None:
         """Return an interview on this terminal; None: there is no terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
-        return cls(lambda: sys.stdin.readline() or None, complain, lambda text: print(text, end="", file=sys.stderr))
+        return cls(lambda: sys.stdin.readline() or None, complain, _show)
 
     def completed(self, draft: Draft, answers: Answers, *, everything: bool) -> Answers:
         """Return the answers, completed by the person, or as far as they were when the input ended.
@@ -62,7 +63,7 @@ class Interview:
         try:
             for key, question in _QUESTIONS.items():
                 is_open = key in {entry.key for entry in open_questions(draft, answers)}
-                if is_open or (everything and key in draft.roles):
+                if is_open or (everything and draft.roles.get(key)):
                     answers = self._ask(draft, answers, key, question, None if is_open else draft.roles[key])
             self.say(f"Kinds of columns: {KINDS}; {LEAVE_OUT}: nothing reads it")
             for entry in unanswered(draft, answers):
@@ -87,11 +88,18 @@ class Interview:
             if line is None:
                 raise _EndError
             text = line.strip() or default
+            if text == "":
+                return answers
             try:
                 if text is not None:
-                    changed = answered(answers, key, text) if text else answers
+                    changed = answered(answers, key, text)
                     # Refuses a column that is not there; the last question, also what does not fit together.
                     _ = declare(draft, changed) if key == "missing" else open_questions(draft, changed)
                     return changed
             except InputError as error:
                 self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; once more, please")
+
+
+def _show(question: str) -> None:
+    sys.stderr.write(question)
+    sys.stderr.flush()

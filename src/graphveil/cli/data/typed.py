@@ -16,7 +16,9 @@ from graphveil.graphs.drafts.answers import NO_COLUMN, Answers
 LEAVE_OUT: Final = "leave-out"
 KINDS: Final = "number:LOW:HIGH, integer:LOW:HIGH, yes-no, category:A,B,C, ordinal:LOW,HIGH, tags:MOST:A,B,C"
 
-_File = Annotated[Path | None, typer.Option(metavar="FILE", help="JSON or TOML with the keys of graph.toml.")]
+_File = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="JSON or TOML with keys of graph.toml, and leave_out.")
+]
 _PARTS = "What belongs to the people: features,labels,edges, or none."
 _Private = Annotated[str | None, typer.Option(metavar="PARTS", help=_PARTS)]
 _CLASSES = "All classes in order; a number N stands for 0 to N - 1."

@@ -83,6 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "validation-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes validate"),
         "new-rows": Kind(LABELS, ANYBODY, torch.int64, "which nodes joined after the run"),
         "kept-round": Kind(LABELS, SERVER, torch.int64, "whether this round validates best so far"),
+        "best-round": Kind(SERVER, HOLDER, torch.int64, "whether this round validates best so far"),
         "hidden": Kind(SERVER, LABELS, torch.float32, "the last hidden layer: what is computed from noisy embeddings"),
         "hidden-gradient": Kind(
             LABELS,

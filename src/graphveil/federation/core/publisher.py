@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -36,6 +37,19 @@ def clip_rows(x: Tensor, clip: float) -> Tensor:
     return x * scale
 
 
+def name_of_rows(round: int, groups: Iterable[Tensor]) -> str:
+    """Return the name of a publication, a digest of all its rows.
+
+    Args:
+        round: its number, from 1.
+        groups: rows before noise, float32 [., d] each.
+    """
+    digest = hashlib.sha256(f"{round} ".encode())
+    for rows in groups:
+        digest.update(rows.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
 class Publisher:
     """Publishes a holder's rows.
 
@@ -50,12 +64,13 @@ class Publisher:
     def __init__(self, publication: Publication, key: MaskKey, seen: tuple[str, ...] = ()) -> None:
         self.publication, self.key, self.seen, self.latest = publication, key, seen, ""
 
-    def publish(self, x: Tensor, round: int) -> Tensor:
-        """Return clipped noisy rows on the grid, float32 [n, d]: the same bytes for the same rows, round and key.
+    def publish(self, x: Tensor, name: str, group: str) -> Tensor:
+        """Return clipped noisy rows on the grid, float32 [n, d]: the same bytes for the same arguments and key.
 
         Args:
             x: embeddings, float32 [n, d].
-            round: its number, from 1.
+            name: of the publication, see `name_of_rows`.
+            group: who these are, of all that are published with them.
 
         Raises:
             BudgetError: for more publications than were paid for, before anything is sent.
@@ -65,9 +80,11 @@ class Publisher:
         publication = self.publication
         # Noise is drawn for rows on the grid, in whole steps: sums of floats would leak in their lowest bits.
         grid = quantise(x.detach(), cap=publication.clip, bits=publication.bits, normalise=False).values
-        digest = hashlib.sha256(f"{round} ".encode() + grid.numpy().tobytes()).hexdigest()
+        # By the rows themselves too: whatever a publication is called, other rows are another one.
+        digest = hashlib.sha256(f"{name} {group} ".encode() + grid.numpy().tobytes()).hexdigest()
         # Counted before the noise is drawn: a refusal here has read nothing that leaves.
         self.count(digest)
+        self.latest = name
         steps = grid + self._noise(digest, tuple(grid.shape))
         scaled: Tensor = steps * (publication.clip * 2.0**-publication.bits)
         return scaled

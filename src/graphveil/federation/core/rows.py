@@ -9,21 +9,34 @@ The same epsilon for each row: what is published seldom needs little noise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from graphveil.errors import DataError
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.effects import Program, Receive
 
-TRAIN, VALIDATION, REST = "train", "validation", "rest"
+GROUPS = TRAIN, VALIDATION, REST = "train", "validation", "rest"
 
 
 def times_of(setting: Setting) -> dict[str, int]:
     """Return how often each group of rows is published."""
     return {TRAIN: setting.publications, VALIDATION: setting.looked, REST: 1}
+
+
+def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
+    """Return a holder's publishers, by group of rows; all draw with one key, under labels of their own."""
+    return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
+
+
+def spent_on(publishers: Mapping[str, Publisher]) -> float:
+    """Return the epsilon of a row so far, at most: a row stands in one group."""
+    return max(publisher.spent for publisher in publishers.values())
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,10 @@ class Rows:
         """Return where a group stands in `some`."""
         trained = len(self.train)
         return slice(0, trained) if group == TRAIN else slice(trained, trained + len(self.validation))
+
+    def of(self, group: str) -> Tensor:
+        """Return the nodes of a group."""
+        return {TRAIN: self.train, VALIDATION: self.validation}.get(group, self.rest)
 
     def groups(self, setting: Setting, round: int) -> tuple[str, ...]:
         """Return who is published in a round.

@@ -87,7 +87,7 @@ class Training:
         learning_rate, weight_decay: of Adam at every party.
         shared_rate, momentum: of the shared first layer, which is trained by plain descent.
         epochs: steps of the server's network; every `republish` of them the holders train and publish anew.
-        validate: every how many publications "shared-linear" looks at validation nodes.
+        validate: every how many publications validation nodes are looked at.
     """
 
     learning_rate: float = 0.01
@@ -280,13 +280,13 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, and "shared-linear" has
-        two after: it multiplies the rows that neither train nor validate, saves that, and publishes them.
+        """Rounds of a run: one a publication; mode "guesses" gives labels in a round before, the others publish
+        who neither trains nor validates in one after; "shared-linear" multiplies them in one between, and saves that.
         """
-        return self.publications + {"guesses": 1, "shared-linear": 2}.get(self.protocol.mode, 0)
+        return self.publications + (2 if self.protocol.mode == "shared-linear" else 1)
 
     def looks(self, round: int) -> bool:
-        """Return whether validation nodes are looked at in a round of "shared-linear", from 1."""
+        """Return whether validation nodes are looked at in a round, from 1."""
         return round % self.training.validate == 0 or round == self.publications
 
     @property

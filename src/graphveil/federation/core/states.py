@@ -89,6 +89,21 @@ def load_publisher(publisher: Publisher, state: State, prefix: str = "publisher"
     publisher.seen = tuple(row.numpy().tobytes().hex() for row in state[f"{prefix}/seen"])
 
 
+def publishers_state(publishers: Mapping[str, Publisher]) -> dict[str, Tensor]:
+    """Return the state of a holder's publishers, by group of rows."""
+    return {
+        name: value
+        for group, publisher in publishers.items()
+        for name, value in publisher_state(publisher, f"publisher/{group}").items()
+    }
+
+
+def load_publishers(publishers: Mapping[str, Publisher], state: State) -> None:
+    """Set them from a checkpoint."""
+    for group, publisher in publishers.items():
+        load_publisher(publisher, state, f"publisher/{group}")
+
+
 @dataclass(frozen=True)
 class RunContext:
     """One party's run.

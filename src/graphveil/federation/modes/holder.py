@@ -1,21 +1,23 @@
-"""Modes "individual" and "paper", as programs of a data holder and of the server.
+"""Modes "individual" and "paper", as the program of a data holder; the server's is `embedding_server`.
 
-    set-up   keys from the server, masked features to the other holders (paper alone)
-    round    h0 (own, or on shares and opened) -> K hops over own edges -> publish -> the server's steps
-             -> gradient back -> own weights by Adam, the shared first layer by descent on shares
-    server   embeddings of all holders -> (shrink) -> apart -> combine -> steps with the label holder -> gradients
+    set-up   who trains and who validates; keys from the server, masked features to the other holders (paper alone)
+    round    h0 (own, or on shares and opened) -> K hops over own edges -> publish those who train, now and then those
+             who validate -> the server's steps -> gradient back -> own weights by Adam, the shared first layer by
+             descent on shares
+    end      publish all others as they were in the round that validated best
 
     backward of the shared layer, by pairs of holders:  dW_j = X_j^T sum_i G_i,  G_i = dL/dh0 along i's branch
 
 The server deals masks and colludes with no holder; masked matrices pass between holders and never reach it.
-Protocol: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3, with owner-private products (see `sharing`).
+Protocol: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3, with owner-private products (see `sharing`); there
+every row is published in every round.
+Shapes: h [n, h], of those who train [t, h].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
@@ -23,13 +25,13 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.federation.core import states
-from graphveil.federation.core.networks import LENGTH, Combination, Propagation, apart
-from graphveil.federation.core.publisher import Publisher, james_stein
+from graphveil.federation.core.networks import Propagation
+from graphveil.federation.core.publisher import Publisher, name_of_rows
+from graphveil.federation.core.rows import REST, TRAIN, publishers_of, receive_rows, spent_on
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.products import (
-    Dealer,
     LeftMatrix,
     Masked,
     Product,
@@ -89,30 +91,47 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
 class EmbeddingHolder:
     """What a holder's program trains and returns: K hops over its own edges, its own or the shared first layer, where
     its rows leave, and the label holder's last layer.
+
+    Attributes:
+        publishers: group of rows -> counts publications and draws noise.
+        rest: rows of those who neither train nor validate, in the round that validated best so far, float32 [n - m, h].
     """
 
     propagation: Propagation
     optimiser: torch.optim.Optimizer
     first: _LocalLayer | _SharedLayer
-    publisher: Publisher
+    publishers: Mapping[str, Publisher]
     head: LabelHead | None
+    rest: Tensor
+
+    @property
+    def publisher(self) -> Publisher:
+        """Of those who train: nobody's rows are published more often."""
+        return self.publishers[TRAIN]
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of a row so far, at most."""
+        return spent_on(self.publishers)
 
     def state(self) -> dict[str, Tensor]:
         state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)
-        state |= self.first.state() | states.publisher_state(self.publisher)
+        state |= self.first.state() | states.publishers_state(self.publishers) | {"rest": self.rest}
         return state | (self.head.state() if self.head is not None else {})
 
-    def load(self, state: states.State) -> None:
+    def restored(self, state: states.State) -> EmbeddingHolder:
+        """Return this holder as of a checkpoint."""
         states.load_module("propagation", self.propagation, state)
         states.load_adam("adam", self.optimiser, state)
         self.first.load(state)
-        states.load_publisher(self.publisher, state)
+        states.load_publishers(self.publishers, state)
         if self.head is not None:
             self.head.load(state)
+        return replace(self, rest=state["rest"])
 
 
 def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]:
-    """The program of one holder in modes "individual" and "paper": return its networks, publisher and predictions.
+    """The program of one holder in modes "individual" and "paper": return its networks, publishers and predictions.
 
     Args:
         run: its run; the generator draws initial weights, the randomness shares and the noise's key.
@@ -122,37 +141,54 @@ def holder(run: states.RunContext, holding: Holding) -> Program[EmbeddingHolder]
     party = _initial(run, holding)
     structure = structure_for(setting.model.aggregator, holding.edge_index, holding.nodes)
     if run.state is not None:
-        party.load(run.state)
+        party = party.restored(run.state)
     yield from party.first.prepare()
-    if head is not None:
-        yield from head.announce(setting)
+    rows = yield from (head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes))
     if run.state is None:  # so that a first round that runs again has the same key, weights and randomized labels
         yield Checkpoint(0, party.state)
     for round in run.rounds_left:
         h0 = yield from party.first.forward(round)
         h = party.propagation(h0, structure)
         # A retry repeats the digest of these rows: everything before is computed in the same order each time.
-        rows = party.publisher.publish(h, round)
-        yield Send(setting.server, "embeddings", rows, party.publisher.latest)
+        published = {group: h[rows.of(group)] for group in rows.groups(setting, round)}
+        yield from _publish(party, setting, published, round)
         if head is not None:
-            yield from head.steps(setting, holding.nodes, round)
-        gradient = yield Receive(setting.server, "embedding-gradient", (holding.nodes, setting.model.width))
+            yield from head.answer(setting, round)
+        if setting.looks(round) and int((yield Receive(setting.server, "best-round", (1,)))):
+            party = replace(party, rest=h[rows.rest].detach())
+        gradient = torch.zeros_like(h)
+        gradient[rows.train] = yield Receive(
+            setting.server, "embedding-gradient", (len(rows.train), setting.model.width)
+        )
         party.optimiser.zero_grad()
         # The server saw clipped noisy rows; its gradient is passed straight through clip and noise.
         h.backward(gradient)
         party.optimiser.step()
         yield from party.first.backward(h0, round)
-        yield Checkpoint(round, party.state, party.publisher.spent)
+        yield Checkpoint(round, party.state, party.spent)
+    if run.done < setting.rounds:
+        yield from _publish(party, setting, {REST: party.rest}, setting.rounds)
+        if head is not None:
+            yield from head.finish(setting)
+        yield Checkpoint(setting.rounds, party.state, party.spent)
     return party
+
+
+def _publish(party: EmbeddingHolder, setting: Setting, published: Mapping[str, Tensor], round: int) -> Program[None]:
+    # One name for all that leaves in a round: on disk a round has one, which a repetition has to meet.
+    name = name_of_rows(round, published.values())
+    for group, h in published.items():
+        publisher = party.publishers[group]
+        yield Send(setting.server, "embeddings", publisher.publish(h, name, group), publisher.latest)
 
 
 def _initial(run: states.RunContext, holding: Holding) -> EmbeddingHolder:
     setting, model = run.setting, run.setting.model
     propagation = Propagation(model.aggregator, model.width, model.hops, generator=run.generator)
-    publisher = Publisher(setting.publication, MaskKey.fresh(run.randomness))
+    publishers = publishers_of(setting, MaskKey.fresh(run.randomness))
     first = (_SharedLayer if setting.protocol.mode == "paper" else _LocalLayer)(run, holding)
     optimiser = setting.training.optimiser([*propagation.parameters(), *first.parameters()])
-    return EmbeddingHolder(propagation, optimiser, first, publisher, holding.head)
+    return EmbeddingHolder(propagation, optimiser, first, publishers, holding.head, torch.zeros(0, model.width))
 
 
 class _LocalLayer:
@@ -271,79 +307,3 @@ def ring_matrix(features: Features, bits: int) -> RingMatrix:
         values = ring.encode(torch.from_numpy(matrix.data), bits).numpy()
         return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     return ring.encode(torch.as_tensor(features), bits)
-
-
-def server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination]:
-    """The server's program in modes "individual" and "paper": return its network.
-
-    Args:
-        run: its run; the generator draws initial weights, the randomness keys of masks.
-        nodes: n, rows that all holders share.
-        rows: how many train; -1 where only the label holder knows.
-    """
-    setting = run.setting
-    model = setting.model
-    network = Combination(
-        model.combine, len(setting.names), model.width, model.layers, model.dropout, generator=run.generator
-    )
-    optimiser = setting.training.optimiser(network.parameters())
-    if run.state is not None:
-        states.load_network(network, optimiser, run.state)
-    dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
-    if setting.protocol.mode == "paper":
-        yield from dealer.deal(setting.names)
-    train = yield Receive(setting.label_holder, "labelled-rows", (rows,))
-    state = partial(states.network_state, network, optimiser)
-    if run.state is None:
-        yield Checkpoint(0, state)
-    for round in run.rounds_left:
-        yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
-        leaves = []
-        for name in setting.names:
-            published = yield Receive(name, "embeddings", (nodes, setting.model.width))
-            # Shrunk and moved apart as the server combines them: post-processing, and so free.
-            if setting.privacy.shrink:
-                combined = apart(james_stein(published, setting.publication), LENGTH)
-            else:
-                combined = apart(published, LENGTH, setting.publication.noise)
-            leaves.append(combined.requires_grad_())
-        yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
-        for name, leaf in zip(setting.names, leaves, strict=True):
-            # Of the last step alone: earlier steps of a publication moved the server's own layers.
-            yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
-        yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
-        yield Checkpoint(round, state)
-    return network
-
-
-def take_steps(
-    network: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    setting: Setting,
-    leaves: Sequence[Tensor],
-    train: Tensor,
-    steps: int,
-) -> Program[None]:
-    """Take the steps of one publication with the label holder, then send it the last hidden layer of all nodes.
-
-    Args:
-        network: from `leaves` to the last hidden layer [n, h].
-        optimiser: of the network.
-        leaves: what was published, float32 [n, h] each; their gradients of the last step stay on them.
-        train: the nodes that train, int64 [m].
-        steps: how many to take.
-    """
-    for _ in range(steps):
-        for leaf in leaves:
-            leaf.grad = None
-        network.train()
-        hidden = network(leaves)[train]
-        yield Send(setting.label_holder, "hidden", hidden.detach())
-        gradient = yield Receive(setting.label_holder, "hidden-gradient", (len(train), setting.model.width))
-        optimiser.zero_grad()
-        hidden.backward(gradient)
-        optimiser.step()
-    # Without dropout: validation should not depend on which units happened to be dropped.
-    network.eval()
-    with torch.no_grad():
-        yield Send(setting.label_holder, "hidden", network(leaves))

@@ -105,10 +105,6 @@ class LabelHead:
         if self.history:
             self.best = int(max(self.history, key=_rank)["epoch"])
 
-    def announce(self, setting: Setting) -> Program[None]:
-        """Tell the server which rows train: their gradients would show it anyway."""
-        yield Send(setting.server, "labelled-rows", self._rows)
-
     def announce_rows(self, setting: Setting) -> Program[Rows]:
         """Tell all parties which rows train and which validate; return them."""
         rows = Rows(len(self.labels), self._rows, self.val.nonzero().squeeze(1))
@@ -118,18 +114,16 @@ class LabelHead:
                 yield Send(name, "validation-rows", rows.validation)
         return rows
 
-    def steps(self, setting: Setting, nodes: int, round: int) -> Program[None]:
-        """Answer the server's steps of one round, then look at all nodes once.
+    def answer(self, setting: Setting, round: int) -> Program[None]:
+        """Answer the server's steps of one round, and look at the validation nodes where that is agreed.
 
         Args:
-            nodes: n.
+            setting: the agreed run.
             round: its number, from 1.
         """
         loss = yield from self.train_with(setting, round)
-        # All nodes and not the training rows alone: which of them validate is not the server's to know.
-        z = yield Receive(setting.server, "hidden", (nodes, setting.model.width))
-        with torch.no_grad():
-            self._note(self._output(z), round, loss)
+        if setting.looks(round):
+            yield from self.judge(setting, round, loss)
 
     def judge(self, setting: Setting, round: int, loss: float) -> Program[None]:
         """Look at the validation nodes once, those who train where nobody validates; say whether the round is kept.

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from graphveil.federation.core import states
 from graphveil.federation.core.publisher import Publisher
-from graphveil.federation.core.rows import REST, TRAIN, Rows, receive_rows, times_of
+from graphveil.federation.core.rows import REST, TRAIN, Rows, publishers_of, receive_rows, spent_on
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
@@ -109,25 +109,15 @@ class LinearHolder:
     @property
     def spent(self) -> float:
         """The epsilon of a row so far, at most."""
-        return max(publisher.spent for publisher in self.publishers.values())
+        return spent_on(self.publishers)
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
         if self.y is not None and self.weights is not None:
             shares |= {"y": self.y, "weights": self.weights}
         shares["seal/salt"] = as_message(self.salt)
-        for group, publisher in self.publishers.items():
-            shares |= states.publisher_state(publisher, _prefix(group))
+        shares |= states.publishers_state(self.publishers)
         return shares | (self.head.state() if self.head is not None else {})
-
-
-def _prefix(group: str) -> str:
-    return "publisher" if group == TRAIN else f"publisher/{group}"
-
-
-def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
-    """Return a holder's publishers, by group of rows; all draw with one key, under labels of their own."""
-    return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
 
 
 def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHolder]:
@@ -140,8 +130,7 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
     setting, head = run.setting, holding.head
     publishers = publishers_of(setting, MaskKey.fresh(run.randomness))
     if run.state is not None:
-        for group, publisher in publishers.items():
-            states.load_publisher(publisher, run.state, _prefix(group))
+        states.load_publishers(publishers, run.state)
         if head is not None:
             head.load(run.state)
     announced = head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes)
@@ -161,9 +150,7 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
     for round in run.rounds_left:
         yield from _publish(exchange, multiplied, party, round)
         if head is not None:
-            loss = yield from head.train_with(setting, round)
-            if setting.looks(round):
-                yield from head.judge(setting, round, loss)
+            yield from head.answer(setting, round)
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
     if party.y is None:

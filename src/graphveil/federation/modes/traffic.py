@@ -77,14 +77,14 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
         rows: how many of them train.
         validation: how many validate; as many as train where nobody knows.
     """
-    mode = setting.protocol.mode
+    mode, looked = setting.protocol.mode, rows if validation is None else validation
     times = {ONCE: 1, ROUND: setting.publications, LOOK: setting.looked, LAST: 1}
     if mode == "guesses":
         flows = _guesses(setting, nodes, rows)
     elif mode == "shared-linear":
-        flows = _linear(setting, nodes, rows, rows if validation is None else validation)
+        flows = _linear(setting, nodes, rows, looked)
     else:
-        flows = _embeddings(setting, nodes, rows)
+        flows = _embeddings(setting, nodes, rows, looked)
     return Traffic(tuple(flows), times)
 
 
@@ -105,16 +105,34 @@ def _layers(setting: Setting, rows: int) -> Iterator[Flow]:
     yield Flow(ROUND, "hidden-gradient", setting.label_holder, setting.server, size)
 
 
-def _embeddings(setting: Setting, nodes: int, rows: int) -> Iterator[Flow]:
+def _looks(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+    """The hidden layer of those who validate, and whether the round is kept; in the end that of everybody."""
+    size = setting.model.width * FLOAT
+    yield Flow(LOOK, "hidden", setting.server, setting.label_holder, (validation or rows) * size)
+    yield Flow(LOOK, "kept-round", setting.label_holder, setting.server, WORD)
+    yield Flow(LAST, "hidden", setting.server, setting.label_holder, nodes * size)
+
+
+def _announced(setting: Setting, rows: int, validation: int) -> Iterator[Flow]:
+    for other in (*setting.names, setting.server):
+        if other != setting.label_holder:
+            yield Flow(ONCE, "labelled-rows", setting.label_holder, other, rows * WORD)
+            yield Flow(ONCE, "validation-rows", setting.label_holder, other, validation * WORD)
+
+
+def _embeddings(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
     """Modes "individual" and "paper"."""
     server, width = setting.server, setting.model.width
-    yield Flow(ONCE, "labelled-rows", setting.label_holder, server, WORD * rows)
+    yield from _announced(setting, rows, validation)
     yield from _layers(setting, rows)
-    yield Flow(ROUND, "hidden", server, setting.label_holder, nodes * width * FLOAT)
+    yield from _looks(setting, nodes, rows, validation)
     for name in setting.names:
         yield Flow(ONCE, "aligned", name, server, WORD)
-        yield Flow(ROUND, "embeddings", name, server, nodes * width * FLOAT)
-        yield Flow(ROUND, "embedding-gradient", server, name, nodes * width * FLOAT)
+        yield Flow(ROUND, "embeddings", name, server, rows * width * FLOAT)
+        yield Flow(LOOK, "embeddings", name, server, validation * width * FLOAT)
+        yield Flow(LAST, "embeddings", name, server, (nodes - rows - validation) * width * FLOAT)
+        yield Flow(LOOK, "best-round", server, name, WORD)
+        yield Flow(ROUND, "embedding-gradient", server, name, rows * width * FLOAT)
     for left in lefts_of(setting, nodes):
         for other in left.partners:
             yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
@@ -136,14 +154,11 @@ def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterato
         yield Flow(ROUND, "seal", name, other, SEAL)
     yield from _layers(setting, rows)
     yield Flow(ROUND, "gradient-share", server, second, rows * width * WORD)
-    looked = (validation or rows) * width * FLOAT
-    yield Flow(LOOK, "hidden", server, setting.label_holder, looked)
-    yield Flow(LOOK, "kept-round", setting.label_holder, server, WORD)
+    yield from _looks(setting, nodes, rows, validation)
     for name in holders:
         yield Flow(ROUND, "noisy-share", name, server, rows * width * WORD)
         yield Flow(LOOK, "noisy-share", name, server, validation * width * WORD)
         yield Flow(LAST, "noisy-share", name, server, (nodes - m) * width * WORD)
-    yield Flow(LAST, "hidden", server, setting.label_holder, nodes * width * FLOAT)
     members = {member.name: member.columns for member in setting.members}
     for name, other in _pairs(holders):
         yield Flow(LAST, "seal", name, other, SEAL)
@@ -161,10 +176,7 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
         for other in (*(name for name in setting.names if name != member.name), server):
             yield Flow(ONCE, "matrix-key", member.name, other, KEY)
             yield Flow(ONCE, "hidden-matrix", member.name, other, trees * words * WORD)
-    for other in (*setting.names, server):
-        if other != setting.label_holder:
-            yield Flow(ONCE, "labelled-rows", setting.label_holder, other, rows * WORD)
-            yield Flow(ONCE, "validation-rows", setting.label_holder, other, validation * WORD)
+    yield from _announced(setting, rows, validation)
     members = {member.name: member.columns for member in setting.members}
     for name, other in _pairs(setting.names):
         yield Flow(ONCE, "holder-key", name, other, KEY)

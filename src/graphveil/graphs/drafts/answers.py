@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Final, TypeAlias
@@ -87,8 +87,8 @@ _TYPES: Final[dict[str, type]] = {
 _WORDS: Final = {list: "a list of texts", dict: "a table", bool: "true or false", int: "a whole number", str: "a text"}
 
 
-def _near(name: str, names: list[str] | tuple[str, ...]) -> str | None:
-    near = difflib.get_close_matches(name, names, n=1)
+def _near(name: str, names: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, [*names], n=1)
     return f"did you mean {near[0]}?" if near else None
 
 
@@ -114,7 +114,7 @@ def open_questions(draft: Draft, answers: Answers) -> list[Question]:
         "private": f"what belongs to the people, out of {', '.join(PRIVATE_PARTS)}",
         "classes": "all classes in order, also those that nobody has",
         "directed": "whether edges have a direction",
-        **({"dimension": "the number of features of the features file"} if draft.has_entries else {}),
+        **({"dimension": "the number of features of the features file"} if draft.entries is not None else {}),
     }
     facts = [Question(key, text) for key, text in texts.items() if getattr(answers, key) is None]
     columns = [entry.name for entry in unanswered(draft, answers) if not entry.is_settled]
@@ -138,7 +138,7 @@ def unanswered(draft: Draft, answers: Answers) -> list[Feature]:
 
 def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
     """Each column of features, with the draft of it."""
-    reserved = set() if draft.has_entries else {*_roles(draft, answers).values(), answers.private_nodes}
+    reserved = set() if draft.entries is not None else {*_roles(draft, answers).values(), answers.private_nodes}
     for feature in draft.features:
         yield from ((feature, name) for name in feature.columns if name not in reserved)
 
@@ -146,7 +146,7 @@ def _columns(draft: Draft, answers: Answers) -> Iterator[tuple[Feature, str]]:
 def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
     """The column of each role; None: nobody knows, NO_COLUMN: there is none."""
     roles: dict[str, str | None] = {}
-    for table, names in ((draft.nodes, NODES_ROLES), (draft.edges, EDGES_ROLES)):
+    for table, names in ((draft.nodes.columns, NODES_ROLES), (draft.edges.columns, EDGES_ROLES)):
         given = {role: getattr(answers, role) for role in names}
         for role, column in given.items():
             if column not in (None, NO_COLUMN, *table):
@@ -158,9 +158,9 @@ def _roles(draft: Draft, answers: Answers) -> dict[str, str | None]:
 
 
 def _kind_of(name: str, feature: Feature, answers: Answers) -> object | None:
-    # No pattern makes a feature of what tells who somebody is.
-    by_name = {key: kind for key, kind in answers.columns.items() if key in (name, feature.name)}
-    return _answer(name, by_name if feature.suggestion.identifies else answers.columns)
+    if feature.suggestion.identifies:  # no pattern makes a feature of what tells who somebody is
+        return answers.columns.get(name, answers.columns.get(feature.name))
+    return _answer(name, answers.columns)
 
 
 def _answer(name: str, answers: Mapping[str, object]) -> object | None:
@@ -198,7 +198,7 @@ def declare(draft: Draft, answers: Answers) -> Declared:
         listed = "; ".join(f"{question.key}: {question.text}" for question in questions)
         count = "an open question" if len(questions) == 1 else f"{len(questions)} open questions"
         raise InputError(f"{count}: {listed}", where=FILE, remedy="graphveil data init --help says how to answer")
-    if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes:
+    if _roles(draft, answers)["label"] == NO_COLUMN and "label" in draft.nodes.columns:
         raise InputError("a column called 'label' is read as the label", where="label", remedy="rename the column")
     kinds, notes = _kinds(draft, answers)
     content = _content(draft, answers, kinds)
@@ -212,13 +212,13 @@ def declare(draft: Draft, answers: Answers) -> Declared:
 
 def _refuse_strangers(draft: Draft, answers: Answers) -> None:
     """Refuse answers about columns that are not there: a misspelt one would be another column's."""
-    columns = [name for feature in draft.features for name in feature.columns]
+    columns = {name: None for feature in draft.features for name in feature.columns}
     for name in {*answers.columns} & {*answers.leave_out}:
         raise InputError(f"{name!r} is declared and left out", where="leave_out", allowed="one of the two")
     for key in ("columns", "missing", "leave_out"):
         for name in getattr(answers, key):
-            if not any(name == column or fnmatchcase(column, name) for column in columns):
-                allowed = ", ".join(columns[:12])
+            if name not in columns and not any(fnmatchcase(column, name) for column in columns):
+                allowed = ", ".join([*columns][:12])
                 raise InputError(f"no column {name!r}", where=key, allowed=allowed, remedy=_near(name, columns))
 
 
@@ -264,17 +264,14 @@ def _content(draft: Draft, answers: Answers, kinds: Content) -> Content:
     return {key: value for key, value in content.items() if value is not None}
 
 
-_WORDED: Final = ("id", "source", "target")
-
-
 def _features(draft: Draft, kinds: Content, reserved: set[str | None]) -> Content:
     """The features: one range where all are numbers of one, else a line for each column."""
     if not kinds:
         raise InputError("no column of features is left", where="nodes", remedy="add columns, or leave out fewer")
     first = next(iter(kinds.values()))
     if not isinstance(first, Mapping) or Number.word not in first or any(kind != first for kind in kinds.values()):
-        if draft.has_entries:
+        if draft.entries is not None:
             raise InputError(f"columns is {kinds!r}", where=FILE, allowed="{ number = [low, high] } of a features file")
         return {"columns": dict(kinds)}
-    some = not draft.has_entries and set(draft.nodes) - {*reserved, *kinds}
+    some = draft.entries is None and set(draft.nodes.columns) - {*reserved, *kinds}
     return {"range": first[Number.word], "missing": first.get("missing"), "features": list(kinds) if some else None}

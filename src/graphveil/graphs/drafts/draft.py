@@ -43,24 +43,15 @@ class Draft:
     """What the names of columns say of a folder."""
 
     folder: str
-    tables: tuple[Header, ...]
+    nodes: Header
+    edges: Header
+    entries: Header | None  # of a features file
     roles: Mapping[str, str | None]  # id, label, split, source, target: the column that is called so
     features: tuple[Feature, ...]  # all columns of the nodes, or the values of a features file
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        return self._columns("nodes")
-
-    @property
-    def edges(self) -> tuple[str, ...]:
-        return self._columns("edges")
-
-    @property
-    def has_entries(self) -> bool:
-        return any(table.file.startswith("features.") for table in self.tables)
-
-    def _columns(self, stem: str) -> tuple[str, ...]:
-        return next(table.columns for table in self.tables if table.file.startswith(f"{stem}."))
+    def tables(self) -> tuple[Header, ...]:
+        return (self.nodes, self.edges, *(() if self.entries is None else (self.entries,)))
 
     def facts(self) -> dict[str, object]:
         """Return the draft as JSON facts."""
@@ -91,8 +82,7 @@ def draft(folder: Path) -> Draft:
     if len(edges.columns) == 2 and None in (roles["source"], roles["target"]):
         roles |= dict(zip(EDGES_ROLES, edges.columns, strict=True))
     features = _features(nodes) if entries is None else _entries(entries)
-    tables = (nodes, edges) if entries is None else (nodes, edges, entries)
-    return Draft(folder.resolve().name, tables, MappingProxyType(roles), features)
+    return Draft(folder.resolve().name, nodes, edges, entries, MappingProxyType(roles), features)
 
 
 def _features(nodes: Header) -> tuple[Feature, ...]:

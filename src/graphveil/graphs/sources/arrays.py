@@ -76,7 +76,7 @@ def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # zipfile raises many kinds on a damaged file
         raise DataError(f"cannot be read as arrays ({error})", where=str(path)) from error
     present = [name for name in _PARTS if name in names]
     return dict(zip(present, read_npz(path, present), strict=True)), [name for name in names if name not in _PARTS]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from graphveil.errors import DataError
 from graphveil.files.reading import LARGEST_DATA, read_json, require_file
 from graphveil.graphs.drafts.public_knowledge import role_of
-from graphveil.graphs.sources.rows import EDGES, Imported, free_names, new_table
+from graphveil.graphs.sources.rows import EDGES, Imported, free_names, left_out, new_table
 
 _EDGES_KEYS: Final = ("edges", "links")
 _SHAPE: Final = '{"directed": false, "nodes": [{"id": ...}], "edges": [{"source": ..., "target": ...}]}'
@@ -39,9 +39,8 @@ def import_node_link(path: Path, folder: Path) -> Imported:
     with new_table(folder, "edges", EDGES, str(path)) as edge_row:
         for place, edge in enumerate(edges, 1):
             edge_row([_id(edge.get(end), f"{path}, edge {place}") for end in EDGES])
-    left_out = list(dict.fromkeys(name for edge in edges for name in edge if name not in (*EDGES, "key")))
-    notes = (f"left out of the edges: {', '.join(left_out)}",) if left_out else ()
-    return Imported(content["directed"] if isinstance(content.get("directed"), bool) else None, notes)
+    beside = dict.fromkeys(name for edge in edges for name in edge if name not in (*EDGES, "key"))
+    return Imported(content["directed"] if isinstance(content.get("directed"), bool) else None, left_out(beside))
 
 
 def _lists(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -103,7 +102,7 @@ def import_edge_list(path: Path, folder: Path) -> Imported:
         for node in sorted(ids, key=lambda node: (not node.isdecimal(), len(node) if node.isdecimal() else 0, node)):
             row([node])
     alone = "nodes.csv holds ids alone, and nobody without an edge: add people, columns of features and a label first"
-    return Imported(notes=(*(("left out of the edges: whatever follows two ids",) if most > 2 else ()), alone))
+    return Imported(notes=(*left_out(["whatever follows two ids"] if most > 2 else []), alone))
 
 
 def _edge_lines(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -123,7 +122,9 @@ def _edge_lines(path: Path) -> Iterator[tuple[str, list[str]]]:
             if first:
                 separator = next((mark for mark in ",;\t" if mark in line), None)
             fields = _fields(line, separator, where)
-            if not (first and None not in (role_of("source", fields[:1]), role_of("target", fields[1:2]))):
+            # Not by single letters, which are ids as well.
+            named = role_of("source", fields[:1]) and role_of("target", fields[1:2]) and len("".join(fields[:2])) > 2
+            if not (first and named):
                 yield where, fields
             first = False
 

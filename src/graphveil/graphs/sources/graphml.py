@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from graphveil.errors import DataError
 from graphveil.files.reading import require_file
-from graphveil.graphs.sources.rows import EDGES, Imported, Write, free_names, new_table
+from graphveil.graphs.sources.rows import EDGES, Imported, Write, free_names, left_out, new_table
 
 
 def import_graphml(path: Path, folder: Path) -> Imported:
@@ -43,8 +43,8 @@ def import_graphml(path: Path, folder: Path) -> Imported:
                 rows[f"{kind}s"](_row(element, kind, keys, path))
         if not rows:
             raise DataError("holds no graph", where=str(path), allowed="GraphML with one graph")
-    names = [key.get("attr.name", name) for name, key in keys.items() if key.get("for") == "edge"]
-    return Imported(directed == "true", (f"left out of the edges: {', '.join(names)}",) if names else ())
+    names = (key.get("attr.name", name) for name, key in keys.items() if key.get("for") == "edge")
+    return Imported(directed == "true", left_out(names))
 
 
 def _refuse_document_type(path: Path) -> None:
@@ -60,7 +60,7 @@ def _refuse_document_type(path: Path) -> None:
     try:
         with path.open("rb") as file:
             parser.ParseFile(file)
-    except (expat.ExpatError, ValueError) as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:  # LookupError: an encoding that nobody knows
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot be read as XML ({error})", where=str(path)) from error

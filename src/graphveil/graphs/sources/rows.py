@@ -6,7 +6,7 @@ import csv
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from graphveil.errors import DataError
 from graphveil.files.writing import whole_file
 from graphveil.graphs.declared.typed_columns import SEPARATOR
-from graphveil.graphs.tables.tables import check_header
+from graphveil.graphs.tables.headers import require_names
 from graphveil.runtime.late import polars
 
 Write: TypeAlias = Callable[[Sequence[object]], None]
@@ -43,7 +43,7 @@ def new_table(folder: Path, stem: str, columns: Sequence[str], where: str) -> It
         columns: the names of its columns.
         where: the source, in messages; DataError for names or values that no table of people has.
     """
-    check_header(where, columns)
+    require_names(columns, where)
     with (
         whole_file(folder / f"{stem}.csv", mode=_OWNER) as partial,
         partial.open("w", encoding="utf-8", newline="") as text,
@@ -73,6 +73,12 @@ def write_frames(folder: Path, frames: Mapping[str, polars.DataFrame]) -> None:
     for stem, frame in frames.items():
         with whole_file(folder / f"{stem}.parquet", mode=_OWNER) as partial:
             frame.write_parquet(partial)
+
+
+def left_out(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on attributes of edges that are not copied."""
+    listed = ", ".join(names)
+    return (f"left out of the edges: {listed}",) if listed else ()
 
 
 def free_names(names: Sequence[str]) -> list[str]:

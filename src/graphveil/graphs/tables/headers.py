@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +63,20 @@ def _names(line: bytes, where: str) -> tuple[str, ...]:
         raise DataError("cannot be read as a header", where=where, allowed=allowed) from error
     if not names:
         raise DataError("is empty", where=where, allowed="a header line and rows")
-    check_header(where, names)
+    require_names(names, where)
     if remedy := separated(names):
         raise DataError("has one column", where=where, remedy=remedy)
+    return names
+
+
+def require_names(names: Sequence[str], where: str) -> None:
+    """Refuse names that no column can have, or that are values, by DataError.
+
+    Args:
+        names: in order.
+        where: the table or its first line, in messages.
+    """
+    check_header(where, names)
     # Without the values themselves: where the header is absent, they are those of a person.
     if all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", name) for name in names):
         raise DataError("holds numbers alone", where=where, allowed="the names of columns", remedy="add a header line")
-    return names

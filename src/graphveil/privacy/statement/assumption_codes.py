@@ -327,17 +327,18 @@ _FEDERATION: Final = (
     ),
     _says(
         "opens-individual",
-        "holders send each other nothing, but the gradients that come back can show which labels are alike, and the "
-        "label holder is shown a hidden layer, which without noise tells of the others' features; the server sees "
-        "each holder's published embeddings",
+        "all parties are told who trains and who validates; else holders send each other nothing, but the gradients "
+        "that come back can show which labels are alike, and the label holder is shown a hidden layer, which without "
+        "noise tells of the others' features; the server sees each holder's published embeddings",
         means="What mode individual opens to whom.",
         breaks="somebody reads the epsilon as one between holders",
         backed_by="tests/federation/test_leaks.py",
     ),
     _says(
         "opens-paper",
-        "every round all holders see X W, a projection of all features: enough rounds give a holder the other "
-        "holders' features; the server sees each holder's published embeddings",
+        "all parties are told who trains and who validates; every round all holders see X W, a projection of all "
+        "features: enough rounds give a holder the other holders' features; the server sees each holder's published "
+        "embeddings",
         means="What mode paper opens to whom.",
         breaks="somebody reads the epsilon as one between holders",
         backed_by="tests/federation/test_leaks.py",

@@ -20,7 +20,7 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text
 from graphveil.reports.base.drawing import picture_svg
 from graphveil.reports.base.files import write_text
-from graphveil.reports.base.parties import NOISY, PLAIN, Parties
+from graphveil.reports.base.parties import Parties, State
 from graphveil.reports.base.templating import rendered
 
 MARKDOWN, HTML = "card.md", "card.html"
@@ -73,14 +73,15 @@ class TrustPicture:
     @property
     def lines(self) -> tuple[str, ...]:
         """The arrows whose content is people's data, with noise or without."""
-        arrows = (arrow for arrow in self.picture.arrows if arrow.state in (NOISY, PLAIN))
+        arrows = (arrow for arrow in self.picture.arrows if arrow.state in (State.NOISY, State.PLAIN))
         return tuple(self.picture.line(arrow) for arrow in arrows)
 
     @property
     def facts(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Each party and arrow in words, and its facts."""
         picture = self.picture
-        parties = [(f"What {party.within} may learn", picture.facts(party)) for party in picture.parties]
+        people = [party for party in picture.parties if party.key != "public"]
+        parties = [(f"What {party.within} may learn", picture.facts(party)) for party in people]
         return (*parties, *((picture.line(arrow), picture.facts(arrow)) for arrow in picture.arrows))
 
 

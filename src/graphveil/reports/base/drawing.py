@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from graphveil.reports.base.parties import DERIVED, PLAIN, PUBLIC, SHARES, Arrow, Parties
+from graphveil.reports.base.parties import Arrow, Parties, State
 from graphveil.reports.base.templating import rendered
 
 #: In the picture's own units, of which a narrow telephone shows 320 at nearly a pixel each.
 WIDTH, LINE, _TOP, _RAIL = 320, 17, 6, 14
 #: How many letters fit into a line, in the widest of the usual fonts.
 _LETTERS, _BOLD = 43, 36
-_COLOURS: Final = {PLAIN: "alarm", SHARES: "soft", PUBLIC: "soft", DERIVED: "soft"}
-_DASHES: Final = {SHARES: "2 3", PUBLIC: "6 3", DERIVED: "6 3"}
+_COLOURS: Final = {State.NOISY: "accent", State.PLAIN: "alarm"}
+_DASHES: Final = {State.SHARES: "2 3", State.PUBLIC: "6 3", State.DERIVED: "6 3"}
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def _placed(picture: Parties) -> tuple[list[Shape], list[Shape]]:
     boxes, tops, y = [], {}, 1
     for number, party in enumerate(picture.parties):
         left = _RAIL if any(first < number < last for first, last in spans) else 1
-        lines = (party.name, *wrap(party.holds, _LETTERS + 2))
-        label, colour = f"{party.name}: {party.holds}", "accent" if party.trusted else "soft"
+        lines = (party.name, *wrap(party.role, _LETTERS + 2))
+        label, colour = f"{party.name}: {party.role}", "accent" if party.trusted else "soft"
         boxes.append(Shape(party.key, label, y, left, lines, 1, colour))
         y += boxes[-1].height
         # Those that pass the next party come last, so that no row is crossed.
@@ -106,6 +106,6 @@ def _row(picture: Parties, place: int, top: int, end: int, *, passing: bool) -> 
     ends = ((bottom - 2, -7),) * (down or arrow.mutual) + ((top + 2, 7),) * (not down or arrow.mutual)
     heads = "".join(f"M{x} {tip}L{x - 4} {tip + back}H{x + 4}Z" for tip, back in ends)
     # Raw data in hands that are trusted are no alarm.
-    colour = "ink" if picture.named(arrow.target).trusted else _COLOURS.get(arrow.state, "accent")
+    colour = "ink" if picture.named(arrow.target).trusted else _COLOURS.get(arrow.state, "soft")
     style = colour, f"M{x} {top + 2}V{bottom - 2}", heads, _DASHES.get(arrow.state, "")
     return Shape(f"arrow-{place + 1}", picture.line(arrow), top, _RAIL + 18, (*words, *price), len(words), *style)

@@ -10,21 +10,29 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Final
 
-from graphveil.files.serial import number_to_json
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.registry import METHODS
 from graphveil.privacy import Assumption, Guarantee
-from graphveil.privacy.accounting.guessing import adversary, guesses_about
+from graphveil.privacy.accounting.guessing import PRIOR, adversary, guesses_about
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.observer import OBSERVER_CODES, RELEASE_READERS
 from graphveil.privacy.statement.registry import explained
 from graphveil.reports.base.trust import ASPECTS, parts_of, protection
 
-#: How a message travels; an arrow of state NOISY has an epsilon.
-NOISY, PLAIN, SHARES = "with noise", "as they are", "secret shares"
-PUBLIC, DERIVED = "public", "nothing new"
+
+class State(StrEnum):
+    """How a message travels; a noisy one has an epsilon, a derived one is computed from what arrived before."""
+
+    NOISY = "with noise"
+    PLAIN = "as they are"
+    SHARES = "secret shares"
+    PUBLIC = "public"
+    DERIVED = "nothing new"
+
+
 _COVERS: Final = {"features": {"features"}, "labels": {"label"}, "edges": {"edge", "edges", "entry"}}
 #: The assumptions that say of data that they are used as they are.
 _OPEN: Final = {
@@ -32,6 +40,8 @@ _OPEN: Final = {
     "labels": ("labels-sent-open", "labels-published-open", "features-and-labels-open"),
     "edges": ("topology-public", "links-sent-open", "edges-published-open"),
 }
+#: What an arrow's JSON states as it is.
+_FIELDS: Final = ("source", "target", "mutual", "kind", "state", "epsilon", "delta", "unit")
 _ATTACKS: Final = {"features": "attribute", "labels": "membership", "edges": "link-stealing"}
 
 
@@ -41,7 +51,7 @@ class Arrow:
 
     Attributes:
         source, target: keys of parties. kind: what is sent, in a few words.
-        state: NOISY, PLAIN, SHARES, PUBLIC or DERIVED. epsilon, delta, unit: of NOISY alone. messages: their names.
+        epsilon, delta, unit: of a noisy one alone. messages: their names.
         mutual: whether both send each other the like.
         learns: what the target can learn from it. assumes: what that leans on. shown_by: commands and tests.
     """
@@ -49,7 +59,7 @@ class Arrow:
     source: str
     target: str
     kind: str
-    state: str
+    state: State
     learns: str
     epsilon: float | None = None
     delta: float = 0.0
@@ -60,7 +70,7 @@ class Arrow:
     shown_by: tuple[str, ...] = ()
 
     @classmethod
-    def between(cls, leg: tuple[str, str], kind: str, state: str, learns: str, **facts: Any) -> Arrow:
+    def between(cls, leg: tuple[str, str], kind: str, state: State, learns: str, **facts: Any) -> Arrow:
         """Return an arrow from the first to the second of `leg`; `facts`: the other fields."""
         return cls(source=leg[0], target=leg[1], kind=kind, state=state, learns=learns, **facts)
 
@@ -85,13 +95,23 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Party:
-    """Somebody in a run; `holds` says in a few words what they have. `learns`: in place of what its arrows say."""
+    """Somebody in a run.
+
+    Attributes:
+        holds: what they have, in a few words. trusted: None where that is no question.
+        learns: in place of what arrows say.
+    """
 
     key: str
     name: str
     holds: str
-    trusted: bool = False
+    trusted: bool | None = None
     learns: str = ""
+
+    @property
+    def role(self) -> str:
+        """Whether they are trusted, and what they have."""
+        return ("" if self.trusted is None else "trusted: " if self.trusted else "not trusted: ") + self.holds
 
     @property
     def within(self) -> str:
@@ -134,7 +154,10 @@ class Parties:
         sentences = dict.fromkeys(arrow.learns for arrow in reached)
         if len({arrow.unit for arrow in reached if arrow.epsilon is not None}) > 1 and not self.void:
             sentences[f"together: {adversary(self.guarantee)}"] = None
-        return party.learns or "; ".join(sentences) or "nothing of anybody else: nothing is sent to it"
+        text = "; ".join(sentences)
+        if text.count(PRIOR) > 1:
+            text = f"{text.replace(f', where {PRIOR}', '')}; each time, {PRIOR}"
+        return party.learns or text or "nothing of anybody else: nothing is sent to it"
 
     def reaching(self, party: Party) -> tuple[Arrow, ...]:
         return tuple(arrow for arrow in self.arrows if party.key in arrow.readers)
@@ -166,16 +189,8 @@ class Parties:
                 for p in self.parties
             ],
             "arrows": [
-                {
-                    "key": f"arrow-{number}",
-                    **{
-                        name: getattr(a, name)
-                        for name in ("source", "target", "mutual", "kind", "state", "delta", "unit")
-                    },
-                    "epsilon": None if a.epsilon is None else number_to_json(a.epsilon),
-                    **self.facts(a),
-                }
-                for number, a in enumerate(self.arrows, 1)
+                {"key": f"arrow-{number}", **{name: getattr(arrow, name) for name in _FIELDS}, **self.facts(arrow)}
+                for number, arrow in enumerate(self.arrows, 1)
             ],
         }
 
@@ -204,17 +219,19 @@ def parties_of(
     first, second = (people.key, middle.key), (middle.key, readers.key)
     if guarantee.model == "local":
         derived = "no more than the collector: it is computed from what arrived there"
-        last = Arrow.between(second, "model and predictions", DERIVED, derived, shown_by=(_AFTERWARDS,))
+        last = Arrow.between(second, "model and predictions", State.DERIVED, derived, shown_by=(_AFTERWARDS,))
         arrows = (*sketch.arrows(first), last)
     else:
         evidence = backing_of(guarantee.against.code)
-        raw = Arrow.between(first, ", ".join(sketch.used), PLAIN, _EVERYTHING, shown_by=evidence)
+        raw = Arrow.between(first, ", ".join(sketch.used), State.PLAIN, _EVERYTHING, shown_by=evidence)
         arrows = (raw, *sketch.arrows(second))
     if not settings.get("start"):
         return Parties(guarantee, (people, middle, readers), arrows)
     public = Party("public", "Public graphs", "open data, of nobody in this run")
     nothing = "nothing of anybody in this run"
-    start = Arrow.between((public.key, middle.key), "a reader trained on them", PUBLIC, nothing, shown_by=(_STARTS,))
+    start = Arrow.between(
+        (public.key, middle.key), "a reader trained on them", State.PUBLIC, nothing, shown_by=(_STARTS,)
+    )
     return Parties(guarantee, (public, people, middle, readers), (start, *arrows))
 
 
@@ -230,23 +247,24 @@ def _people(guarantee: Guarantee) -> tuple[Party, Party, Party]:
     """Return who has the data, who collects, and who sees results."""
     if guarantee.model == "local":
         noise = "no noise" if guarantee.unprotected else "the noise itself"
+        device = Party("people", "Each person's device", f"has the true values, adds {noise}", trusted=True)
+        collector = Party("collector", "The collector", "trains on what arrives", trusted=False)
         return (
-            Party("people", "Each person's device", f"has the true values, and adds {noise}", trusted=True),
-            Party("collector", "The collector", "not trusted: trains on what arrives"),
-            Party("readers", "Everybody it shares with", "not trusted: reports, model, predictions"),
+            device,
+            collector,
+            Party("readers", "Everybody it shares with", "reports, model, predictions", trusted=False),
         )
     published = _published(guarantee)
     if guarantee.unprotected and not published:
         people = Party("people", "The people", "their data are with whoever trains")
         trainer = Party("curator", "Whoever trains", "holds the raw data, and adds no noise", learns=_EVERYTHING)
         return people, trainer, Party("readers", "Everybody else", "model, predictions")
-    task = "once: holds the raw data, and publishes" if published else ": holds the raw data, and adds the noise"
-    reads = "the released graph, for ever" if published else "model, predictions, noisy sums"
-    return (
-        Party("people", "The people", "their data are with the curator"),
-        Party("curator", "The curator", f"trusted{' ' * published}{task}", trusted=True, learns=_EVERYTHING),
-        Party("readers", "The public" if published else "Everybody else", f"not trusted: {reads}"),
-    )
+    people = Party("people", "The people", "their data are with the curator")
+    holds = f"holds the raw data, {'publishes once' if published else 'adds the noise'}"
+    curator = Party("curator", "The curator", holds, trusted=True, learns=_EVERYTHING)
+    if published:
+        return people, curator, Party("readers", "The public", "the released graph, for ever", trusted=False)
+    return people, curator, Party("readers", "Everybody else", "model, predictions, noisy sums", trusted=False)
 
 
 @dataclass(frozen=True)
@@ -295,7 +313,7 @@ class _Sketch:
         learns = f"{', '.join(aspects)}: {'possibly ' * self.trained}everything, since no epsilon covers them"
         learns += f", although the data declare them private ({private})" if private else ""
         evidence = (*self._attacks(aspects), *backing_of(*(fact.code for fact in facts)))
-        return Arrow.between(leg, self._kind(aspects), PLAIN, learns, assumes=facts, shown_by=evidence)
+        return Arrow.between(leg, self._kind(aspects), State.PLAIN, learns, assumes=facts, shown_by=evidence)
 
     def _kind(self, names: Sequence[str]) -> str:
         return f"{'model and predictions, made of ' * self.trained}{', '.join(names)}"
@@ -303,8 +321,11 @@ class _Sketch:
     def _attacks(self, aspects: Sequence[str], *, noisy: bool = False) -> tuple[str, ...]:
         if self.release:
             return ("graphveil attack RELEASE --attack published-edges --truth DATA",) if "edges" in aspects else ()
-        # Noisy labels can be attacked as they arrive, not only in what was trained on them.
-        names = {**_ATTACKS, **({"labels": "averaging-labels"} if noisy and self.guarantee.model == "local" else {})}
+        names = dict(_ATTACKS)
+        if noisy and self.guarantee.model == "local":  # reports can be attacked, not only what was trained on them
+            names["labels"] = "averaging-labels"
+        if self.guarantee.assumption("joint-privacy"):  # nobody sees anybody else's answers
+            names["features"] = names["labels"]
         truth = " --truth DATA" if _published(self.guarantee) and not self.method else ""
         return tuple(f"graphveil attack RUN --attack {names[aspect]}{truth}" for aspect in aspects if aspect in names)
 
@@ -312,7 +333,7 @@ class _Sketch:
 def _public(leg: tuple[str, str], fact: Assumption) -> Arrow:
     learns = "which nodes there are, which may have private edges, and all public edges"
     evidence = backing_of(fact.code)
-    return Arrow.between(leg, "nodes and public edges", PUBLIC, learns, assumes=(fact,), shown_by=evidence)
+    return Arrow.between(leg, "nodes and public edges", State.PUBLIC, learns, assumes=(fact,), shown_by=evidence)
 
 
 def noisy_arrow(
@@ -322,7 +343,7 @@ def noisy_arrow(
     unit, epsilon, delta = part.unit.text, part.epsilon, part.delta
     learns = guesses_about(unit, epsilon, delta) if guarantee.void is None else f"anything: VOID, {guarantee.void}"
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit}
-    return Arrow.between(leg, kind, NOISY, learns, assumes=part.assumes, shown_by=tuple(shown_by), **price)
+    return Arrow.between(leg, kind, State.NOISY, learns, assumes=part.assumes, shown_by=tuple(shown_by), **price)
 
 
 def backing_of(*codes: str) -> tuple[str, ...]:

@@ -15,25 +15,14 @@ from graphveil.federation.modes.traffic import traffic_of
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.unit import USER_LABEL
-from graphveil.reports.base.parties import (
-    DERIVED,
-    NOISY,
-    PLAIN,
-    PUBLIC,
-    SHARES,
-    Arrow,
-    Parties,
-    Party,
-    backing_of,
-    noisy_arrow,
-)
+from graphveil.reports.base.parties import Arrow, Parties, Party, State, backing_of, noisy_arrow
 from graphveil.reports.federation.plan import ALIGNING
 
 _AUDIT: Final = "graphveil audit federation"
 #: Before the run, between all holders; nothing of it is in the traffic of a run.
 _AMONG_HOLDERS: Final = tuple(kind for kind in ALIGNING if kind != "aligned")
 #: Kinds whose content comes from labels, and those that are computed from published rows.
-_OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels")
+_OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels", "kept-round", "best-round")
 _OF_ROWS: Final = ("hidden",)
 #: Kind of message and who reads it -> the attack on it.
 _ATTACKS: Final[Mapping[tuple[str, str], str]] = {
@@ -50,7 +39,7 @@ _MASKED: Final = "masks, keys and masked numbers"
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(ALIGNING, "which ids are shared"),
     **dict.fromkeys(("labelled-rows", "validation-rows"), "who trains and validates"),
-    "kept-round": "the best round",
+    **dict.fromkeys(("kept-round", "best-round"), "the best round"),
     "embeddings": "embeddings",
     "noisy-share": "shares of a noisy sum",
     "hidden": "a hidden layer",
@@ -60,10 +49,10 @@ _WORDS: Final[Mapping[str, str]] = {
     "opened-share": "shares of the first layer, to be opened",
 }
 #: What the assumptions about labels, masks and public facts are called.
-_FACTS: Final[Mapping[str, tuple[str, ...]]] = {
-    SHARES: ("protocol-followed", "server-colludes-not"),
-    PUBLIC: ("shared-ids-public",),
-    PLAIN: ("labels-in-gradients", "labels-given", "no-privacy-chosen", "sums-in-the-clear", "paper-opened"),
+_FACTS: Final[Mapping[State, tuple[str, ...]]] = {
+    State.SHARES: ("protocol-followed", "server-colludes-not"),
+    State.PUBLIC: ("shared-ids-public",),
+    State.PLAIN: ("labels-in-gradients", "labels-given", "no-privacy-chosen", "sums-in-the-clear", "paper-opened"),
 }
 
 
@@ -79,8 +68,8 @@ def federation_parties(setting: Setting, guarantee: Guarantee | None = None) -> 
     names = ", ".join(name for name in setting.names if name != setting.label_holder)
     holders = Party("holders", "Holders without labels", f"{names}: each has its own raw data")
     labels = Party("labels", "The label holder", f"{setting.label_holder}: has its own raw data, and the labels")
-    server = Party("server", "The server", "has no data of its own")
-    readers = Party("readers", "Everybody else", "model, predictions")
+    server = Party("server", "The server", "has no data of its own", trusted=False)
+    readers = Party("readers", "Everybody else", "model, predictions", trusted=False)
     first = (server, holders, labels) if guesses else (holders, server, labels)
     return Parties(guarantee, (*first, readers), (*_messages(setting, guarantee), *_results(setting, guarantee)))
 
@@ -90,16 +79,16 @@ def _messages(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
     role = {setting.server: "server", setting.label_holder: "labels"}
     flows = [(flow.sender, flow.receiver, flow.kind) for flow in traffic_of(setting, 10, 2).flows]
     pairs = [(a, b) for a in setting.names for b in setting.names if setting.label_holder in (a, b) and a != b]
-    groups: defaultdict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, State, str], list[str]] = defaultdict(list)
     for sender, target, kind in (*((a, b, kind) for a, b in pairs for kind in _AMONG_HOLDERS), *flows):
         leg = role.get(sender, "holders"), role.get(target, "holders")
         if leg[0] != leg[1]:  # what holders send each other, they send the label holder too
             # Gradients that come back to the labels' own holder tell it of its own labels.
-            state = DERIVED if kind in _OF_LABELS and leg[1] == "labels" else _state(kind, guarantee)
+            state = State.DERIVED if kind in _OF_LABELS and leg[1] == "labels" else _state(kind, guarantee)
             about = "labels" if kind in _OF_LABELS else "ids" if kind in _AMONG_HOLDERS else ""
             groups[(*leg, state, about)].append(kind)
     for (source, target, state, about), kinds in groups.items():
-        back = groups.get((target, source, state, about), []) if state in (SHARES, PUBLIC) else []
+        back = groups.get((target, source, state, about), []) if state in (State.SHARES, State.PUBLIC) else []
         if back and source > target:  # the other direction stands for both
             continue
         messages = tuple(dict.fromkeys((*kinds, *back)))
@@ -107,25 +96,27 @@ def _messages(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
         yield replace(arrow, mutual=bool(back))
 
 
-def _state(kind: str, guarantee: Guarantee) -> str:
+def _state(kind: str, guarantee: Guarantee) -> State:
     """Return how messages of a kind travel, by what the list of kinds and the guarantee say."""
     listed, finite = KINDS[kind], math.isfinite(guarantee.epsilon)
     if kind in _OF_LABELS or (listed.priced and listed.sender == LABELS):
-        return NOISY if guarantee.assumption("labels-randomized") else PLAIN
+        return State.NOISY if guarantee.assumption("labels-randomized") else State.PLAIN
     if listed.priced:
-        return NOISY if finite else PLAIN
+        return State.NOISY if finite else State.PLAIN
     if kind in _OF_ROWS:
-        return DERIVED if finite else PLAIN
+        return State.DERIVED if finite else State.PLAIN
     if listed.reveals.startswith("nothing") or listed.reveals == HALF:
-        return SHARES
-    return PLAIN if kind == "opened-share" else PUBLIC
+        return State.SHARES
+    return State.PLAIN if kind == "opened-share" else State.PUBLIC
 
 
-def _arrow(guarantee: Guarantee, leg: tuple[str, str], state: str, kinds: tuple[str, ...], *, of_labels: bool) -> Arrow:
+def _arrow(
+    guarantee: Guarantee, leg: tuple[str, str], state: State, kinds: tuple[str, ...], *, of_labels: bool
+) -> Arrow:
     attacks = dict.fromkeys(_ATTACKS[kind, leg[1]] for kind in kinds if (kind, leg[1]) in _ATTACKS)
     evidence = (_AUDIT, *(f"graphveil attack RUN --attack {name} --truth DATA" for name in attacks))
     names = ", ".join(dict.fromkeys(_WORDS.get(kind, _MASKED) for kind in kinds))
-    if state == NOISY:
+    if state == State.NOISY:
         part = _label_part(guarantee) if of_labels else guarantee
         shows = (*evidence, *backing_of("labels-randomized" if of_labels else part.unit.code))
         return replace(noisy_arrow(guarantee, leg, names, part, shown_by=shows), messages=kinds)
@@ -145,21 +136,20 @@ def _label_part(guarantee: Guarantee) -> Guarantee:
 
 def _results(setting: Setting, guarantee: Guarantee) -> Iterator[Arrow]:
     """Yield what the model and its predictions tell whoever sees them."""
-    leg, kind = ("labels", "readers"), "model and predictions"
-    evidence = (_AUDIT, *backing_of(guarantee.unit.code))
-    if math.isfinite(guarantee.epsilon):
-        yield noisy_arrow(guarantee, leg, kind, guarantee, shown_by=evidence)
-    else:
-        learns = f"possibly everything about {guarantee.unit.text}: no epsilon covers it"
-        yield Arrow.between(leg, kind, PLAIN, learns, assumes=guarantee.assumes, shown_by=evidence)
-    if guarantee.assumption("labels-randomized"):
-        shows = (_AUDIT, *backing_of("labels-randomized"))
-        yield noisy_arrow(guarantee, leg, f"{kind}, made of labels", _label_part(guarantee), shown_by=shows)
-    own = ["training labels"] if guarantee.assumption("labels-randomized") is None else []
-    own += ["the label holder's own features and connections"] if setting.protocol.mode == "guesses" else []
-    if own:
-        codes = ("labels-in-gradients", "labels-given", "label-holder-open")
-        facts = tuple(fact for fact in guarantee.assumes if fact.code in codes)
-        learns = f"{', '.join(own)}: possibly everything, since no epsilon covers them"
-        shows = backing_of(*(fact.code for fact in facts))
-        yield Arrow.between(leg, f"{kind}, made of {', '.join(own)}", PLAIN, learns, assumes=facts, shown_by=shows)
+    leg, kind, labels = ("labels", "readers"), "model and predictions", _label_part(guarantee)
+    for name, part in ((kind, guarantee), (f"{kind}, made of labels", labels)):
+        if math.isfinite(part.epsilon):
+            yield noisy_arrow(guarantee, leg, name, part, shown_by=(_AUDIT, *backing_of(part.unit.code)))
+    states = {
+        guarantee.unit.text: math.isinf(guarantee.epsilon),
+        "training labels": math.isinf(labels.epsilon),
+        "the label holder's own features and connections": setting.protocol.mode == "guesses",
+    }
+    plain = ", ".join(name for name, is_open in states.items() if is_open)
+    if plain:
+        facts = tuple(fact for fact in guarantee.assumes if fact.code in (*_FACTS[State.PLAIN], "label-holder-open"))
+        shows, learns = (
+            backing_of(*(fact.code for fact in facts)),
+            f"{plain}: possibly everything, no epsilon covers them",
+        )
+        yield Arrow.between(leg, f"{kind}, made of {plain}", State.PLAIN, learns, assumes=facts, shown_by=shows)

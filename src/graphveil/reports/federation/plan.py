@@ -25,21 +25,21 @@ from graphveil.privacy.statement.unit import GUESS
 
 #: The kinds of messages by which holders find out which ids they share.
 ALIGNING = ("blinded-ids", "blinded-set", "aligned")
-_ALWAYS = (*ALIGNING, "labelled-rows", "hidden", "hidden-gradient")
+_ALWAYS = (*ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
-_AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "validation-rows", "seal", "masked-sum", "safe-bits")
+_AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
 SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "individual": (*_ALWAYS, "embeddings", "embedding-gradient"),
-        "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient"),
-        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share", "kept-round"),
+        "individual": (*_ALWAYS, "embeddings", "embedding-gradient", "best-round"),
+        "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
+        "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
         "guesses": (*ALIGNING, "training-labels", "guesses"),
     }
 )
 #: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
 TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
-    {"individual": (0, 0, 2, 2), "paper": (3, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
+    {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
 #: Nobody publishes before all have saved: each tells the server, and the server tells all.
 _SAVED = 2
@@ -161,10 +161,14 @@ def trips_of(setting: Setting) -> int:
     once, hop, publication, step = TRIPS[setting.protocol.mode]
     rounds, epochs = setting.publications, setting.training.epochs
     trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    if setting.protocol.mode == "guesses":
+        return trips
+    # Validation nodes are looked at and answered for; who neither trains nor validates is published in a round more.
+    trips += 2 * setting.looked + _SAVED
     if setting.protocol.mode != "shared-linear":
         return trips
-    # Validation nodes are looked at and answered for; of three holders one waits for another's masked sum in each hop.
-    return trips + 2 * setting.looked + 2 * setting.model.hops * (len(setting.names) > PARTIES[0])
+    # Of three holders one waits for another's masked sum in each hop.
+    return trips + 2 * setting.model.hops * (len(setting.names) > PARTIES[0])
 
 
 def priced(setting: Setting) -> dict[str, Any]:

@@ -88,9 +88,9 @@ def _published(messages: Iterable[Message]) -> dict[str, int]:
 
 
 def _paid(agreement: Agreement) -> int:
-    """Return in how many rounds a party may publish: "shared-linear" publishes rows that did not train in one more."""
+    """Return in how many rounds a party may publish: all modes but "guesses" publish in one more who did not train."""
     setting = agreement.setting
-    return setting.publications + (setting.protocol.mode == "shared-linear")
+    return setting.publications + (setting.protocol.mode != "guesses")
 
 
 def _publication_faults(messages: Sequence[Message], agreement: Agreement) -> Iterator[str]:

@@ -1,0 +1,164 @@
+"""The server of modes "individual" and "paper": it combines what holders publish, and trains with the label holder.
+
+    round    embeddings of those who train -> (shrink) -> apart -> combine -> steps with the label holder -> gradients
+    look     the hidden layer of those who validate to the label holder, which says whether the round is kept
+    end      embeddings of all others, as they were in the round that was kept -> the hidden layer of all
+
+Source: Chen et al., IJCAI 2022, arXiv 2005.11903, Algorithm 3.
+Shapes: embeddings [t, h] of each holder, their hidden layer [t, h].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphveil.federation.core import states
+from graphveil.federation.core.networks import LENGTH, Combination, apart
+from graphveil.federation.core.publisher import james_stein
+from graphveil.federation.core.rows import GROUPS, REST, TRAIN, VALIDATION, Rows, receive_rows, times_of
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.crypto.products import Dealer
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes.holder import lefts_of, products_of
+
+#: Every holder's rows of one group, in the order of the agreement.
+Embeddings = Sequence[Tensor]
+
+
+@dataclass(frozen=True)
+class _Server:
+    """The server in a run; `best` is its network and what was published in the round that was kept."""
+
+    setting: Setting
+    rows: Rows
+    network: Combination
+    optimiser: torch.optim.Optimizer
+    best: dict[str, Tensor]
+
+    def state(self) -> dict[str, Tensor]:
+        return {**states.network_state(self.network, self.optimiser), **self.best}
+
+
+def embedding_server(run: states.RunContext, nodes: int, rows: int) -> Program[Combination]:
+    """The server's program in modes "individual" and "paper": return its network, as of the round that was kept.
+
+    Args:
+        run: its run; the generator draws initial weights, the randomness keys of masks.
+        nodes: n, rows that all holders share.
+        rows: how many train; -1 where only the label holder knows.
+    """
+    setting, model = run.setting, run.setting.model
+    network = Combination(
+        model.combine, len(setting.names), model.width, model.layers, model.dropout, generator=run.generator
+    )
+    optimiser = setting.training.optimiser(network.parameters())
+    best = {}
+    if run.state is not None:
+        states.load_network(network, optimiser, run.state)
+        best = {name: value for name, value in run.state.items() if name.startswith("kept/")}
+    dealer = Dealer(lefts_of(setting, nodes), randomness=run.randomness)
+    if setting.protocol.mode == "paper":
+        yield from dealer.deal(setting.names)
+    server = _Server(setting, (yield from receive_rows(setting, nodes, rows)), network, optimiser, best)
+    if run.state is None:
+        yield Checkpoint(0, server.state)
+    for round in run.rounds_left:
+        yield from dealer.correct(products_of(setting, nodes), f"forward {round}")
+        yield from _train(server, round)
+        yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
+        yield Checkpoint(round, server.state)
+    states.load_module("kept/network", network, server.best)
+    if run.done < setting.rounds:
+        yield from _finish(server)
+        yield Checkpoint(setting.rounds, server.state)
+    return network
+
+
+def _train(server: _Server, round: int) -> Program[None]:
+    """Take the steps of one publication, look at validation nodes, and send the gradients back."""
+    setting, published = server.setting, {}
+    for group in server.rows.groups(setting, round):
+        published[group] = yield from _receive(server, group)
+    leaves = [rows.requires_grad_() for rows in _ready(setting, published, TRAIN)]
+    for _ in range(setting.steps(round)):
+        for leaf in leaves:
+            leaf.grad = None
+        server.network.train()
+        hidden = server.network(leaves)
+        yield Send(setting.label_holder, "hidden", hidden.detach())
+        gradient = yield Receive(setting.label_holder, "hidden-gradient", tuple(hidden.shape))
+        server.optimiser.zero_grad()
+        hidden.backward(gradient)
+        server.optimiser.step()
+    if setting.looks(round):
+        yield from _look(server, published)
+    for name, leaf in zip(setting.names, leaves, strict=True):
+        # Of the last step alone: earlier steps of a publication moved the server's own layers.
+        yield Send(name, "embedding-gradient", leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
+
+
+def _receive(server: _Server, group: str) -> Program[list[Tensor]]:
+    """Return every holder's rows of one group as they arrive, float32 [rows, h] each."""
+    shape = (len(server.rows.of(group)), server.setting.model.width)
+    published = []
+    for name in server.setting.names:
+        published.append((yield Receive(name, "embeddings", shape)))
+    return published
+
+
+def _ready(setting: Setting, published: Mapping[str, Embeddings], group: str) -> list[Tensor]:
+    """Return the rows of a group shrunk and moved apart, as the server combines them: post-processing, and so free.
+
+    Args:
+        setting: the agreed run.
+        published: by group; by mean and length of those who train all others are moved too.
+        group: one of them.
+    """
+    shrunk = {name: _shrunk(setting, rows, name) for name, rows in published.items()}
+    noise = 0.0 if setting.privacy.shrink else setting.publication.noise
+    return [apart(rows, LENGTH, noise, like=like) for rows, like in zip(shrunk[group], shrunk[TRAIN], strict=True)]
+
+
+def _shrunk(setting: Setting, published: Embeddings, group: str) -> Embeddings:
+    if not setting.privacy.shrink:
+        return published
+    publication = setting.published(times_of(setting)[group])
+    return [james_stein(rows, publication) for rows in published]
+
+
+def _hidden(server: _Server, published: Mapping[str, Embeddings], group: str) -> Tensor:
+    # Without dropout: validation should not depend on which units happened to be dropped.
+    server.network.eval()
+    with torch.no_grad():
+        hidden: Tensor = server.network(_ready(server.setting, published, group))
+    return hidden
+
+
+def _look(server: _Server, published: Mapping[str, Embeddings]) -> Program[None]:
+    """Send the hidden layer of validation nodes; keep the round, here and at the holders, if it validates best."""
+    setting = server.setting
+    group = VALIDATION if VALIDATION in published else TRAIN
+    yield Send(setting.label_holder, "hidden", _hidden(server, published, group))
+    keep = yield Receive(setting.label_holder, "kept-round", (1,))
+    if int(keep):
+        server.best.update(states.module_state("kept/network", server.network))
+        server.best.update({f"kept/{name}": torch.stack(list(rows)) for name, rows in published.items()})
+    for name in setting.names:
+        yield Send(name, "best-round", keep)
+
+
+def _finish(server: _Server) -> Program[None]:
+    """Receive the rows of all others once, and predict for all."""
+    setting, rows = server.setting, server.rows
+    published: dict[str, Embeddings] = {
+        group: list(server.best[f"kept/{group}"]) for group in GROUPS if f"kept/{group}" in server.best
+    }
+    published[REST] = yield from _receive(server, REST)
+    hidden = torch.zeros(rows.nodes, setting.model.width)
+    for group in published:
+        hidden[rows.of(group)] = _hidden(server, published, group)
+    yield Send(setting.label_holder, "hidden", hidden)
