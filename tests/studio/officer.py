@@ -13,8 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from tests.reports.browser import Browser
 
@@ -159,12 +162,13 @@ class Officer:
             time.sleep(0.05)
         return file.read_text(encoding="utf-8")
 
-    def picture(self, file: Path, *, width: int, height: int = 6000) -> None:
-        """Save what the page shows, all of it up to a height."""
+    def picture(self, file: Path, *, width: int, top: float = 0, height: float = 6000) -> None:
+        """Save what the page shows, from its top or from further down, in few colours."""
         seen = self.browser.ask("return document.documentElement.scrollHeight")
-        clip = {"x": 0, "y": 0, "width": width, "height": min(seen, height), "scale": 1}
-        data = self.browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-        file.write_bytes(base64.b64decode(data["data"]))
+        clip = {"x": 0, "y": top, "width": width, "height": min(seen - top, height), "scale": 1}
+        asked = {"captureBeyondViewport": True, "clip": clip}
+        data = self.browser.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
+        Image.open(BytesIO(base64.b64decode(data))).convert("RGB").quantize(256).save(file, optimize=True)
 
 
 def look(officer: Officer, folder: Path, step: str) -> None:

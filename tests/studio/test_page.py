@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,10 +36,24 @@ def officer(browser: Browser, tmp_path: Path) -> Officer:
 
 
 def pictures(tmp_path: Path) -> Path:
-    """Where pictures of the page go: to be looked at, or to the docs."""
-    folder = Path(os.environ.get("GRAPHVEIL_PICTURES", tmp_path / "pictures"))
-    folder.mkdir(parents=True, exist_ok=True)
+    """Where pictures of every step in every form go, to be looked at."""
+    folder = tmp_path / "pictures"
+    folder.mkdir(exist_ok=True)
     return folder
+
+
+def in_docs(officer: Officer, name: str, head: str, height: int) -> None:
+    """Take a picture of the docs, of what stands below a heading; GRAPHVEIL_PICTURES=docs/pictures makes it anew."""
+    folder = os.environ.get("GRAPHVEIL_PICTURES")
+    if folder is None:
+        return
+    officer.browser.dress(width=1000)
+    time.sleep(0.5)
+    script = "return [...document.querySelectorAll('h1, h2')].find(one => one.innerText === arguments[0]).offsetTop"
+    top = officer.browser.ask(script, head) - 20
+    officer.picture(Path(folder) / name, width=1000, top=top, height=height)
+    officer.browser.dress()
+    assert (Path(folder) / name).stat().st_size < 150_000
 
 
 def to_the_plan(officer: Officer) -> None:
@@ -62,6 +77,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.presses("Everybody else")
     officer.sees("May learn", "epsilon 4, delta 1e-05 for one undirected edge")
     look(officer, seen, "trust")
+    in_docs(officer, "studio-trust.png", "Who sees what", 900)
     officer.presses("Choose the budget")
     officer.sees("Of 100 guesses about one connection at most 99 are right.")
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")
@@ -69,6 +85,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.sees("Of 100 guesses about one connection at most 89 are right.", "epsilon 2 for one edge")
     officer.presses("The whole curve")
     look(officer, seen, "budget")
+    in_docs(officer, "studio-budget.png", "How much may be learned?", 1010)
     officer.presses("Download plan.md")
     officer.presses("Download plan.json")
     assert officer.clicks < 25

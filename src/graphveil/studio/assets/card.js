@@ -5,7 +5,7 @@ import { ranges } from "./charts.js";
 import { el, facts, more, note, points as bullets } from "./dom.js";
 import { network } from "./graph.js";
 import { parties } from "./parties.js";
-import { acts, button, fill, percent, points, put, select, short, wrong } from "./parts.js";
+import { acts, button, field, fill, percent, points, put, select, short, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
 /** Show a finished folder; returns how to stop what it follows. */
@@ -70,9 +70,19 @@ function attacks(run, app, stops) {
   const what = el("p", { class: "hint" });
   const tell = () => { what.textContent = offered.find((one) => one.name === name)?.summary ?? ""; };
   tell();
+  // Of a release or a federation the attacker's finds are judged by the data behind it, which its owner has.
+  const truth = el("div", {});
+  let source = app.choices.data ?? "";
+  if (run.kind !== "run") {
+    fill(truth, "Looking for the data.", () => api.get("folders"), ({ data }) => {
+      const all = [...data.filter((one) => one.state === "declared").map((one) => [one.path, one.path]), ...app.world.named.map((one) => [`name:${one}`, one])];
+      source = all.some(([key]) => key === source) ? source : all[0]?.[0];
+      return field("The true data, to judge it by", select(all, source, (value) => { source = value; }));
+    });
+  }
   const go = async () => {
     try {
-      const { id } = await api.post("jobs", { job: "attack", run: run.path, attack: name });
+      const { id } = await api.post("jobs", { job: "attack", run: run.path, attack: name, ...(run.kind === "run" ? {} : { truth: source }) });
       stops.push(progress(place, id, { done: (job) => put(place, attacked(job.answer)) }));
     } catch (error) {
       put(place, wrong(error));
@@ -82,7 +92,7 @@ function attacks(run, app, stops) {
   const choice = select(offered.map((one) => [one.name, one.name]), name, (value) => { name = value; tell(); }, { id: "attack" });
   const before = run.attacks.length ? el("p", {}, `Tried before: ${run.attacks.join(", ")}; the figures stand in the full report.`) : [];
   return el("div", {}, el("p", {}, "An attack spends no budget. It is tried on this run and, beside it, on a plain network without any noise: what it finds there shows that the attack works."), before,
-    el("label", { for: "attack" }, "Attack"), choice, what, acts(button("Try it", go)), place);
+    el("label", { for: "attack" }, "Attack"), choice, what, truth, acts(button("Try it", go)), place);
 }
 
 function attacked({ attack, results }) {

@@ -32,7 +32,7 @@ export function parties(picture) {
   }
   put(panel, el("p", { class: "soft" }, "Press somebody, or a message: it says what they see, and what they may learn about one person."));
   const all = more("All of it as text", [...entries.values()].map((item) => [el("h3", {}, title(item)), meaning(item)]));
-  const keep = button("Download the picture", () => save("who-sees-what.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml"), "small");
+  const keep = button("Download the picture", () => save("who-sees-what.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml"), "small no-print");
   const empty = picture.void ? note("bad", "Nobody is protected here.", el("p", {}, picture.void)) : [];
   return [empty, el("div", { class: "seen" }, svg, el("div", {}, chips, panel, all, keep))].flat();
 }
