@@ -1,7 +1,6 @@
 /** The studio's server: one session, one way to ask, and every refusal a sentence. */
 
-const OFFLINE =
-  "The studio does not answer. Look where the command runs: if it has ended, start it again in the same folder. Runs that were under way go on without it, and your choices are saved.";
+const OFFLINE = "The studio does not answer: the note at the top says what to do.";
 const FAULT = "The studio made a mistake. Nothing was spent by it; the window of the command says more.";
 
 /** What the server refused, or that it does not answer. */

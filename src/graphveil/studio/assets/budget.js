@@ -1,11 +1,11 @@
 /** Step 3: how much may be learned about one unit, in people's words; what that leaves; and the goal first. */
 
 import * as api from "./api.js";
-import { curve, ranges } from "./charts.js";
-import { el, facts, more, note, table } from "./dom.js";
+import { band, curve, ranges } from "./charts.js";
+import { el, facts, more, note } from "./dom.js";
 import { count } from "./numbers.js";
-import { acts, box, button, field, files, fill, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
-import { advice, TITLES } from "./trust.js";
+import { acts, box, button, field, files, fill, hint, p, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
+import { advice, request, TITLES } from "./trust.js";
 import { finished } from "./results.js";
 import { progress } from "./watch.js";
 
@@ -14,9 +14,7 @@ export const lead = "The budget, called epsilon, limits what anybody can learn a
 export const needs = ["data", "method"];
 
 export function render(body, app) {
-  const plan = el("div", {});
-  const bands = el("div", {});
-  const goal = el("div", {});
+  const [plan, bands, goal] = [0, 1, 2].map(() => el("div", {}));
   const method = app.method();
   let wait = 0;
   const replan = (delay = 500) => {
@@ -44,7 +42,6 @@ export function render(body, app) {
   };
 }
 
-const request = (app) => ({ data: app.choices.data, method: app.choices.method, settings: app.choices.settings ?? {} });
 export const planned = (app) => api.post("queries", { query: "plan", ...request(app) });
 
 /** One budget: a slider over the library's own stops, its sentence, and the curve that it moves on. */
@@ -87,7 +84,8 @@ function hidden(app, again) {
     app.change({ settings: { ...app.choices.settings, unit } });
     again("What is hidden has changed.");
   };
-  return field("What shall be hidden?", select([["edge", "one connection between two people"], ["node", "one whole person, with all their connections"]], value, changed), "A whole person is much more than a connection: the same epsilon then costs more accuracy.");
+  const units = [["edge", "one connection between two people"], ["node", "one whole person, with all their connections"]];
+  return field("What shall be hidden?", select(units, value, changed), "A whole person is much more than a connection: the same epsilon then costs more accuracy.");
 }
 
 /** What the method leaves open unless somebody protects it too. */
@@ -121,8 +119,10 @@ function priced({ answer, command, config }, app) {
 function written(answer, command, app) {
   const lines = [
     `# Plan: ${answer.method} on ${answer.data}`, "", `Whom we trust: ${TITLES[app.choices.trust] ?? app.choices.trust}.`, "", `> ${answer.guarantee_sentence}`, "",
-    `In plain words: ${answer.adversary}.`, "", "| what | epsilon |", "| --- | --- |", ...Object.entries(answer.epsilon).map(([unit, epsilon]) => `| ${unit} | ${short(epsilon)} |`),
-    "", "Assumes:", "", ...answer.guarantee.assumes.map((line) => `- ${line}`), "", ...(answer.advice.length ? ["Mind:", "", ...answer.advice.map((line) => `- ${line}`), ""] : []),
+    `In plain words: ${answer.adversary}.`, "", "| what | epsilon |", "| --- | --- |",
+    ...Object.entries(answer.epsilon).map(([unit, epsilon]) => `| ${unit} | ${short(epsilon)} |`), "",
+    "Assumes:", "", ...answer.guarantee.assumes.map((line) => `- ${line}`), "",
+    ...(answer.advice.length ? ["Mind:", "", ...answer.advice.map((line) => `- ${line}`), ""] : []),
     `It takes about ${seconds(answer.seconds)}. Nothing has been spent for this plan.`, "", "```sh", command, "```", "",
   ];
   return lines.join("\n");
@@ -133,15 +133,20 @@ async function evidence(app) {
   const [{ answer }, runs] = await Promise.all([advice(app.choices.data), finished(app)]);
   const entry = answer.advice.find((one) => one.trust === app.choices.trust);
   const parts = [];
-  const alike = app.choices.method === entry?.method ? entry.alike.map((one) => ({ name: `${one.graph}, epsilon ${short(one.epsilon)}`, low: 100 * one.lift, high: 100 * one.lift })) : [];
+  const like = app.choices.method === entry?.method ? entry.alike : [];
+  const alike = like.map(({ graph, epsilon, lift }) => ({ name: `${graph}, epsilon ${short(epsilon)}`, low: 100 * lift, high: 100 * lift }));
   const own = runs.filter((run) => run.data === app.named() && run.accuracy);
-  const lifts = own.filter((run) => run.lift).map((run) => ({ name: titled(run), value: 100 * run.lift.mean, low: 100 * run.lift.low, high: 100 * run.lift.high, kind: "own" }));
-  if (alike.length + lifts.length) parts.push(ranges({ title: "Lift: how many more of 100 people are predicted rightly thanks to the private data", unit: "points", ends: [0] }, [...alike, ...lifts]));
-  if (own.length) parts.push(ranges({ title: "Accuracy of finished runs on these data", unit: "%", ends: [] }, own.map((run) => ({ name: titled(run), value: 100 * run.accuracy.mean, low: 100 * run.accuracy.low, high: 100 * run.accuracy.high, kind: "own" }))));
+  const lifts = own.filter((run) => run.lift).map((run) => ({ name: titled(run), kind: "own", ...band(run.lift) }));
+  const gained = "Lift: how many more of 100 people are predicted rightly thanks to the private data";
+  if (alike.length + lifts.length) parts.push(ranges({ title: gained, unit: "points", ends: [0] }, [...alike, ...lifts]));
+  const right = own.map((run) => ({ name: titled(run), kind: "own", ...band(run.accuracy) }));
+  if (own.length) parts.push(ranges({ title: "Accuracy of finished runs on these data", unit: "%" }, right));
   const attacked = own.flatMap((run) => Object.entries(run.attacks ?? {}).map(([name, found]) => ({ run, name, found }))).filter(({ found }) => found?.auc);
-  if (attacked.length) parts.push(ranges({ title: "What attacks on finished runs found: 0.50 is guessing, 1.00 is everything", unit: "AUC", digits: 2, ends: [0.5, 1] }, attacked.map(({ run, name, found }) => ({ name: `${name}, ${titled(run)}`, value: found.auc.mean, low: found.auc.low, high: found.auc.high, kind: "own" }))));
-  if (alike.length) parts.unshift(el("p", {}, "Graphs named below are public ones like yours, each measured at one epsilon. They are experience and no promise."));
-  if (!parts.length) parts.push(el("p", {}, "Nothing is known yet for this method and these data. Name a goal above to have it rehearsed on made graphs."));
+  const tries = attacked.map(({ run, name, found }) => ({ name: `${name}, ${titled(run)}`, kind: "own", ...band(found.auc, 1) }));
+  const title = "What attacks on finished runs found: 0.50 is guessing, 1.00 is everything";
+  if (tries.length) parts.push(ranges({ title, unit: "AUC", digits: 2, ends: [0.5, 1] }, tries));
+  if (alike.length) parts.unshift(p("Graphs named below are public ones like yours, each measured at one epsilon. They are experience and no promise."));
+  if (!parts.length) parts.push(p("Nothing is known yet for this method and these data. Name a goal above to have it rehearsed on made graphs."));
   return parts;
 }
 
@@ -174,7 +179,9 @@ function goalFirst(part, app, use) {
     stop();
     stop = progress(answer, id, { done: (job) => put(answer, reached(job.answer.reached, app, use)) });
   };
-  const form = el("form", { submit: start }, el("div", { class: "row" }, field("I need", amount), field("of what", kind)), acts(el("button", {}, "Look for the smallest budget")), el("p", { class: "hint" }, "Rehearsed on made graphs that look like yours as far as is public: no private value is read. It takes a minute or two."));
+  const form = el("form", { submit: start },
+    el("div", { class: "row" }, field("I need", amount), field("of what", kind)), acts(el("button", {}, "Look for the smallest budget")),
+    hint("Rehearsed on made graphs that look like yours as far as is public: no private value is read. It takes a minute or two."));
   put(part, more("Start from a goal instead: “I need 80%”", form, answer));
   if (goal?.job) {
     part.querySelector("details").open = true;
@@ -186,16 +193,21 @@ function goalFirst(part, app, use) {
 function reached(found, app, use) {
   const { low, high } = found.epsilon;
   const wanted = found.goal.what === "lift" ? points(found.goal.least) : percent(found.goal.least, 0);
-  const spell = found.goal.what === "lift" ? points : percent;
-  const tried = table("What the rehearsals gave, from the worst to the best", ["#epsilon", "#from", "#to"], found.tried.map((one) => [short(one.epsilon), spell(one.low), spell(one.high)]));
   const unit = found.goal.what === "lift" ? "points" : "%";
-  const chart = ranges({ title: "What the rehearsals gave at each epsilon", unit, ends: [100 * found.goal.least] }, [...found.tried.map((one) => ({ name: `epsilon ${short(one.epsilon)}`, low: 100 * one.low, high: 100 * one.high, kind: "own" })), { name: "your goal", value: 100 * found.goal.least, kind: "limit" }]);
+  const tried = found.tried.map((one) => ({ name: `epsilon ${short(one.epsilon)}`, low: 100 * one.low, high: 100 * one.high, kind: "own" }));
+  const goal = { name: "your goal", value: 100 * found.goal.least, kind: "limit" };
+  const chart = ranges({ title: "What the rehearsals gave at each epsilon", unit }, [...tried, goal]);
   const key = ["epsilon_a", "epsilon"].find((name) => app.method().budgets.some((budget) => budget.key === name)) ?? app.method().budgets[0]?.key;
   const take = () => {
     app.change({ settings: { ...app.choices.settings, [key]: high } });
     use("The budget is set to what the goal needs.");
   };
-  if (high !== null) return [note("good", `Epsilon ${short(high)} is the smallest that reaches ${wanted} in every rehearsal.`, acts(button(`Use epsilon ${short(high)}`, take, "main"))), chart];
-  const words = low === null ? `None: no epsilon that was tried reaches ${wanted}, in any rehearsal.` : `Do not count on ${wanted}. The best rehearsal reaches it from epsilon ${short(low)} on, the worst at none.`;
-  return [note("care", words, el("p", {}, "Ask for less, or trust somebody more.")), chart ?? tried];
+  if (high !== null) {
+    const sure = `Epsilon ${short(high)} is the smallest that reaches ${wanted} in every rehearsal.`;
+    return [note("good", sure, acts(button(`Use epsilon ${short(high)}`, take, "main"))), chart];
+  }
+  const words = low === null
+    ? `None: no epsilon that was tried reaches ${wanted}, in any rehearsal.`
+    : `Do not count on ${wanted}. The best rehearsal reaches it from epsilon ${short(low)} on, the worst at none.`;
+  return [note("care", words, p("Ask for less, or trust somebody more.")), chart];
 }

@@ -1,11 +1,11 @@
 /** What a finished run is worth and what it gives away: figures, controls, who sees what, its graph, attacks, files. */
 
 import * as api from "./api.js";
-import { ranges } from "./charts.js";
+import { band, ranges } from "./charts.js";
 import { el, facts, more, note, points as bullets } from "./dom.js";
 import { network } from "./graph.js";
 import { parties } from "./parties.js";
-import { acts, button, field, fill, percent, points, put, select, short, wrong } from "./parts.js";
+import { acts, button, field, fill, hint, p, percent, points, put, select, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
 /** Show a finished folder; returns how to stop what it follows. */
@@ -19,9 +19,9 @@ function card(run, app, stops) {
   const { result: found, kind } = run;
   const sections = [el("h2", {}, `What came of it: ${[found.method, found.data].filter(Boolean).join(" on ") || run.path}`)];
     if (found.accuracy) sections.push(worth(found));
-  if (found.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", el("p", {}, found.guarantee.void)));
+  if (found.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(found.guarantee.void)));
   if (found.guarantee_sentence) sections.push(el("h3", {}, "What is promised"), el("p", { class: "sentence" }, found.guarantee_sentence));
-  sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : el("p", {}, "No picture is drawn for this kind of folder."));
+  sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p("No picture is drawn for this kind of folder."));
   if (kind === "run") sections.push(el("h2", {}, "On the graph"), drawn(run));
   if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Let an attacker try it"), attacks(run, app, stops));
   sections.push(taken(run));
@@ -35,7 +35,8 @@ function worth(found) {
   for (const [name, one] of Object.entries(controls)) rows.push({ name: `no private data: ${name}`, ...band(one) });
   for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
   if (ceiling) rows.push({ name: "no protection at all", kind: "limit", ...band(ceiling) });
-  const numbers = [["Predicted rightly", percent(accuracy.mean)], ["Best without the private data", best && controls[best] ? percent(controls[best].mean) : "not measured"]];
+  const numbers = [["Predicted rightly", percent(accuracy.mean)]];
+  if (controls[best]) numbers.push(["Best without the private data", percent(controls[best].mean)]);
   if (lift) numbers.push(["Lift", points(lift.mean)]);
   const judged = lift ? verdict(lift) : [];
   return [
@@ -46,19 +47,17 @@ function worth(found) {
   ].flat();
 }
 
-const band = ({ mean, low, high }) => ({ value: 100 * mean, low: 100 * low, high: 100 * high });
-
 function verdict({ mean, low, high }) {
   const between = `The lift is ${points(mean)}, in 95 of 100 such runs between ${points(low)} and ${points(high)}.`;
-  if (low > 0) return note("good", `The private data help: ${points(mean)}.`, el("p", {}, between));
-  if (high <= 0) return note("bad", "The private data do not help.", el("p", {}, between, " Do not collect them for this."));
-  return note("care", "No help that could be measured.", el("p", {}, between, " It may be zero: think twice before you collect them for this."));
+  if (low > 0) return note("good", `The private data help: ${points(mean)}.`, p(between));
+  if (high <= 0) return note("bad", "The private data do not help.", p(between, " Do not collect them for this."));
+  return note("care", "No help that could be measured.", p(between, " It may be zero: think twice before you collect them for this."));
 }
 
 function drawn(run) {
   const place = el("div", {});
   const open = button("Draw the graph", () => fill(place, "Drawing.", () => api.get(`runs/${api.spelled(run.path)}/graph`), network));
-  place.append(acts(open), el("p", { class: "hint" }, "Who is predicted what, and where that is wrong; at most 3,000 people. What the data declare private is left out."));
+  place.append(acts(open), hint("Who is predicted what, and where that is wrong; at most 3,000 people. What the data declare private is left out."));
   return place;
 }
 
@@ -88,25 +87,32 @@ function attacks(run, app, stops) {
       put(place, wrong(error));
     }
   };
-  if (!offered.length) return el("p", {}, "No attack is at hand for this kind of folder.");
+  if (!offered.length) return p("No attack is at hand for this kind of folder.");
   const choice = select(offered.map((one) => [one.name, one.name]), name, (value) => { name = value; tell(); }, { id: "attack" });
-  const before = run.attacks.length ? el("p", {}, `Tried before: ${run.attacks.join(", ")}; the figures stand in the full report.`) : [];
-  return el("div", {}, el("p", {}, "An attack spends no budget. It is tried on this run and, beside it, on a plain network without any noise: what it finds there shows that the attack works."), before,
+  const before = run.attacks.length ? p(`Tried before: ${run.attacks.join(", ")}; the figures stand in the full report.`) : [];
+  return el("div", {},
+    p("An attack spends no budget. It is tried on this run and, beside it, on a plain network without any noise: what it finds there shows that the attack works."),
+    before,
     el("label", { for: "attack" }, "Attack"), choice, what, truth, acts(button("Try it", go)), place);
 }
 
 function attacked({ attack, results }) {
-  const rows = Object.entries(results).map(([name, one]) => ({ name: name === "without protection" ? "a plain network, without noise" : `this run (${name})`, kind: name === "without protection" ? "" : "own", value: one.auc.mean, low: one.auc.low, high: one.auc.high }));
+  const rows = Object.entries(results).map(([name, { auc }]) => (
+    name === "without protection" ? { name: "a plain network, without noise", ...band(auc, 1) } : { name: `this run (${name})`, kind: "own", ...band(auc, 1) }
+  ));
   const first = Object.values(results)[0];
   if (Number.isFinite(first.baseline)) rows.push({ name: "guessing blindly", kind: "limit", value: first.baseline });
   const [ours, bare] = [rows[0], rows[1]];
-  const words = `${attack}: ${first.target}. On this run ${ours.value.toFixed(2)}, without noise ${bare?.value === undefined ? "not tried" : bare.value.toFixed(2)}; 0.50 is guessing and 1.00 finds everything.`;
-  return [note("", "What it found", el("p", {}, words)), ranges({ title: "How well the attack tells apart (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows), more("Notes", bullets(Object.values(results).flatMap((one) => one.notes)))];
+  const beside = Number.isFinite(bare?.value) ? bare.value.toFixed(2) : "not tried";
+  const words = `${attack}: ${first.target}. On this run ${ours.value.toFixed(2)}, without noise ${beside}; 0.50 is guessing and 1.00 finds everything.`;
+  const chart = ranges({ title: "How well the attack tells apart (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows);
+  return [note("", "What it found", p(words)), chart, more("Notes", bullets(Object.values(results).flatMap((one) => one.notes)))];
 }
 
 function taken(run) {
   const link = (name) => el("a", { class: "file", href: `api/runs/${api.spelled(run.path)}/files/${name}`, download: "" }, name);
   const where = [["The folder", el("code", {}, run.path)]];
   if (run.report) where.push(["The full report, for you alone", el("code", {}, run.report)]);
-  return el("section", { class: "card files" }, el("h2", {}, "Take it with you"), el("p", {}, "The card is what a reviewer reads. Only what lies in the folder public may be handed on."), acts(run.files.map(link)), facts(where));
+  return el("section", { class: "card files" }, el("h2", {}, "Take it with you"),
+    p("The card is what a reviewer reads. Only what lies in the folder public may be handed on."), acts(run.files.map(link)), facts(where));
 }

@@ -1,9 +1,11 @@
 /** Two kinds of charts, one unit an axis: ranges beside each other (SVG, so that they print and can be taken away) and a curve (uPlot). */
 
 import { el, table } from "./dom.js";
-import { behind, say } from "./parts.js";
+import { behind } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+/** What a drawing takes from the style of the page, when it leaves the page. */
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-linecap", "paint-order", "font-size", "font-weight", "font-family"];
 /** Epsilons that an axis names. */
 const MARKS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16];
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -27,12 +29,10 @@ function ticksOf(low, high) {
   return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
 }
 
-/**
- * Ranges beside each other.
- *
- * @param {Object} chart `title`, `unit` (of the axis), `digits`, and `ends`: values that the axis holds anyhow
- * @param {Array} rows {name, low, high, value, kind}: `value` is a dot; `kind` a class (own, control, limit)
- */
+/** A measure {mean, low, high} as a row of a chart has it: shares times a hundred, others as they are. */
+export const band = ({ mean, low, high }, times = 100) => ({ value: times * mean, low: times * low, high: times * high });
+
+/** Ranges beside each other; `ends`: values that the axis holds anyhow. Rows are {name, low, high, value, kind}: a bar, a dot, a class. */
 export function ranges({ title, unit, digits = 1, ends = [] }, rows) {
   const spell = (value) => `${value.toFixed(digits)}${unit === "%" ? "%" : ""}`;
   const texts = rows.map((row) => spelled(row, spell));
@@ -81,25 +81,24 @@ function bars(rows, texts, ticks, unit, label) {
   return svg;
 }
 
-/**
- * A curve over epsilon, and what stands at one place of it.
- *
- * @param {Object} chart `title`, `unit`, `places` (epsilons), `values`, and `ends` of the axis
- * @returns {[HTMLElement, Function]} the figure, and how to move its mark to another epsilon
- */
+/** A curve over epsilons (`places`); returns the figure, and how to move its mark to another epsilon. */
 export function curve({ title, unit, places, values, ends }) {
   const ground = el("div", { class: "live" });
   let at = null;
   let chart = null;
-  const axis = (label, size, more = {}) => ({ label, size, labelSize: 22, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", ...more });
+  const axis = (label, size, more = {}) => (
+    label, size, labelSize: 22, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 },
+    ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", ...more,
+  });
+  const named = {
+    splits: (u) => MARKS.filter((_, place) => u.width > 420 || place % 2 === 0),
+    values: (_, all) => all.map(String),
+    filter: (_, all) => all,
+  };
   const marks = (u) => {
     const [x, y] = [u.valToPos(places[at], "x", true), u.valToPos(values[at], "y", true)];
-    u.ctx.fillStyle = u.ctx.strokeStyle = colour("--care");
-    u.ctx.lineWidth = 2 * devicePixelRatio;
-    u.ctx.beginPath();
-    u.ctx.moveTo(x, u.bbox.top + u.bbox.height);
-    u.ctx.lineTo(x, y);
-    u.ctx.stroke();
+    u.ctx.fillStyle = colour("--care");
+    u.ctx.fillRect(x - devicePixelRatio, y, 2 * devicePixelRatio, u.bbox.top + u.bbox.height - y);
     u.ctx.beginPath();
     u.ctx.arc(x, y, 6 * devicePixelRatio, 0, 7);
     u.ctx.fill();
@@ -108,7 +107,7 @@ export function curve({ title, unit, places, values, ends }) {
     chart = new uPlot({
       width: Math.max(220, ground.clientWidth), height: 220, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, distr: 3, range: [places[0], places.at(-1)] }, y: { range: ends } },
-      axes: [axis("epsilon: smaller protects more", 30, { splits: (u) => MARKS.filter((_, place) => u.width > 420 || place % 2 === 0), values: (_, all) => all.map(String), filter: (_, all) => all }), axis(unit, 44)],
+      axes: [axis("epsilon: smaller protects more", 30, named), axis(unit, 44)],
       series: [{}, { stroke: () => colour("--accent"), width: 2, points: { show: false } }],
       hooks: { draw: [(u) => { if (at !== null) marks(u); }] },
     }, [places, values], ground);
@@ -130,7 +129,7 @@ export function standing(svg, width = 900) {
   const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
   from.forEach((node, place) => {
     const style = getComputedStyle(node);
-    for (const name of ["fill", "stroke", "stroke-width", "stroke-linecap", "paint-order", "font-size", "font-weight", "font-family"]) to[place].setAttribute(name, style.getPropertyValue(name));
+    for (const name of STYLES) to[place].setAttribute(name, style.getPropertyValue(name));
   });
   const height = Number(svg.getAttribute("height"));
   copy.setAttribute("xmlns", SVG);
@@ -147,6 +146,5 @@ export async function pixels(svg) {
   await picture.decode();
   const canvas = el("canvas", { width: 2 * picture.width, height: 2 * picture.height });
   canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-  say("Drawn.");
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }

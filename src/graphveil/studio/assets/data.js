@@ -2,10 +2,10 @@
 
 import * as api from "./api.js";
 import { declaration } from "./declare.js";
-import { el, facts, more, note, table, theirs } from "./dom.js";
+import { el, facts, more, note, points, table, theirs } from "./dom.js";
 import { imports } from "./imports.js";
 import { count } from "./numbers.js";
-import { acts, button, field, files, fill, list, put, select, wrong } from "./parts.js";
+import { acts, button, field, files, fill, list, p, put, select, wrong } from "./parts.js";
 import { advice, forgetAdvice } from "./trust.js";
 
 export const head = "Which data?";
@@ -81,10 +81,12 @@ function detail(part, app) {
 
 function described({ answer, command }) {
   const { degrees, homophily } = answer;
-  const lines = [["Connections", count(answer.edges)], ["Of one person", `${degrees.min} to ${degrees.max}, ${degrees.mean.toFixed(1)} on average`], ["Without any", count(answer.isolated_nodes)]];
+  const lines = [["Connections", count(answer.edges)], ["Without any", count(answer.isolated_nodes)]];
+  lines.push(["Of one person", `${degrees.min} to ${degrees.max}, ${degrees.mean.toFixed(1)} on average`]);
   if (homophily?.edge !== undefined && homophily.edge !== null) lines.push(["Friends alike", `${Math.round(100 * homophily.edge)} of 100 connections join people of one class`]);
-  const classes = table("How many people each class has", ["class", "#people"], Object.entries(answer.classes ?? {}).map(([name, number]) => [theirs(name), count(number)]));
-  return [note("care", "For the data's owner alone.", el("p", {}, answer.warning)), facts(lines), more("Classes", classes), more("Notes", el("ul", {}, answer.notes.map((line) => el("li", {}, line)))), files(command)];
+  const rows = Object.entries(answer.classes ?? {}).map(([name, number]) => [theirs(name), count(number)]);
+  const classes = more("Classes", table("How many people each class has", ["class", "#people"], rows));
+  return [note("care", "For the data's owner alone.", p(answer.warning)), facts(lines), classes, more("Notes", points(answer.notes)), files(command)];
 }
 
 /** Tables to bring along: each says what it is a table of, and goes into a new folder. */
@@ -95,13 +97,17 @@ function bring(app) {
   const take = (chosen) => {
     const tables = chosen.map((file) => ({ file, stem: stemOf(file.name) }));
     const name = el("input", { value: folderOf(app), spellcheck: "false", autocomplete: "off" });
-    const rows = tables.map((one) => field(`${one.file.name} is a table of`, select([["nodes", "people, one a line"], ["edges", "connections, one a line"], ["features", "features, one entry a line"]], one.stem, (stem) => { one.stem = stem; })));
+    const kinds = [["nodes", "people, one a line"], ["edges", "connections, one a line"], ["features", "features, one entry a line"]];
+    const rows = tables.map((one) => field(`${one.file.name} is a table of`, select(kinds, one.stem, (stem) => { one.stem = stem; })));
     const go = button("Put them into the folder", () => store(tables, name.value.trim(), status, app), "main");
     put(listed, el("div", { class: "row" }, rows), field("Name of a new folder", name), acts(go));
     put(status);
   };
-  const zone = el("div", { class: "drop no-print" }, field("Bring tables along: one of people, one of connections (csv or parquet)", picker, "Choose both at once, or drop them here. They are copied into the studio's folder on this machine, and go nowhere else."), listed, status,
-    el("p", {}, el("a", { href: "#data/import" }, "Take it from another source: GraphML, networkx, PyG, an edge list, a database")));
+  const zone = el("div", { class: "drop no-print" },
+    field("Bring tables along: one of people, one of connections (csv or parquet)", picker,
+      "Choose both at once, or drop them here. They are copied into the studio's folder on this machine, and go nowhere else."),
+    listed, status,
+    p(el("a", { href: "#data/import" }, "Take it from another source: GraphML, networkx, PyG, an edge list, a database")));
   zone.addEventListener("dragover", (event) => {
     event.preventDefault();
     zone.classList.add("over");
@@ -121,7 +127,8 @@ const folderOf = (app) => `data-${new Date().toISOString().slice(0, 10)}${app.ch
 async function store(tables, folder, status, app) {
   const stems = tables.map((one) => one.stem);
   const wanted = ["nodes", "edges"].filter((stem) => stems.filter((one) => one === stem).length !== 1);
-  if (wanted.length) return put(status, note("care", "One table of people and one of connections are needed.", el("p", {}, "Choose both files at once, and say of each which it is.")));
+  const few = "One table of people and one of connections are needed.";
+  if (wanted.length) return put(status, note("care", few, p("Choose both files at once, and say of each which it is.")));
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._ -]*$/u.test(folder)) return put(status, note("bad", "The folder needs a name of letters, digits, dots and dashes."));
   try {
     for (const { file, stem } of tables) {

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, more, note, theirs } from "./dom.js";
-import { acts, box, button, field, files, fill, put, select, wrong } from "./parts.js";
+import { acts, box, button, field, files, fill, hint, p, put, select, wrong } from "./parts.js";
 
 const KINDS = [
   ["", "choose"], ["number", "a number"], ["integer", "a whole number"], ["yes-no", "yes or no"], ["category", "one of some words"],
@@ -12,6 +12,9 @@ const PRIVATE = [
   ["edges", "who is connected with whom"], ["features", "what is known of each person (the columns below)"],
   ["labels", "which class somebody belongs to"], ["none", "nothing: all of it is public"],
 ];
+const WHY =
+  "A range or a list that is read off the data gives some of it away. So only the names of the columns were read: what may stand in them has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.";
+const DIRECTIONS = [["", "choose"], ["no", "no: if A knows B, B knows A"], ["yes", "yes: A may follow B, and not B A"]];
 const ROLES = { id: "Which column names a person?", label: "Which column is to be predicted?", source: "A connection begins at", target: "and ends at" };
 
 /** Words one a line, or with commas between them. */
@@ -19,24 +22,29 @@ const words = (text) => text.split(text.includes("\n") ? "\n" : ",").map((word) 
 
 export function declaration(body, app, folder, finished) {
   const form = el("div", {});
-  body.append(el("p", {}, el("a", { href: "#data" }, "← All data")), form);
+  body.append(p(el("a", { href: "#data" }, "← All data")), form);
   fill(form, "Reading the names of the columns, and nothing else.", () => api.post("drafts", { folder }), ({ draft }) => ask(draft, app, folder, finished));
 }
 
 function ask(draft, app, folder, finished) {
   const past = app.choices.drafts?.[folder] ?? {};
-  const answers = { replace: past.replace ?? false, roles: { ...draft.roles, ...past.roles }, private: past.private ?? [], classes: past.classes ?? "", directed: past.directed ?? "", dimension: past.dimension ?? "", columns: past.columns ?? {} };
+  const blank = { replace: false, private: [], classes: "", directed: "", dimension: "", columns: {} };
+  const answers = { ...blank, ...past, roles: { ...draft.roles, ...past.roles } };
   const keep = () => app.change({ drafts: { ...app.choices.drafts, [folder]: answers } });
   const columns = el("div", {});
   const lines = () => put(columns, draft.features.map((feature) => reserved(feature, answers) ? [] : column(feature, answers, keep)).flat());
   const status = el("div", { role: "status" });
   const tables = Object.entries(draft.files);
   const [people, links] = ["nodes", "edges"].map((stem) => tables.find(([file]) => file.startsWith(`${stem}.`))?.[1] ?? []);
-  const role = (key, names) => field(ROLES[key], select([["", key === "label" ? "none" : "choose"], ...names.map((name) => [name, name])], answers.roles[key] ?? "", (value) => {
-    answers.roles[key] = value;
-    lines();
-    keep();
-  }, { "data-role": key }));
+  const role = (key, names) => {
+    const options = [["", key === "label" ? "none" : "choose"], ...names.map((name) => [name, name])];
+    const changed = (value) => {
+      answers.roles[key] = value;
+      lines();
+      keep();
+    };
+    return field(ROLES[key], select(options, answers.roles[key] ?? "", changed, { "data-role": key }));
+  };
   const text = (key, control) => {
     control.value = answers[key];
     control.addEventListener("change", () => { answers[key] = control.value; keep(); });
@@ -44,27 +52,30 @@ function ask(draft, app, folder, finished) {
   };
   lines();
   const parts = [
-    note("", "Why you are asked", el("p", {}, "A range or a list that is read off the data gives some of it away. So only the names of the columns were read: what may stand in them has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.")),
-    el("fieldset", {}, el("legend", {}, "What is private?"), el("p", { class: "hint" }, "Tick what belongs to the people and may not be seen. All else is public."),
+    note("", "Why you are asked", p(WHY)),
+    el("fieldset", {}, el("legend", {}, "What is private?"), hint("Tick what belongs to the people and may not be seen. All else is public."),
       PRIVATE.map(([key, name]) => box(name, answers.private.includes(key), (on) => {
         answers.private = PRIVATE.map(([one]) => one).filter((one) => (one === key ? on : answers.private.includes(one)));
         keep();
       }))),
     el("fieldset", {}, el("legend", {}, "People and connections"), el("div", { class: "row" }, role("id", people), role("source", links), role("target", links)),
-      field("Does a connection have a direction?", text("directed", select([["", "choose"], ["no", "no: if A knows B, B knows A"], ["yes", "yes: A may follow B, and not B A"]], answers.directed)))),
+      field("Does a connection have a direction?", text("directed", select(DIRECTIONS, answers.directed)))),
     el("fieldset", {}, el("legend", {}, "To predict"), el("div", { class: "row" }, role("label", people),
-      field("All classes, in order", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })), "All that exist, also those that nobody has. One a line, or with commas between them."))),
+      field("All classes, in order", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })),
+        "All that exist, also those that nobody has. One a line, or with commas between them."))),
     el("fieldset", {}, el("legend", {}, "What each column may hold"), columns),
   ];
   if (tables.some(([file]) => file.startsWith("features."))) parts.push(field("How many features are there?", text("dimension", el("input", { type: "number", min: "1" }))));
   const send = async (event) => {
     event?.preventDefault();
     const clear = answers.private.includes("none") ? answers.private.length === 1 : answers.private.length > 0;
-    if (!clear) return put(status, note("care", "Say first what is private.", el("p", {}, "Tick one or more of the first questions; or that nothing is.")));
+    if (!clear) return put(status, note("care", "Say first what is private.", p("Tick one or more of the first questions; or that nothing is.")));
     put(status, el("p", { class: "waiting" }, "Writing graph.toml, and checking the folder against it."));
     try {
       const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), replace: answers.replace });
-      put(status, note("good", "The folder fits what you said.", notes.map((line) => el("p", {}, line)), acts(button("Go on with these data", finished, "main"))), more("graph.toml", el("pre", { tabindex: "0" }, toml)), files(command, [["graph.toml", toml]]));
+      const onward = acts(button("Go on with these data", finished, "main"));
+      const fits = note("good", "The folder fits what you said.", notes.map((line) => p(line)), onward);
+      put(status, fits, more("graph.toml", el("pre", { tabindex: "0" }, toml)), files(command, [["graph.toml", toml]]));
     } catch (error) {
       // What does not fit was written by this form, and may be written anew by it.
       if (error.status === 422) answers.replace = true;
@@ -80,11 +91,17 @@ function ask(draft, app, folder, finished) {
 
 const reserved = (feature, answers) => feature.columns.every((name) => [answers.roles.id, answers.roles.label, answers.roles.split].includes(name));
 
+/** What the name of a column suggests, as the form holds it. */
+function suggested({ kind, identifies }) {
+  if (!kind) return { kind: identifies ? "leave out" : "" };
+  if (typeof kind === "string") return { kind };
+  const [[name, [low, high]]] = Object.entries(kind);
+  return { kind: name, low: String(low), high: String(high) };
+}
+
 /** One column, or several that are called alike: its kind, what that needs, and what stands for an empty cell. */
 function column(feature, answers, keep) {
-  const kind = feature.kind;
-  const first = typeof kind === "string" ? { kind } : kind ? { kind: Object.keys(kind)[0], low: String(Object.values(kind)[0][0]), high: String(Object.values(kind)[0][1]) } : feature.identifies ? { kind: "leave out" } : { kind: "" };
-  const state = (answers.columns[feature.name] ??= first);
+  const state = (answers.columns[feature.name] ??= suggested(feature));
   const set = (key, value) => {
     state[key] = value;
     keep();
@@ -107,7 +124,8 @@ function column(feature, answers, keep) {
   const choice = select(KINDS, state.kind, (value) => { set("kind", value); show(); }, { "data-column": feature.name });
   show();
   const many = feature.columns.length > 1 ? ` (${feature.columns.length} columns)` : "";
-  return el("div", { class: "column" }, el("h3", {}, theirs(feature.name), many), el("div", { class: "row" }, field(`What ${feature.name} holds`, choice, kind || feature.identifies ? `Suggested: ${feature.reason}.` : `${feature.reason[0].toUpperCase()}${feature.reason.slice(1)}.`), needs));
+  const why = feature.kind || feature.identifies ? `Suggested: ${feature.reason}.` : `Nothing is suggested: ${feature.reason}.`;
+  return el("div", { class: "column" }, el("h3", {}, theirs(feature.name), many), el("div", { class: "row" }, field(`What ${feature.name} holds`, choice, why), needs));
 }
 
 /** The answers as the library takes them. */

@@ -1,7 +1,7 @@
 /** A run's graph: who is predicted what, and where that is wrong. */
 
 import { el, points, table } from "./dom.js";
-import { acts, behind, button } from "./parts.js";
+import { acts, behind, button, p } from "./parts.js";
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a9099", "#b8a800", "#7a3b9d", "#5b3a1e", "#7fc97f", "#f781bf"];
 
@@ -17,10 +17,14 @@ function library() {
 
 const colourOf = (label) => COLOURS[label % COLOURS.length];
 const words = (picture, node) =>
-  [`predicted ${picture.classes[node.predicted]}`, node.label === null ? "" : `true class ${picture.classes[node.label] ?? "unknown"}`, node.right === null ? "" : node.right ? "right" : "wrong", node.part ?? ""].filter(Boolean).join(", ");
+  [
+    `predicted ${picture.classes[node.predicted]}`, node.label === null ? "" : `true class ${picture.classes[node.label] ?? "unknown"}`,
+    node.right === null ? "" : node.right ? "right" : "wrong", node.part ?? "",
+  ].filter(Boolean).join(", ");
 
 export function network(picture) {
-  const place = el("div", { class: "live graph", tabindex: "0", role: "group", "aria-label": "Graph: arrow keys go from person to person, plus and minus zoom, 0 shows everything" });
+  const label = "Graph: arrow keys go from person to person, plus and minus zoom, 0 shows everything";
+  const place = el("div", { class: "live graph", tabindex: "0", role: "group", "aria-label": label });
   const told = el("p", { "aria-live": "polite" }, "Point at somebody, or use the arrow keys.");
   const keys = {};
   const tool = (name, key) => button(name, () => keys[key]?.(), "small");
@@ -37,24 +41,24 @@ export function network(picture) {
   });
   const errors = picture.nodes.some((node) => node.right === false) ? " A ring is a wrong prediction." : "";
   return [
-    el("p", {}, `${picture.nodes.length.toLocaleString("en")} of ${picture.total.toLocaleString("en")} people are drawn; a colour is a predicted class.${errors}`),
+    p(`${picture.nodes.length.toLocaleString("en")} of ${picture.total.toLocaleString("en")} people are drawn; a colour is a predicted class.${errors}`),
     picture.left_out.length ? points(picture.left_out) : [],
-    acts(tool("Zoom in", "+"), tool("Zoom out", "-"), tool("Show all", "0")), place, told, legend(picture), behind(table("Predictions among those drawn", ["class", "#predicted", "#of these wrong"], rows)),
+    acts(tool("Zoom in", "+"), tool("Zoom out", "-"), tool("Show all", "0")), place, told, el("ul", { class: "legend" }, picture.classes.slice(0, 12).map(entry)),
+    behind(table("Predictions among those drawn", ["class", "#predicted", "#of these wrong"], rows)),
   ];
 }
 
-function legend(picture) {
-  const entry = (name, label) => {
-    const mark = el("span", { class: "key" });
-    mark.style.background = colourOf(label);
-    return el("li", {}, mark, name);
-  };
-  return el("ul", { class: "legend" }, picture.classes.slice(0, 12).map(entry));
-}
+const entry = (name, label) => {
+  const mark = el("span", { class: "key" });
+  mark.style.background = colourOf(label);
+  return el("li", {}, mark, name);
+};
 
 function live(picture, place, tell) {
   const many = picture.edges.reduce((sum, kind) => sum + kind.pairs.length, 0) > 2500;
-  const nodes = picture.nodes.map((node, number) => ({ data: { id: `n${number}`, number, colour: colourOf(node.predicted) }, position: { x: node.x, y: node.y }, classes: node.right === false ? "wrong" : "" }));
+  const nodes = picture.nodes.map(({ x, y, predicted, right }, number) => (
+    { data: { id: `n${number}`, number, colour: colourOf(predicted) }, position: { x, y }, classes: right === false ? "wrong" : "" }
+  ));
   const edges = picture.edges.flatMap((kind, set) => kind.pairs.map(([a, b], number) => ({ data: { id: `e${set}-${number}`, source: `n${a}`, target: `n${b}` } })));
   const cy = cytoscape({
     container: place, layout: { name: "preset" }, elements: [...nodes, ...edges], minZoom: 0.02, maxZoom: 20, userZoomingEnabled: false, userPanningEnabled: false,

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, points } from "./dom.js";
-import { acts, button, field, files, put, select, wrong } from "./parts.js";
+import { acts, button, field, files, hint, p, put, select, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
 const SOURCES = {
@@ -22,8 +22,9 @@ export function imports(body, app) {
   };
   const show = (kind) => {
     for (const key of Object.keys(inputs)) delete inputs[key];
+    const address = "sqlite:///graphs/friends.sqlite or postgresql://user@host/database; a password belongs into ~/.pgpass.";
     const path = "Its path below the studio's folder, such as graphs/friends.graphml.";
-    const parts = [el("p", { class: "hint" }, SOURCES[kind][1]), input("source", kind === "database" ? "Database" : "File", kind === "database" ? "sqlite:///graphs/friends.sqlite or postgresql://user@host/database; a password belongs into ~/.pgpass." : path)];
+    const parts = [hint(SOURCES[kind][1]), kind === "database" ? input("source", "Database", address) : input("source", "File", path)];
     if (kind === "list") parts.push(input("nodes", "Table of the people (may be left empty)", "Its path, such as graphs/people.csv."));
     if (kind === "database") {
       parts.push(input("nodes_query", "Query for the people", "SELECT id, age, team FROM people", el("textarea", { rows: "2", spellcheck: "false" })));
@@ -44,13 +45,15 @@ export function imports(body, app) {
   const kind = select(Object.entries(SOURCES).map(([key, [name]]) => [key, name]), "file", show);
   show("file");
   body.append(
-    el("p", {}, el("a", { href: "#data" }, "← All data")),
-    el("form", { submit: send, novalidate: true }, field("Where is the graph?", kind), needs, field("Name of a new folder", folder), acts(el("button", { class: "main" }, "Copy it into the folder")), status),
+    p(el("a", { href: "#data" }, "← All data")),
+    el("form", { submit: send, novalidate: true },
+      field("Where is the graph?", kind), needs, field("Name of a new folder", folder),
+      acts(el("button", { class: "main" }, "Copy it into the folder")), status),
   );
 }
 
 function arrived(job, folder, app) {
   const notes = job.answer?.notes ?? [];
   const onward = button("Say what is in it", () => app.go(`data/declare/${folder}`), "main");
-  return [el("p", {}, "The graph is copied into tables."), notes.length ? points(notes) : [], acts(onward), files(job.command)];
+  return [p("The graph is copied into tables."), notes.length ? points(notes) : [], acts(onward), files(job.command)];
 }

@@ -1,13 +1,9 @@
 /** The picture of who sees what: whoever and whatever is drawn can be pressed, and says what it may learn. */
 
 import { el, facts, more, note, points } from "./dom.js";
-import { button, put, save } from "./parts.js";
+import { button, p, put, save } from "./parts.js";
 
-/**
- * The picture of one configuration, and beside it what the pressed party or message may learn.
- *
- * @param {Object} picture as `POST /api/parties` answers it
- */
+/** The picture of one configuration, and beside it what the pressed party or message may learn. */
 export function parties(picture) {
   const svg = document.importNode(new DOMParser().parseFromString(picture.svg, "text/html").body.firstElementChild, true);
   const panel = el("div", { class: "card", role: "status" });
@@ -33,7 +29,7 @@ export function parties(picture) {
   put(panel, el("p", { class: "soft" }, "Press somebody, or a message: it says what they see, and what they may learn about one person."));
   const all = more("All of it as text", [...entries.values()].map((item) => [el("h3", {}, title(item)), meaning(item)]));
   const keep = button("Download the picture", () => save("who-sees-what.svg", new XMLSerializer().serializeToString(svg), "image/svg+xml"), "small no-print");
-  const empty = picture.void ? note("bad", "Nobody is protected here.", el("p", {}, picture.void)) : [];
+  const empty = picture.void ? note("bad", "Nobody is protected here.", p(picture.void)) : [];
   return [empty, el("div", { class: "seen" }, svg, el("div", {}, chips, panel, all, keep))].flat();
 }
 

@@ -5,6 +5,8 @@ import { el, find, more, note } from "./dom.js";
 export const button = (text, act, kind = "", more = {}) => el("button", { type: "button", class: kind, click: act, ...more }, text);
 /** Let a part of the page hold these and nothing else. */
 export const put = (part, ...children) => part.replaceChildren(...children.flat(Infinity));
+export const p = (...children) => el("p", {}, children);
+export const hint = (...children) => el("p", { class: "hint" }, children);
 export const acts = (...buttons) => el("p", { class: "acts" }, buttons);
 export const say = (text) => { find("status").textContent = text; };
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
@@ -25,8 +27,8 @@ export function field(name, control, hint = "") {
 
 /** A choice among words: `options` are [value, text]. */
 export function select(options, value, changed = () => {}, attributes = {}) {
-  const control = el("select", { ...attributes, change: () => changed(control.value) }, options.map(([one, text]) => el("option", { value: one, selected: one === value }, text)));
-  return control;
+  const entries = options.map(([one, text]) => el("option", { value: one, selected: one === value }, text));
+  return el("select", { ...attributes, change: (event) => changed(event.currentTarget.value) }, entries);
 }
 
 /** A box to tick, with its words. */
@@ -54,13 +56,11 @@ async function copy(pressed, text) {
   }
 }
 
-/** What a step ends in: files to download, [name, text or address], and the command that does the same. */
+/** What a step ends in: files to download, [name, text], and the command that does the same. */
 export function files(command, entries = []) {
-  const line = command ? el("div", {}, el("p", {}, "The command that does the same:"), el("pre", { tabindex: "0" }, command)) : [];
+  const line = command ? el("div", {}, p("The command that does the same:"), el("pre", { tabindex: "0" }, command)) : [];
   const copied = command ? [button("Copy the command", (event) => copy(event.currentTarget, command), "small")] : [];
-  const links = entries.map(([name, source]) =>
-    source.startsWith?.("api/") ? el("a", { class: "file", href: source, download: "" }, `Download ${name}`) : button(`Download ${name}`, () => save(name, source), "small"),
-  );
+  const links = entries.map(([name, text]) => button(`Download ${name}`, () => save(name, text), "small"));
   return el("section", { class: "card files" }, el("h2", {}, "Take it with you"), line, acts(links, copied));
 }
 
@@ -83,8 +83,9 @@ export async function fill(part, waiting, work, shows) {
 /** A refusal as a note: the server's own sentence. */
 export function wrong(error, head = "That did not work.") {
   if (!("code" in error)) console.error(error);
-  if (error.code === "no-room") return note("bad", "The disk is full.", el("p", {}, error.message), el("p", {}, "Make room in the studio's folder, then try again. What was there before is whole."));
-  return note("bad", head, el("p", {}, "code" in error ? error.message : "This page made a mistake. Reload it: your choices are saved."));
+  const room = "Make room in the studio's folder, then try again. What was there before is whole.";
+  if (error.code === "no-room") return note("bad", "The disk is full.", p(error.message), p(room));
+  return note("bad", head, p("code" in error ? error.message : "This page made a mistake. Reload it: your choices are saved."));
 }
 
 /** A table as a part that opens: what a chart draws, in numbers. */

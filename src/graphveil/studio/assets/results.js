@@ -2,9 +2,9 @@
 
 import * as api from "./api.js";
 import { result } from "./card.js";
-import { pixels, ranges, standing } from "./charts.js";
+import { band, pixels, ranges, standing } from "./charts.js";
 import { el, note, table, theirs } from "./dom.js";
-import { acts, button, field, files, fill, percent, points, put, save, select, short, wrong } from "./parts.js";
+import { acts, button, field, files, fill, p, percent, points, put, save, select, short, wrong } from "./parts.js";
 
 export const head = "Results";
 export const lead = "All finished runs, releases, federations and collections in the folder, beside each other.";
@@ -49,12 +49,12 @@ const COLUMNS = [
   ["#attack AUC", auc, (run) => (auc(run) < 0 ? "" : auc(run).toFixed(2))],
 ];
 const FIGURES = {
-  lift: { title: "Lift of each run", unit: "points", ends: [0], of: (run) => run.lift && [100 * run.lift.mean, 100 * run.lift.low, 100 * run.lift.high] },
-  accuracy: { title: "Accuracy of each run", unit: "%", ends: [], of: (run) => run.accuracy && [100 * run.accuracy.mean, 100 * run.accuracy.low, 100 * run.accuracy.high] },
+  lift: { title: "Lift of each run", unit: "points", ends: [0], of: (run) => run.lift },
+  accuracy: { title: "Accuracy of each run", unit: "%", of: (run) => run.accuracy },
 };
 
 function overview(found, app) {
-  if (!found.runs.length) return note("", "Nothing is finished yet.", el("p", {}, "Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
+  if (!found.runs.length) return note("", "Nothing is finished yet.", p("Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
   const view = { text: "", group: "", sort: "run", falling: false, picked: [], figure: "lift", ...app.choices.view };
   const [listed, differs, chart] = [el("div", {}), el("div", {}), el("div", {})];
   const keep = (patch) => {
@@ -65,8 +65,9 @@ function overview(found, app) {
   const visible = () => {
     const column = COLUMNS.find(([name]) => name.replace("#", "") === view.sort) ?? COLUMNS[0];
     const [one, other] = view.falling ? [-1, 1] : [1, -1];
+    const words = (run) => `${run.path} ${run.data} ${run.method} ${run.kind} ${run.unit ?? ""}`.toLowerCase();
     return found.runs
-      .filter((run) => `${run.path} ${run.data} ${run.method} ${run.kind} ${run.unit ?? ""}`.toLowerCase().includes(view.text.toLowerCase()) && (!view.group || run.group === view.group))
+      .filter((run) => words(run).includes(view.text.toLowerCase()) && (!view.group || run.group === view.group))
       .sort((a, b) => (column[1](a) < column[1](b) ? other : column[1](a) > column[1](b) ? one : 0));
   };
   const draw = () => {
@@ -79,19 +80,25 @@ function overview(found, app) {
   const filter = el("input", { type: "search", value: view.text, input: (event) => keep({ text: event.target.value }) });
   const groups = select([["", "all"], ...found.groups.map((one) => [one.group, `${one.group}: ${one.trusted}`])], view.group, (group) => keep({ group }));
   const told = found.error ? [wrong(found.error, "These could not be compared.")] : [];
+  const written = () => save("results.json", JSON.stringify(found.answer, null, 2), "application/json");
+  const raw = found.answer ? button("Download results.json", written, "small") : [];
   const taken = el("section", { class: "card files" }, el("h2", {}, "Take it with you"), found.command ? el("pre", { tabindex: "0" }, found.command) : [],
-    acts(button("Download results.csv", () => save("results.csv", csv(visible()), "text/csv"), "small"), found.answer ? button("Download results.json", () => save("results.json", JSON.stringify(found.answer, null, 2), "application/json"), "small") : []));
-  return [told, el("div", { class: "row no-print" }, field("Find", filter), field("Only those of one group", groups, "Compare epsilons within a group only: its runs trust the same people and protect the same unit.")), listed, differs, chart, taken];
+    acts(button("Download results.csv", () => save("results.csv", csv(visible()), "text/csv"), "small"), raw));
+  const why = "Compare epsilons within a group only: its runs trust the same people and protect the same unit.";
+  return [told, el("div", { class: "row no-print" }, field("Find", filter), field("Only those of one group", groups, why)), listed, differs, chart, taken];
 }
 
 /** The table, with heads that sort and boxes that pick what to compare. */
 function board(runs, view, keep) {
   const rows = runs.map((run) => {
-    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.path}`, change: () => keep({ picked: box.checked ? [...view.picked, run.path] : view.picked.filter((one) => one !== run.path) }) });
+    const others = view.picked.filter((one) => one !== run.path);
+    const change = () => keep({ picked: box.checked ? [...others, run.path] : others });
+    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.path}`, change });
     box.checked = view.picked.includes(run.path);
     return [...COLUMNS.map(([, , cell]) => cell(run)), box];
   });
-  const made = table(`${runs.length} of them; accuracies, lift and attacks are measured on true data and for you alone`, [...COLUMNS.map(([name]) => name), "compare"], rows);
+  const caption = `${runs.length} of them; accuracies, lift and attacks are measured on true data and for you alone`;
+  const made = table(caption, [...COLUMNS.map(([name]) => name), "compare"], rows);
   // Nothing is picked on paper.
   for (const line of made.querySelectorAll("tr")) line.lastElementChild.classList.add("no-print");
   const heads = made.querySelectorAll("th");
@@ -109,7 +116,7 @@ function board(runs, view, keep) {
 /** What differs between those that were picked, setting by setting. */
 function difference(runs) {
   if (runs.length < 2) return [el("p", { class: "hint no-print" }, "Tick two or more to see what differs between them.")];
-  const flat = runs.map((run) => ({ data: run.data, method: run.method, protects: run.unit, against: run.against, epsilon: run.epsilon, delta: run.delta, ...run.settings }));
+  const flat = runs.map(({ data, method, unit, against, epsilon, delta, settings }) => ({ data, method, unit, against, epsilon, delta, ...settings }));
   const keys = [...new Set(flat.flatMap((one) => Object.keys(one)))];
   const spell = (value) => (value === undefined || value === null ? "default" : typeof value === "number" ? short(value) : String(value));
   const rows = keys.filter((key) => new Set(flat.map((one) => spell(one[key]))).size > 1).map((key) => [key, ...flat.map((one) => spell(one[key]))]);
@@ -121,19 +128,24 @@ function difference(runs) {
 function figured(runs, view, keep) {
   const figure = FIGURES[view.figure];
   const rows = runs.filter((run) => figure.of(run)).map((run) => {
-    const [value, low, high] = figure.of(run);
-    return { name: `${run.method} on ${run.data}, epsilon ${short(run.epsilon)}${run.group ? `, group ${run.group}` : ""}`, value, low, high, kind: view.picked.includes(run.path) ? "own" : "" };
+    const name = `${run.method} on ${run.data}, epsilon ${short(run.epsilon)}${run.group ? `, group ${run.group}` : ""}`;
+    return { name, kind: view.picked.includes(run.path) ? "own" : "", ...band(figure.of(run)) };
   });
   if (!rows.length) return [];
   const chart = ranges(figure, rows);
   const svg = () => chart.querySelector("svg");
   const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }));
-  return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small"), button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small"))];
+  const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small");
+  const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small");
+  return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(drawn, painted)];
 }
 
 function csv(runs) {
-  const columns = ["path", "kind", "data", "method", "group", "unit", "epsilon", "delta", "accuracy", "accuracy_low", "accuracy_high", "lift", "lift_low", "lift_high", "attack_auc"];
-  const cells = (run) => [run.path, run.kind, run.data, run.method, run.group, run.unit, run.epsilon, run.delta, run.accuracy?.mean, run.accuracy?.low, run.accuracy?.high, run.lift?.mean, run.lift?.low, run.lift?.high, auc(run) < 0 ? "" : auc(run)];
+  const own = ["path", "kind", "data", "method", "group", "unit", "epsilon", "delta"];
+  const ends = ["mean", "low", "high"];
+  const columns = [...own, ...["accuracy", "lift"].flatMap((name) => ends.map((end) => `${name}_${end}`)), "attack_auc"];
+  const measured = (run) => ["accuracy", "lift"].flatMap((name) => ends.map((end) => run[name]?.[end]));
+  const cells = (run) => [...own.map((name) => run[name]), ...measured(run), auc(run) < 0 ? "" : auc(run)];
   // A cell that begins so would be a formula to a spreadsheet.
   const spell = (value) => `"${String(value ?? "").replace(/^(?=[=+@-]\D)/, "'").replaceAll('"', '""')}"`;
   return `${[columns, ...runs.map(cells)].map((line) => line.map(spell).join(",")).join("\n")}\n`;

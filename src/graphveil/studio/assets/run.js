@@ -4,7 +4,8 @@ import * as api from "./api.js";
 import { planned } from "./budget.js";
 import { result } from "./card.js";
 import { el, more, note, table } from "./dom.js";
-import { acts, button, field, files, fill, put, say, select, short, wrong } from "./parts.js";
+import { acts, button, files, fill, p, put, say, wrong } from "./parts.js";
+import { request } from "./trust.js";
 import { progress, STATES } from "./watch.js";
 
 export const head = "Run and watch";
@@ -12,9 +13,7 @@ export const lead = "The button names what a run spends. A budget that is spent 
 export const needs = ["data", "method"];
 
 export function render(body, app, id) {
-  const price = el("div", {});
-  const live = el("div", {});
-  const past = el("div", {});
+  const [price, live, past] = [0, 1, 2].map(() => el("div", {}));
   let stop = () => {};
   const watch = (job) => {
     stop();
@@ -34,8 +33,7 @@ export function render(body, app, id) {
   const started = (job) => {
     app.change({ job: { id: job, state: "waiting" } });
     say("Started.");
-    if (location.hash === `#run/${job}`) watch(job);
-    else app.go(`run/${job}`);
+    app.go(`run/${job}`);
   };
   const watched = id || app.choices.job?.id;
   body.append(live, price, past);
@@ -52,14 +50,13 @@ const spends = (app) => (app.spends() ? `spend ${app.spends()}` : "nothing is pr
 function offer(app, started) {
   const part = el("div", {});
   const method = app.method();
-  if (method === null) return note("care", "This is not started here.", el("p", {}, "Each organisation starts it on its own machine; the step Trust has the command."));
   const verb = method.command === "release" ? "Publish" : "Train";
   fill(part, "Asking for the price: nothing is spent yet.", () => planned(app), ({ answer, price, command, config }) => {
     const status = el("div", { role: "status" });
     const press = async () => {
       go.disabled = true;
       try {
-        const { id } = await api.post("jobs", { job: method.command, data: app.choices.data, method: method.name, settings: app.choices.settings ?? {}, price });
+        const { id } = await api.post("jobs", { job: method.command, ...request(app), price });
         started(id);
       } catch (error) {
         go.disabled = false;
@@ -68,7 +65,7 @@ function offer(app, started) {
     };
     const go = button(`${verb} now: ${spends(app)}`, press, "main price");
     return [
-      el("div", { class: "card" }, el("h2", {}, "The price"), el("p", { class: "sentence" }, price ?? answer.guarantee_sentence), el("p", {}, "Results are measured on true data: they are for you, not for handing on."),
+      el("div", { class: "card" }, el("h2", {}, "The price"), el("p", { class: "sentence" }, price ?? answer.guarantee_sentence), p("Results are measured on true data: they are for you, not for handing on."),
         acts(go, el("a", { href: "#budget" }, "Change the budget first")), status),
       files(command.replace(/^graphveil plan/, `graphveil ${method.command}`), config ? [["config.toml", config]] : []),
     ];

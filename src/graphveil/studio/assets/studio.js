@@ -4,44 +4,39 @@ import * as api from "./api.js";
 import * as budget from "./budget.js";
 import * as data from "./data.js";
 import { el, find, goTo, note } from "./dom.js";
-import { acts, button, put, say, short, wrong } from "./parts.js";
+import { acts, button, p, put, say, short, wrong } from "./parts.js";
 import * as results from "./results.js";
 import * as run from "./run.js";
 import * as trust from "./trust.js";
 import { STATES } from "./watch.js";
 
 const STEPS = { data, trust, budget, run, results };
+/** Milliseconds until the page asks again whether the studio answers. */
 const AGAIN = 3_000;
 
-/** What the steps see of the page: `world` is what the server offers, `choices` what was chosen so far. */
-const app = { world: null, choices: {}, change, go, method, named, unitOf, budgets, spends };
 let version = 0;
 let saving = Promise.resolve();
 let leave = () => {};
 let online = true;
 
-/** The data's name as people write it. */
-function named(key = app.choices.data) {
-  return key.replace(/^name:/, "");
-}
-
-function method(name = app.choices.method) {
-  return app.world.methods.find((entry) => entry.name === name) ?? null;
-}
+/** The data's name as people write it, and the method that is chosen. */
+const named = (key = app.choices.data) => key.replace(/^name:/, "");
+const method = (name = app.choices.method) => app.world.methods.find((entry) => entry.name === name) ?? null;
 
 /** What one epsilon of a method is of, in people's words. */
-function unitOf(key, name = app.choices.method, settings = app.choices.settings ?? {}) {
+function unitOf(key) {
   const parts = { epsilon_x: "one person's features", epsilon_y: "one person's label" };
   if (key in parts) return parts[key];
-  const whom = method(name)?.trust;
+  const whom = method()?.trust;
   if (key === "epsilon_a") return whom === "links" ? "one entry of one contact list" : "one connection";
   if (whom !== "curator") return "one person";
-  const unit = settings.unit ?? method(name).settings.find((one) => one.key === "unit")?.default;
+  const unit = app.choices.settings?.unit ?? method().settings.find((one) => one.key === "unit")?.default;
   return unit === "node" ? "one person with all their connections" : "one connection";
 }
 
 /** The budgets that a run would have: those that are chosen, else those that the method has by itself; [key, epsilon]. */
-function budgets(settings = app.choices.settings ?? {}) {
+function budgets() {
+  const { settings = {} } = app.choices;
   const all = method()?.budgets ?? [];
   const chosen = all.filter((one) => typeof settings[one.key] === "number");
   const own = all.filter((one) => typeof one.default === "number");
@@ -49,9 +44,10 @@ function budgets(settings = app.choices.settings ?? {}) {
 }
 
 /** What a run spends, in as few words as a button holds. */
-function spends() {
-  return budgets().map(([key, epsilon]) => `epsilon ${short(epsilon)} for ${unitOf(key)}`).join(" and ");
-}
+const spends = () => budgets().map(([key, epsilon]) => `epsilon ${short(epsilon)} for ${unitOf(key)}`).join(" and ");
+
+/** What the steps see of the page: `world` is what the server offers, `choices` what was chosen so far. */
+const app = { world: null, choices: {}, change, go, method, named, unitOf, budgets, spends };
 
 function summary() {
   const { data: key, trust: whom, method: name, job } = app.choices;
@@ -74,8 +70,9 @@ function change(patch) {
   const before = app.choices;
   if (patch.data !== undefined && patch.data !== before.data) {
     // What was chosen for other data waits for whoever comes back to them.
-    const past = { ...before.past, ...(before.data ? { [before.data]: { trust: before.trust, method: before.method, settings: before.settings, goal: before.goal, job: before.job } } : {}) };
     const blank = { trust: undefined, method: undefined, settings: {}, goal: undefined, job: undefined };
+    const own = Object.fromEntries(Object.keys(blank).map((key) => [key, before[key]]));
+    const past = before.data ? { ...before.past, [before.data]: own } : {};
     patch = { ...blank, ...past[patch.data], past, ...patch };
   } else if ("settings" in patch || "method" in patch) {
     // The last run had other settings than the line at the top now says: it stands under everything that ran.
@@ -110,7 +107,7 @@ async function differing() {
     change({});
   });
   put(find("tabs"), 
-    note("care", "Another tab has chosen something else meanwhile.", el("p", {}, "Nothing is lost yet: this tab has its own choices still. Which of the two shall stay?"),
+    note("care", "Another tab has chosen something else meanwhile.", p("Nothing is lost yet: this tab has its own choices still. Which of the two shall stay?"),
       acts(button("Take the other tab's", take, "main"), button("Keep what is here", mine))),
   );
 }
@@ -161,20 +158,20 @@ function show(move = true) {
 function first(body, missing) {
   const step = missing === "data" ? "data" : "trust";
   const words = { data: "Choose the data first.", method: "Say first whom you trust.", elsewhere: "Organisations agree on this together, each on its own machine." }[missing];
-  put(body, note("care", words, el("p", {}, el("a", { href: `#${step}` }, `To the step ${STEPS[step].head.toLowerCase()}`))));
+  put(body, note("care", words, p(el("a", { href: `#${step}` }, `To the step ${STEPS[step].head.toLowerCase()}`))));
 }
 
 function connection(answers) {
   if (answers === online) return;
   online = answers;
   if (answers) {
-    put(find("connection"), note("good", "The studio answers again.", el("p", {}, "Go on where you were. Runs that were under way went on meanwhile.")));
+    put(find("connection"), note("good", "The studio answers again.", p("Go on where you were. Runs that were under way went on meanwhile.")));
     setTimeout(() => { if (online) put(find("connection")); }, 8_000);
     saving = saving.then(keep, keep);
     return;
   }
   const words = "Look where the command runs. If it has ended, start it again in the same folder: graphveil studio. Runs under way go on without it; your choices stay. This page tries again by itself.";
-  put(find("connection"), note("bad", "The studio does not answer.", el("p", {}, words)));
+  put(find("connection"), note("bad", "The studio does not answer.", p(words)));
   const again = setInterval(() => {
     if (online) clearInterval(again);
     else api.get("saved").catch(() => {});
@@ -202,7 +199,6 @@ async function begin() {
   addEventListener("focus", look);
 }
 
-for (const button of document.querySelectorAll("#about .main")) button.autofocus = true;
 begin().catch((error) => {
   if (error.status !== 401) put(find("connection"), wrong(error, "The studio could not be opened."));
 });

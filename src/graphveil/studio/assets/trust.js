@@ -1,9 +1,9 @@
 /** Step 2: whom somebody trusts, the method that fits, and a picture of who sees what. */
 
 import * as api from "./api.js";
-import { el, facts, more, note, table } from "./dom.js";
+import { el, facts, more, note } from "./dom.js";
 import { parties } from "./parties.js";
-import { acts, button, files, fill, points, put, select, short } from "./parts.js";
+import { acts, button, files, fill, p, put, select } from "./parts.js";
 
 export const head = "Whom do you trust?";
 export const lead = "Whoever is trusted may see the data as they are. The fewer, the better: but less trust costs accuracy.";
@@ -37,6 +37,9 @@ export function advice(data) {
 
 export const forgetAdvice = (data) => answers.delete(data);
 
+/** The configuration so far, as queries and jobs take it. */
+export const request = ({ choices }) => ({ data: choices.data, method: choices.method, settings: choices.settings ?? {} });
+
 export function render(body, app) {
   const cards = el("div", {});
   const chosen = el("div", {});
@@ -61,7 +64,8 @@ export function render(body, app) {
 
 function card(app, entry, name, pick) {
   const fits = Boolean(entry?.method);
-  const gain = entry?.expected ? `On graphs like yours it predicted ${ten(entry.expected.low)} to ${ten(entry.expected.high)} more of 100 people rightly than without the private data.` : "";
+  const { low, high } = entry?.expected ?? {};
+  const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people rightly than without the private data.` : "";
   const words = fits ? [WORDS[name], gain] : [WORDS[name], `No method of this kind fits what ${app.named()} declares private.`];
   const attributes = { "data-name": name, "aria-pressed": "false", disabled: !fits };
   return el("li", {}, button([el("strong", {}, capital(TITLES[name])), words.map((line) => el("span", {}, line))], () => pick(name), "pick", attributes));
@@ -86,20 +90,16 @@ function detail(part, app, entry) {
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
   const picture = el("div", {});
   const simulated = ["local", "links"].includes(entry.trust)
-    ? [el("p", {}, "A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
+    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
     : [];
-  const onward = runs ? acts(button("Choose the budget", () => app.go("budget"), "main")) : note("care", "Each organisation starts this on its own machine.", el("p", {}, "The studio cannot do that for them. The command below begins it; a finished federation stands under Results."));
+  const onward = runs
+    ? acts(button("Choose the budget", () => app.go("budget"), "main"))
+    : note("care", "Each organisation starts this on its own machine.", p("The studio cannot do that for them. The command below begins it; a finished federation stands under Results."));
   put(part, 
-    el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), alike(entry, advised), control,
+    el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
     el("h2", {}, "Who sees what"), simulated, picture, onward,
     files(advised ? entry.command : null, []),
   );
-  if (method === null) put(picture, el("p", {}, "It is drawn for the agreement that the organisations sign: ", el("code", {}, "graphveil federation plan"), " shows it, and so does the finished federation under Results."));
-  else fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", { method: app.choices.method, data: app.choices.data, settings: app.choices.settings ?? {} }), parties);
-}
-
-function alike(entry, advised) {
-  if (!advised || !entry.alike.length) return [];
-  const rows = entry.alike.map((one) => [one.graph, short(one.epsilon), points(one.lift)]);
-  return more("What it brought on graphs like yours", el("p", {}, "Lift is how many more people of 100 are predicted rightly than without the private data."), table("measured on public graphs", ["graph", "#epsilon", "#lift"], rows));
+  if (method === null) put(picture, p("It is drawn for the agreement that the organisations sign: ", el("code", {}, "graphveil federation plan"), " shows it, and so does the finished federation under Results."));
+  else fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", request(app)), parties);
 }

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, more, note } from "./dom.js";
-import { acts, button, put, short, wrong } from "./parts.js";
+import { acts, button, p, put, short, wrong } from "./parts.js";
 
 export const ENDED = new Set(["done", "refused", "failed", "stopped", "killed"]);
 export const STATES = { waiting: "waits for its turn", running: "under way", done: "finished", refused: "refused", failed: "failed", stopped: "stopped", killed: "ended from outside" };
@@ -19,13 +19,7 @@ const inWords = (stage) =>
   stage.replace(/^control (.*)/, "For comparison, without the private data: $1").replace(/^ceiling$/, "For comparison, without any protection")
     .replace(/^rival (.*)/, "For comparison, another method with the same protection: $1");
 
-/**
- * Show a job until it ends; returns how to stop looking.
- *
- * @param {HTMLElement} part to show it in
- * @param {string} id of the job
- * @param {Object} then `done(job)` shows what came of it; `state(job)` hears of each change
- */
+/** Show a job until it ends; `done(job)` shows what came of it, `state(job)` hears of each change. Returns how to stop looking. */
 export function progress(part, id, { done, state = () => {} }) {
   let stop = () => {};
   let gone = false;
@@ -72,12 +66,12 @@ export function progress(part, id, { done, state = () => {} }) {
 /** What became of a job that brought no result, and how to start it again. */
 export function ended(job, restart) {
   const [kind, headline, advice] = ENDS[job.state];
-  const reason = job.error ? [el("p", {}, job.error)] : [];
-  const full = /no space left|disk is full|ENOSPC/i.test(job.error ?? "") ? [el("p", {}, "The disk is full: make room in the studio's folder first.")] : [];
+  const reason = job.error ? [p(job.error)] : [];
+  const full = /no space left|disk is full|ENOSPC/i.test(job.error ?? "") ? [p("The disk is full: make room in the studio's folder first.")] : [];
   // What spends says so again, on the button that spends.
   const price = job.price ? more("The price, word for word", el("p", { class: "sentence" }, job.price)) : [];
   const words = job.price ? `Start it again: spends ${briefly(job.price)}` : "Start it again";
-  return note(kind, headline, reason, full, el("p", {}, advice), price, acts(button(words, restart, "main")));
+  return note(kind, headline, reason, full, p(advice), price, acts(button(words, restart, "main")));
 }
 
 /** The epsilon within a guarantee's sentence. */
