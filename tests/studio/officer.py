@@ -25,8 +25,9 @@ from tests.reports.browser import Browser
 PATIENCE = 60.0
 #: Finds what can be pressed and is seen, by its words, or by the column or key that it stands for.
 _FIND = """
-const seen = [...document.querySelectorAll("button, a, summary, label.choice, [role=button]")].filter(one => one.checkVisibility());
-return seen.find(one => one.innerText === arguments[0]) ?? seen.find(one => (one.innerText ?? one.textContent).includes(arguments[0]));
+const all = [...document.querySelectorAll("button, a, summary, label.choice, [role=button]")];
+const seen = all.filter(one => one.checkVisibility()), words = one => one.innerText ?? one.textContent;
+return seen.find(one => words(one) === arguments[0]) ?? seen.find(one => words(one).includes(arguments[0]));
 """
 
 
@@ -106,7 +107,7 @@ class Officer:
         self.waits("return document.querySelector(arguments[0])?.checkVisibility()", selector)
         script = (
             "const one = document.querySelector(arguments[0]); one.value = arguments[1];"
-            "one.dispatchEvent(new Event('input', {bubbles: true})); one.dispatchEvent(new Event('change', {bubbles: true}))"
+            "for (const name of ['input', 'change']) one.dispatchEvent(new Event(name, {bubbles: true}))"
         )
         self.browser.ask(script, selector, text)
         self.clicks += 1

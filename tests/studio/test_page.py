@@ -113,7 +113,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
 
 
 def reviewed(officer: Officer, run: Path, seen: Path) -> None:
-    """From the results to what somebody may learn about one person, in two clicks; and everything as a table to take."""
+    """From the results to what somebody may learn about one person in two clicks; and everything as a table."""
     officer.presses("Results")
     officer.sees(run.name, "Figure")
     look(officer, seen, "results")

@@ -86,7 +86,7 @@ export function curve({ title, unit, places, values, ends }) {
   const ground = el("div", { class: "live" });
   let at = null;
   let chart = null;
-  const axis = (label, size, more = {}) => (
+  const axis = (label, size, more = {}) => ({
     label, size, labelSize: 22, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 },
     ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "13px system-ui, sans-serif", ...more,
   });
