@@ -247,7 +247,8 @@ def sources(folder: Path, plain: Path) -> Path:
         del graph.nodes[node]["x"]
     networkx.write_graphml(graph, folder / "graph.graphml")
     networkx.write_edgelist(graph, folder / "graph.txt")
-    arrays: dict[str, Any] = {"x": numpy.ones((5, 2), "f4"), "edge_index": numpy.array([[0, 1], [1, 2]]), "y": numpy.arange(5)}
+    ends = numpy.array([[0, 1], [1, 2]])
+    arrays: dict[str, Any] = {"x": numpy.ones((5, 2), "f4"), "edge_index": ends, "y": numpy.arange(5)}
     numpy.savez(folder / "graph.npz", **arrays)
     save_file(arrays, folder / "graph.safetensors")
     tables = folder / "undeclared"
