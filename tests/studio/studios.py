@@ -15,10 +15,9 @@ from graphveil.studio.access import Access, Gate
 from graphveil.studio.jobs import PROGRAM, Jobs, Limits
 from graphveil.studio.root import Root
 from graphveil.studio.service import Studio
-from graphveil.studio.store import Store
+from graphveil.studio.store import OPEN, Store
 
 HOST = "127.0.0.1:8750"
-#: Seconds that a job of a test may take.
 LONG = 120.0
 
 
@@ -80,22 +79,10 @@ class Browser:
 
 
 async def _asked(gate: Gate, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Reply:
-    path, _, query = path.partition("?")
     messages: list[Any] = []
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": headers,
-        "scheme": "http",
-        "client": ("127.0.0.1", 5),
-        "server": ("127.0.0.1", 8750),
-        "http_version": "1.1",
-        "root_path": "",
-        "asgi": {"version": "3.0"},
-    }
+    connection = {"type": "http", "http_version": "1.1", "scheme": "http", "root_path": "", "asgi": {"version": "3.0"}}
+    ends = {"client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8750)}
+    scope = {**connection, **ends, "method": method, "path": path, "query_string": b"", "headers": headers}
     sent = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Any:
@@ -134,19 +121,12 @@ class Open:
 
     def ended(self, id: str, *states: str) -> dict[str, Any]:
         """Wait until a job has ended, in one of these states; done, where none is named."""
-        found = self.reached(id, "done", "refused", "failed", "stopped", "killed")
-        assert found["state"] in (states or ("done",)), found
-        return found
-
-    def reached(self, id: str, *states: str) -> dict[str, Any]:
         until = time.monotonic() + LONG
-        while time.monotonic() < until:
+        while (found := self.page.get(f"/api/jobs/{id}"))["state"] in OPEN and time.monotonic() < until:
             self.jobs.tick()
-            found: dict[str, Any] = self.page.get(f"/api/jobs/{id}")
-            if found["state"] in states:
-                return found
             time.sleep(0.02)
-        raise AssertionError(found)
+        assert found["state"] in (states or ("done",)), found
+        return dict(found)
 
     def run(self, job: str, *states: str, **request: Any) -> dict[str, Any]:
         """Run a job at the price that its button names."""

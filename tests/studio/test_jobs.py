@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from graphveil.errors import UsedPathError
 from graphveil.studio.jobs import PROGRAM, Limits
 from graphveil.studio.root import Root
+from graphveil.studio.service import refusal_of
 from graphveil.studio.serving import owned
 from graphveil.studio.store import Job
 from tests.studio import program
@@ -43,10 +45,6 @@ def until(holds: Callable[[], Any]) -> Any:
     raise AssertionError("it never came")
 
 
-def is_there(here: Open, name: str) -> bool:
-    return (here.studio.root.folder / name).exists()
-
-
 @pytest.mark.parametrize(
     ("kind", "state", "error"),
     [
@@ -70,7 +68,7 @@ def test_a_job_ends_in_a_state_with_a_sentence(kind: str, state: str, error: str
 @pytest.mark.parametrize("kind", ["wait", "stubborn"])
 def test_a_job_is_stopped_and_killed_where_it_does_not_stop(kind: str, here: Open) -> None:
     id = begin(here, kind)
-    until(lambda: is_there(here, "waits"))
+    until((here.studio.root.folder / "waits").exists)
     stopped = here.page.ask("DELETE", f"/api/jobs/{id}").json
     assert stopped["state"] == "running" and here.page.ask("DELETE", f"/api/jobs/{id}").json["state"] == "running"
     assert "error" in here.ended(id, "stopped")
@@ -79,7 +77,7 @@ def test_a_job_is_stopped_and_killed_where_it_does_not_stop(kind: str, here: Ope
 
 def test_jobs_wait_for_their_turn_and_one_that_waits_is_stopped_before_it_begins(here: Open) -> None:
     first, second, third = (begin(here, kind) for kind in ("wait", "done", "done"))
-    until(lambda: is_there(here, "waits"))
+    until((here.studio.root.folder / "waits").exists)
     assert [job["state"] for job in here.page.get("/api/jobs")["jobs"]] == ["waiting", "waiting", "running"]
     stopped = here.page.ask("DELETE", f"/api/jobs/{second}").json
     assert (stopped["state"], stopped["error"]) == ("stopped", "it was stopped before it began")
@@ -92,7 +90,7 @@ def test_a_studio_that_was_started_again_knows_its_jobs(tmp_path: Path) -> None:
     folder, limits = tmp_path / "root", Limits(3, 512, 1)
     with studio_at(folder, limits=limits, program=FAKE) as before:
         running, killed = begin(before, "wait"), begin(before, "wait")
-        until(lambda: is_there(before, "waits"))
+        until((folder / "waits").exists)
         places = [before.jobs.folder(before.jobs.store.job(id)) for id in (running, killed)]
         until(lambda: all((place / "progress.jsonl").exists() for place in places))
         # The same processes to a server that did not start them.
@@ -137,6 +135,7 @@ def test_a_full_disk_is_one_line(here: Open, monkeypatch: pytest.MonkeyPatch) ->
         patched.setattr("graphveil.studio.jobs.subprocess.Popen", full)
         assert here.ended(begin(here, "done"), "failed")["error"] == "No space left on device"
     assert here.ended(begin(here, "done"))["answer"]["kind"] == "done"
+    assert refusal_of(sqlite3.OperationalError("database or disk is full")).status == 507
 
 
 def test_no_file_of_the_root_takes_a_librarys_place(tmp_path: Path) -> None:

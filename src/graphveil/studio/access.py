@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import threading
 import time
 from collections.abc import Collection
 from http.cookies import CookieError, SimpleCookie
@@ -46,7 +47,9 @@ class Access:
 
     def __init__(self, store: Store, port: int, *, secure: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._store, self._name, self._secure, self._unused = store, f"{COOKIE}{port}", secure, True
+        self._store, self._name, self._secure = store, f"{COOKIE}{port}", secure
+        # Taken by the first who has the token, and never given back.
+        self._use = threading.Lock()
         self._wrong = Buckets(0.1, 10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
@@ -56,10 +59,9 @@ class Access:
             token: as the page was given it.
             address: of the client; wrong tokens from it are slowed.
         """
-        if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._unused):
+        if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
             code = "not-admitted" if self._wrong.take(address) else "too-often"
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
-        self._unused = False
         session = secrets.token_urlsafe(32)
         self._store.admit(_hash(session), time.time() + _SESSION)
         return self._cookie(session, _SESSION), csrf_of(session)

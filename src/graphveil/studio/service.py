@@ -83,18 +83,18 @@ class Studio:
             await asyncio.sleep(_EVERY)
 
     def _build(self) -> FastAPI:
-        title, version = "graphveil studio", graphveil.__version__
         app = FastAPI(
-            title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None, openapi_url=None
-        )
+            title="graphveil studio", version=graphveil.__version__, lifespan=self._alive,
+            docs_url=None, redoc_url=None, openapi_url=None,
+            generate_unique_id_function=lambda route: route.name.strip("_"),
+        )  # fmt: skip
         app.include_router(page_routes())
         for status in (404, 405):
             app.add_exception_handler(status, _unknown)
         for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception, 400):
             app.add_exception_handler(kind, self._refuse)
         for route, answer in self._routes().items():
-            method, path = route.split()
-            _add(app.router, method, path, answer)
+            _add(app.router, route, answer)
         app.get("/openapi.json", include_in_schema=False, response_model=None)(cache(app.openapi))
         return app
 
@@ -164,7 +164,7 @@ class Studio:
         write_text(place / ANSWERS, to_json(answers, indent=2) + "\n")
         words = self._commands.declare(folder, ANSWERS, replace=replace)
         declared = self.jobs.ask(words)
-        notes = [*declared["notes"], declared["checked"]]
+        notes = [*declared["notes"], f"checked: {declared['checked']}"]
         return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
 
     # ---- commands ----
@@ -316,17 +316,29 @@ def _served(asset: Asset) -> Callable[[Request], Response]:
     return answer
 
 
-_CREATED = ("POST /api/jobs", "POST /api/jobs/{id}/again", "PUT /api/tables/{folder:path}/{file}")
+_TEXT, _BYTES = {"schema": {"type": "string"}}, {"schema": {"type": "string", "format": "binary"}}
+_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
+#: What is answered otherwise than by JSON with the status 200.
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "POST /api/jobs": {"status_code": 201},
+    "POST /api/jobs/{id}/again": {"status_code": 201},
+    "PUT /api/tables/{folder:path}/{file}": {"status_code": 201, "openapi_extra": _BODY},
+    "DELETE /api/session": {"status_code": 204, "response_class": Response},
+    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _TEXT}},
+    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {"*/*": _BYTES}},
+}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": models.Problem} for status in sorted({*STATUS.values()} - {500})
+    status: {"model": models.Problem} for status in sorted({*STATUS.values()})
 }
 
 
-def _add(routes: APIRouter, method: str, path: str, answer: Callable[..., Any]) -> None:
-    route = f"{method} {path}"
-    routes.add_api_route(
-        path, answer, methods=[method], status_code=201 if route in _CREATED else 200, responses=_PROBLEMS
-    )
+def _add(routes: APIRouter, route: str, answer: Callable[..., Any]) -> None:
+    method, path = route.split()
+    how = dict(_OTHERWISE.get(route, {}))
+    responses = dict(_PROBLEMS)
+    if "content" in how:
+        responses[200] = {"content": how.pop("content")}
+    routes.add_api_route(path, answer, methods=[method], responses=responses, **how)
 
 
 def _unknown(_: Request, __: Exception) -> Response:
