@@ -1,4 +1,4 @@
-"""A privacy officer at the studio's page, in a real browser, who counts clicks; and the server behind it, to be killed."""
+"""A privacy officer at the studio's page, in a real browser, who counts clicks; and the server, to be killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from PIL import Image
 from tests.reports.browser import Browser
 
 #: Seconds to wait for what a command computes on a busy machine.
-PATIENCE = 60.0
+PATIENCE = 120.0
 #: Finds what can be pressed and is seen, by its words, or by the column or key that it stands for.
 _FIND = """
 const all = [...document.querySelectorAll("button, a, summary, label.choice, [role=button]")];

@@ -49,8 +49,8 @@ def in_docs(officer: Officer, name: str, head: str, height: int) -> None:
         return
     officer.browser.dress(width=1000)
     time.sleep(0.5)
-    script = "return [...document.querySelectorAll('h1, h2')].find(one => one.innerText === arguments[0]).offsetTop"
-    top = officer.browser.ask(script, head) - 20
+    script = "return [...document.querySelectorAll('h1, h2')].find(one => one.innerText === arguments[0])"
+    top = officer.browser.ask(f"{script}.getBoundingClientRect().top + scrollY", head) - 24
     officer.picture(Path(folder) / name, width=1000, top=top, height=height)
     officer.browser.dress()
     assert (Path(folder) / name).stat().st_size < 150_000
@@ -77,7 +77,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.presses("Everybody else")
     officer.sees("May learn", "epsilon 4, delta 1e-05 for one undirected edge")
     look(officer, seen, "trust")
-    in_docs(officer, "studio-trust.png", "Who sees what", 900)
+    in_docs(officer, "studio-trust.png", "Who sees what", 870)
     officer.presses("Choose the budget")
     officer.sees("Of 100 guesses about one connection at most 99 are right.")
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")

@@ -60,11 +60,9 @@ function offer({ data }, app, chosen) {
 /** What the library says of the data without a look at private values, and the way on. */
 function detail(part, app) {
   const key = app.choices.data;
-  const about = el("div", {});
-  const counts = el("div", {});
-  const body = el("section", {}, el("h2", {}, theirs(app.named())), about, counts);
-  put(part, body);
-  fill(about, "Reading what is public of it.", () => advice(key), ({ answer }) => {
+  const [about, counts] = [0, 1].map(() => el("div", {}));
+  put(part, el("h2", {}, theirs(app.named())), about, counts);
+  fill(about, "Reading what is public of it.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
     const { nodes, labelled, classes, dimension, hidden } = answer.advice[0].facts;
     const open = ["features", "labels", "edges"].filter((one) => !hidden.includes(one));
     const words = { features: "what is known of each person (features)", labels: "which class each belongs to (labels)", edges: "who is connected with whom (edges)" };
@@ -75,7 +73,9 @@ function detail(part, app) {
       ["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")],
     ];
     const show = button("Show counts, for the owner alone", () => fill(counts, "Counting.", () => api.post("queries", { query: "describe", data: key }), described));
-    return [facts(lines), acts(button("Say whom you trust", () => app.go("trust"), "main"), show)];
+    const { toml } = folders.data.find((one) => one.path === key) ?? {};
+    const onward = acts(button("Say whom you trust", () => app.go("trust"), "main"), show);
+    return [facts(lines), onward, toml ? files("", [["graph.toml", toml]]) : []];
   });
 }
 
