@@ -117,6 +117,13 @@ def reviewed(officer: Officer, run: Path, seen: Path) -> None:
     officer.presses("Results")
     officer.sees(run.name, "Figure")
     look(officer, seen, "results")
+    sort = "const one = document.querySelector('#sort-lift'); one.click(); return document.activeElement.id"
+    assert [officer.browser.ask(sort), officer.text("[aria-sort=ascending]")] == ["sort-lift", "lift"]
+    officer.fills("#figure", "accuracy")
+    officer.sees("Accuracy of each run")
+    officer.fills("input[type=search]", "no such run")
+    officer.sees("0 of them")
+    officer.fills("input[type=search]", "")
     officer.presses("Download results.csv")
     officer.presses("Download figure.svg")
     officer.presses("Download figure.png")

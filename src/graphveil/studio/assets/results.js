@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { result } from "./card.js";
 import { band, pixels, ranges, standing } from "./charts.js";
-import { el, note, table, theirs } from "./dom.js";
+import { el, find, note, table, theirs } from "./dom.js";
 import { acts, button, field, files, fill, p, percent, points, put, save, select, short, wrong } from "./parts.js";
 
 export const head = "Results";
@@ -57,10 +57,12 @@ function overview(found, app) {
   if (!found.runs.length) return note("", "Nothing is finished yet.", p("Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
   const view = { text: "", group: "", sort: "run", falling: false, picked: [], figure: "lift", ...app.choices.view };
   const [listed, differs, chart] = [el("div", {}), el("div", {}), el("div", {})];
-  const keep = (patch) => {
+  // What is drawn anew takes the focus along.
+  const keep = (patch, focus = "") => {
     Object.assign(view, patch);
     app.change({ view: { ...view } });
     draw();
+    find(focus)?.focus();
   };
   const visible = () => {
     const column = COLUMNS.find(([name]) => name.replace("#", "") === view.sort) ?? COLUMNS[0];
@@ -92,8 +94,8 @@ function overview(found, app) {
 function board(runs, view, keep) {
   const rows = runs.map((run) => {
     const others = view.picked.filter((one) => one !== run.path);
-    const change = () => keep({ picked: box.checked ? [...others, run.path] : others });
-    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.path}`, change });
+    const change = () => keep({ picked: box.checked ? [...others, run.path] : others }, `pick-${run.path}`);
+    const box = el("input", { type: "checkbox", id: `pick-${run.path}`, "aria-label": `Compare ${run.path}`, change });
     box.checked = view.picked.includes(run.path);
     return [...COLUMNS.map(([, , cell]) => cell(run)), box];
   });
@@ -105,10 +107,8 @@ function board(runs, view, keep) {
   COLUMNS.forEach(([name], place) => {
     const word = name.replace("#", "");
     if (view.sort === word) heads[place].setAttribute("aria-sort", view.falling ? "descending" : "ascending");
-    put(heads[place], button(word, () => {
-      keep({ sort: word, falling: view.sort === word && !view.falling });
-      document.querySelectorAll(".sort")[place]?.focus();
-    }, "sort"));
+    const id = `sort-${word}`;
+    put(heads[place], button(word, () => keep({ sort: word, falling: view.sort === word && !view.falling }, id), "sort", { id }));
   });
   return made;
 }
@@ -134,7 +134,7 @@ function figured(runs, view, keep) {
   if (!rows.length) return [];
   const chart = ranges(figure, rows);
   const svg = () => chart.querySelector("svg");
-  const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }));
+  const choice = select([["lift", "lift, in points"], ["accuracy", "accuracy, in %"]], view.figure, (name) => keep({ figure: name }, "figure"), { id: "figure" });
   const drawn = button("Download figure.svg", () => save("figure.svg", standing(svg()), "image/svg+xml"), "small");
   const painted = button("Download figure.png", async () => save("figure.png", await pixels(svg())), "small");
   return [el("h2", {}, "Figure"), el("div", { class: "no-print" }, field("Draw", choice)), chart, acts(drawn, painted)];
