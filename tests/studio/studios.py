@@ -18,7 +18,6 @@ from graphveil.studio.service import Studio
 from graphveil.studio.store import OPEN, Store
 
 HOST = "127.0.0.1:8750"
-LONG = 120.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Open:
 
     def ended(self, id: str, *states: str) -> dict[str, Any]:
         """Wait until a job has ended, in one of these states; done, where none is named."""
-        until = time.monotonic() + LONG
+        until = time.monotonic() + 120
         while (found := self.page.get(f"/api/jobs/{id}"))["state"] in OPEN and time.monotonic() < until:
             self.jobs.tick()
             time.sleep(0.02)

@@ -129,7 +129,9 @@ def test_no_path_leads_out_of_the_root(path: str, here: Open) -> None:
         here.page.ask("GET", "/api/runs/run/files/card.md"),
         here.page.ask("PUT", f"/api/tables/{path}/nodes.csv", data=b"id\n1\n"),
     ]
-    assert {reply.status for reply in asked} <= {400, 404}
+    assert {reply.status for reply in asked} <= {400, 404} and here.page.get("/api/runs/run")["files"] == [
+        "result.json"
+    ]
     assert sorted(root.parent.rglob("*")) == before and here.page.get("/api/jobs") == {"jobs": []}
 
 

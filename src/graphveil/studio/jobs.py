@@ -57,14 +57,7 @@ class Limits:
 
     @property
     def environment(self) -> dict[str, str]:
-        names = (
-            "OMP_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "NUMBA_NUM_THREADS",
-            "POLARS_MAX_THREADS",
-        )
-        return dict.fromkeys(names, str(self.threads))
+        return dict.fromkeys(_THREADS, str(self.threads))
 
 
 @dataclass(frozen=True)

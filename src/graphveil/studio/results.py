@@ -78,9 +78,10 @@ class FinishedWork:
         """Return a file that a page may download, by its name in `FILES`; None where there is none."""
         if name not in FILES:
             return None
+        places = (self.folder / name, self.folder / "public" / name)
         # Confined once more: a link in a folder may lead anywhere.
-        places = (self.root.path(f"{self.path}/{place}") for place in (name, f"public/{name}"))
-        return next((place for place in places if place.is_file()), None)
+        inside = (place for place in places if place.resolve().is_relative_to(self.root.folder))
+        return next((place for place in inside if place.is_file()), None)
 
     def report(self) -> str | None:
         """Return where the full report lies, which stays on this machine."""
