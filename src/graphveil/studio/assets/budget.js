@@ -103,7 +103,7 @@ function priced({ answer, command, config }, app) {
   const lines = [
     ["In plain words", answer.adversary ?? "nothing is protected"],
     ["It spends", parts.join("; ") || "nothing"],
-    ["Holds as long as", el("ul", {}, answer.guarantee.assumes.map((line) => el("li", {}, line)))],
+    ["It assumes", el("ul", {}, answer.guarantee.assumes.map((line) => el("li", {}, line)))],
     ["Takes", `about ${seconds(answer.seconds)}, ${Math.ceil(answer.memory_mb)} MB of memory`],
   ];
   if (answer.advice.length) lines.push(["Mind", el("ul", {}, answer.advice.map((line) => el("li", {}, line)))]);
@@ -141,8 +141,8 @@ async function evidence(app) {
   if (alike.length + lifts.length) parts.push(ranges({ title: gained, unit: "points", ends: [0] }, [...alike, ...lifts]));
   const right = own.map((run) => ({ name: titled(run), kind: "own", ...band(run.accuracy) }));
   if (own.length) parts.push(ranges({ title: "Accuracy of finished runs on these data", unit: "%" }, right));
-  const attacked = own.flatMap((run) => Object.entries(run.attacks ?? {}).map(([name, found]) => ({ run, name, found }))).filter(({ found }) => found?.auc);
-  const tries = attacked.map(({ run, name, found }) => ({ name: `${name}, ${titled(run)}`, kind: "own", ...band(found.auc, 1) }));
+  const attacked = own.flatMap((run) => Object.entries(run.attacks ?? {}).map(([name, outcome]) => ({ run, name, outcome }))).filter(({ outcome }) => outcome?.auc);
+  const tries = attacked.map(({ run, name, outcome }) => ({ name: `${name}, ${titled(run)}`, kind: "own", ...band(outcome.auc, 1) }));
   const title = "What attacks on finished runs found: 0.50 is guessing, 1.00 is everything";
   if (tries.length) parts.push(ranges({ title, unit: "AUC", digits: 2, ends: [0.5, 1] }, tries));
   if (alike.length) parts.unshift(p("Graphs named below are public ones like yours, each measured at one epsilon. They are experience and no promise."));
@@ -190,12 +190,12 @@ function goalFirst(part, app, use) {
   return () => stop();
 }
 
-function reached(found, app, use) {
-  const { low, high } = found.epsilon;
-  const wanted = found.goal.what === "lift" ? points(found.goal.least) : percent(found.goal.least, 0);
-  const unit = found.goal.what === "lift" ? "points" : "%";
-  const tried = found.tried.map((one) => ({ name: `epsilon ${short(one.epsilon)}`, low: 100 * one.low, high: 100 * one.high, kind: "own" }));
-  const goal = { name: "your goal", value: 100 * found.goal.least, kind: "limit" };
+function reached(outcome, app, use) {
+  const { low, high } = outcome.epsilon;
+  const wanted = outcome.goal.what === "lift" ? points(outcome.goal.least) : percent(outcome.goal.least, 0);
+  const unit = outcome.goal.what === "lift" ? "points" : "%";
+  const tried = outcome.tried.map((one) => ({ name: `epsilon ${short(one.epsilon)}`, low: 100 * one.low, high: 100 * one.high, kind: "own" }));
+  const goal = { name: "your goal", value: 100 * outcome.goal.least, kind: "limit" };
   const chart = ranges({ title: "What the rehearsals gave at each epsilon", unit }, [...tried, goal]);
   const key = ["epsilon_a", "epsilon"].find((name) => app.method().budgets.some((budget) => budget.key === name)) ?? app.method().budgets[0]?.key;
   const take = () => {

@@ -16,11 +16,11 @@ export function result(part, app, path) {
 }
 
 function card(run, app, stops) {
-  const { result: found, kind } = run;
-  const sections = [el("h2", {}, `What came of it: ${[found.method, found.data].filter(Boolean).join(" on ") || run.path}`)];
-    if (found.accuracy) sections.push(worth(found));
-  if (found.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(found.guarantee.void)));
-  if (found.guarantee_sentence) sections.push(el("h3", {}, "What is promised"), el("p", { class: "sentence" }, found.guarantee_sentence));
+  const { result: outcome, kind } = run;
+  const sections = [el("h2", {}, `What came of it: ${[outcome.method, outcome.data].filter(Boolean).join(" on ") || run.path}`)];
+  if (outcome.accuracy) sections.push(worth(outcome));
+  if (outcome.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(outcome.guarantee.void)));
+  if (outcome.guarantee_sentence) sections.push(el("h3", {}, "What is promised"), el("p", { class: "sentence" }, outcome.guarantee_sentence));
   sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p("No picture is drawn for this kind of folder."));
   if (kind === "run") sections.push(el("h2", {}, "On the graph"), drawn(run));
   if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Let an attacker try it"), attacks(run, app, stops));
@@ -29,8 +29,8 @@ function card(run, app, stops) {
 }
 
 /** In one sentence and one chart: how often it is right, beside what could be had without the private data. */
-function worth(found) {
-  const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = found;
+function worth(outcome) {
+  const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = outcome;
   const rows = [{ name: "this run", kind: "own", ...band(accuracy) }];
   for (const [name, one] of Object.entries(controls)) rows.push({ name: `no private data: ${name}`, ...band(one) });
   for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
@@ -43,7 +43,7 @@ function worth(found) {
     judged, el("dl", { class: "numbers" }, numbers.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     ranges({ title: "People predicted rightly; the bar is where the true value lies in 95 of 100 such runs", unit: "%" }, rows),
     el("p", { class: "soft" }, "Measured on true labels, without noise: for whoever made the run, not for handing on."),
-    found.notes?.length ? more("Mind", bullets(found.notes)) : [],
+    outcome.notes?.length ? more("Mind", bullets(outcome.notes)) : [],
   ].flat();
 }
 

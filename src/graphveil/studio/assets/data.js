@@ -19,7 +19,7 @@ export function render(body, app, rest) {
   const chosen = el("div", {});
   const offers = el("div", {});
   body.append(offers, chosen);
-  fill(offers, "Looking through the folder.", () => api.get("folders"), (found) => offer(found, app, chosen));
+  fill(offers, "Looking through the folder.", () => api.get("folders"), (folders) => offer(folders, app, chosen));
   if (app.choices.data) detail(chosen, app);
   return null;
 }

@@ -25,10 +25,10 @@ const words = (picture, node) =>
 export function network(picture) {
   const label = "Graph: arrow keys go from person to person, plus and minus zoom, 0 shows everything";
   const place = el("div", { class: "live graph", tabindex: "0", role: "group", "aria-label": label });
-  const told = el("p", { "aria-live": "polite" }, "Point at somebody, or use the arrow keys.");
+  const caption = el("p", { "aria-live": "polite" }, "Point at somebody, or use the arrow keys.");
   const keys = {};
   const tool = (name, key) => button(name, () => keys[key]?.(), "small");
-  library().then(() => Object.assign(keys, live(picture, place, (node) => { told.textContent = words(picture, node); })));
+  library().then(() => Object.assign(keys, live(picture, place, (node) => { caption.textContent = words(picture, node); })));
   place.addEventListener("keydown", (event) => {
     if (!(event.key in keys)) return;
     event.preventDefault();
@@ -43,7 +43,7 @@ export function network(picture) {
   return [
     p(`${picture.nodes.length.toLocaleString("en")} of ${picture.total.toLocaleString("en")} people are drawn; a colour is a predicted class.${errors}`),
     picture.left_out.length ? points(picture.left_out) : [],
-    acts(tool("Zoom in", "+"), tool("Zoom out", "-"), tool("Show all", "0")), place, told, el("ul", { class: "legend" }, picture.classes.slice(0, 12).map(entry)),
+    acts(tool("Zoom in", "+"), tool("Zoom out", "-"), tool("Show all", "0")), place, caption, el("ul", { class: "legend" }, picture.classes.slice(0, 12).map(entry)),
     behind(table("Predictions among those drawn", ["class", "#predicted", "#of these wrong"], rows)),
   ];
 }

@@ -35,7 +35,7 @@ export function parties(picture) {
 
 function meaning(item) {
   const lines = [["Sees", item.sees], ["May learn", item.learns]];
-  if (item.assumes.length) lines.push(["As long as", points(item.assumes.map((fact) => fact.text))]);
+  if (item.assumes.length) lines.push(["Assumes", points(item.assumes.map((fact) => fact.text))]);
   if (item.shown_by.length) lines.push(["Shown by", points(item.shown_by.map((name) => el("code", {}, name)))]);
   return facts(lines);
 }

@@ -16,7 +16,7 @@ export function render(body, app, path) {
     body.append(el("p", { class: "no-print" }, el("a", { href: "#results" }, "← All results")), part);
     return result(part, app, path);
   }
-  fill(body, "Comparing what is finished.", () => everything(), (found) => overview(found, app));
+  fill(body, "Comparing what is finished.", () => everything(), (work) => overview(work, app));
   return null;
 }
 
@@ -53,8 +53,8 @@ const FIGURES = {
   accuracy: { title: "Accuracy of each run", unit: "%", of: (run) => run.accuracy },
 };
 
-function overview(found, app) {
-  if (!found.runs.length) return note("", "Nothing is finished yet.", p("Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
+function overview(work, app) {
+  if (!work.runs.length) return note("", "Nothing is finished yet.", p("Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
   const view = { text: "", group: "", sort: "run", falling: false, picked: [], figure: "lift", ...app.choices.view };
   const [listed, differs, chart] = [el("div", {}), el("div", {}), el("div", {})];
   // What is drawn anew takes the focus along.
@@ -68,49 +68,49 @@ function overview(found, app) {
     const column = COLUMNS.find(([name]) => name.replace("#", "") === view.sort) ?? COLUMNS[0];
     const [one, other] = view.falling ? [-1, 1] : [1, -1];
     const words = (run) => `${run.path} ${run.data} ${run.method} ${run.kind} ${run.unit ?? ""}`.toLowerCase();
-    return found.runs
+    return work.runs
       .filter((run) => words(run).includes(view.text.toLowerCase()) && (!view.group || run.group === view.group))
       .sort((a, b) => (column[1](a) < column[1](b) ? other : column[1](a) > column[1](b) ? one : 0));
   };
   const draw = () => {
     const runs = visible();
     put(listed, board(runs, view, keep));
-    put(differs, difference(found.runs.filter((run) => view.picked.includes(run.path))));
+    put(differs, difference(work.runs.filter((run) => view.picked.includes(run.path))));
     put(chart, figured(runs, view, keep));
   };
   draw();
   const filter = el("input", { type: "search", value: view.text, input: (event) => keep({ text: event.target.value }) });
-  const groups = select([["", "all"], ...found.groups.map((one) => [one.group, `${one.group}: ${one.trusted}`])], view.group, (group) => keep({ group }));
-  const told = found.error ? [wrong(found.error, "These could not be compared.")] : [];
-  const written = () => save("results.json", JSON.stringify(found.answer, null, 2), "application/json");
-  const raw = found.answer ? button("Download results.json", written, "small") : [];
-  const taken = el("section", { class: "card files" }, el("h2", {}, "Take it with you"), found.command ? el("pre", { tabindex: "0" }, found.command) : [],
+  const groups = select([["", "all"], ...work.groups.map((one) => [one.group, `${one.group}: ${one.trusted}`])], view.group, (group) => keep({ group }));
+  const errors = work.error ? [wrong(work.error, "These could not be compared.")] : [];
+  const written = () => save("results.json", JSON.stringify(work.answer, null, 2), "application/json");
+  const raw = work.answer ? button("Download results.json", written, "small") : [];
+  const takeaway = el("section", { class: "card files" }, el("h2", {}, "Take it with you"), work.command ? el("pre", { tabindex: "0" }, work.command) : [],
     acts(button("Download results.csv", () => save("results.csv", csv(visible()), "text/csv"), "small"), raw));
   const why = "Compare epsilons within a group only: its runs trust the same people and protect the same unit.";
-  return [told, el("div", { class: "row no-print" }, field("Find", filter), field("Only those of one group", groups, why)), listed, differs, chart, taken];
+  return [errors, el("div", { class: "row no-print" }, field("Find", filter), field("Only those of one group", groups, why)), listed, differs, chart, takeaway];
 }
 
 /** The table, with heads that sort and boxes that pick what to compare. */
 function board(runs, view, keep) {
   const rows = runs.map((run) => {
-    const others = view.picked.filter((one) => one !== run.path);
-    const change = () => keep({ picked: box.checked ? [...others, run.path] : others }, `pick-${run.path}`);
+    const rest = view.picked.filter((one) => one !== run.path);
+    const change = () => keep({ picked: box.checked ? [...rest, run.path] : rest }, `pick-${run.path}`);
     const box = el("input", { type: "checkbox", id: `pick-${run.path}`, "aria-label": `Compare ${run.path}`, change });
     box.checked = view.picked.includes(run.path);
     return [...COLUMNS.map(([, , cell]) => cell(run)), box];
   });
   const caption = `${runs.length} of them; accuracies, lift and attacks are measured on true data and for you alone`;
-  const made = table(caption, [...COLUMNS.map(([name]) => name), "compare"], rows);
+  const grid = table(caption, [...COLUMNS.map(([name]) => name), "compare"], rows);
   // Nothing is picked on paper.
-  for (const line of made.querySelectorAll("tr")) line.lastElementChild.classList.add("no-print");
-  const heads = made.querySelectorAll("th");
+  for (const line of grid.querySelectorAll("tr")) line.lastElementChild.classList.add("no-print");
+  const heads = grid.querySelectorAll("th");
   COLUMNS.forEach(([name], place) => {
     const word = name.replace("#", "");
     if (view.sort === word) heads[place].setAttribute("aria-sort", view.falling ? "descending" : "ascending");
     const id = `sort-${word}`;
     put(heads[place], button(word, () => keep({ sort: word, falling: view.sort === word && !view.falling }, id), "sort", { id }));
   });
-  return made;
+  return grid;
 }
 
 /** What differs between those that were picked, setting by setting. */

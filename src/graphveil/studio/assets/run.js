@@ -79,6 +79,6 @@ async function history(part, app) {
   if (!jobs.length) return;
   const when = (job) => new Date(1000 * job.created).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
   const rows = jobs.map((job) => [when(job), job.job, el("code", {}, job.command), STATES[job.state], el("a", { href: `#run/${job.id}` }, "look")]);
-  const shown = more(`Everything that ran here (${jobs.length})`, table("Runs, plans and attacks, the last first", ["at", "what", "command", "state", ""], rows));
-  put(part, shown);
+  const listed = more(`Everything that ran here (${jobs.length})`, table("Runs, plans and attacks, the last first", ["at", "what", "command", "state", ""], rows));
+  put(part, listed);
 }

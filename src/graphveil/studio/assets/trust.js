@@ -28,9 +28,9 @@ const WORDS = {
 const answers = new Map();
 export function advice(data) {
   if (!answers.has(data)) {
-    const asked = api.post("queries", { query: "advise", data });
-    answers.set(data, asked);
-    asked.catch(() => answers.delete(data));
+    const query = api.post("queries", { query: "advise", data });
+    answers.set(data, query);
+    query.catch(() => answers.delete(data));
   }
   return answers.get(data);
 }
