@@ -42,6 +42,8 @@ RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {f"federation {step}" for step in ("serve", "join", "predict", "status", "verify")}
 #: A collector and a device at once: tests/cli/test_collect.py types the whole page.
 NETWORK |= {f"collect {step}" for step in ("serve", "open", "status", "close", "export", "phones")}
+#: A page until Ctrl-C: tests/studio/test_page.py serves and walks it.
+NETWORK |= {"studio docs/examples"}
 NETWORK |= {f"device {step}" for step in ("enrol", "show", "answer", "spent")}
 LABELS_ONLY = {"label-propagation", "label-pool", "answer-pool"}
 LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}

@@ -1,0 +1,118 @@
+/** What a finished run is worth and what it gives away: figures, controls, who sees what, its graph, attacks, files. */
+
+import * as api from "./api.js";
+import { band, ranges } from "./charts.js";
+import { el, facts, more, note, points as bullets } from "./dom.js";
+import { network } from "./graph.js";
+import { parties } from "./parties.js";
+import { acts, button, field, fill, hint, p, percent, points, put, select, wrong } from "./parts.js";
+import { progress } from "./watch.js";
+
+/** Show a finished folder; returns how to stop what it follows. */
+export function result(part, app, path) {
+  const stops = [];
+  fill(part, "Reading what came of it.", () => api.get(`runs/${api.spelled(path)}`), (run) => card(run, app, stops));
+  return () => stops.forEach((stop) => stop());
+}
+
+function card(run, app, stops) {
+  const { result: outcome, kind } = run;
+  const sections = [el("h2", {}, `What came of it: ${[outcome.method, outcome.data].filter(Boolean).join(" on ") || run.path}`)];
+  if (outcome.accuracy) sections.push(worth(outcome));
+  if (outcome.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(outcome.guarantee.void)));
+  if (outcome.guarantee_sentence) sections.push(el("h3", {}, "What is promised"), el("p", { class: "sentence" }, outcome.guarantee_sentence));
+  sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p("No picture is drawn for this kind of folder."));
+  if (kind === "run") sections.push(el("h2", {}, "On the graph"), drawn(run));
+  if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Let an attacker try it"), attacks(run, app, stops));
+  sections.push(taken(run));
+  return sections;
+}
+
+/** In one sentence and one chart: how often it is right, beside what could be had without the private data. */
+function worth(outcome) {
+  const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = outcome;
+  const rows = [{ name: "this run", kind: "own", ...band(accuracy) }];
+  for (const [name, one] of Object.entries(controls)) rows.push({ name: `no private data: ${name}`, ...band(one) });
+  for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
+  if (ceiling) rows.push({ name: "no protection at all", kind: "limit", ...band(ceiling) });
+  const numbers = [["Predicted rightly", percent(accuracy.mean)]];
+  if (controls[best]) numbers.push(["Best without the private data", percent(controls[best].mean)]);
+  if (lift) numbers.push(["Lift", points(lift.mean)]);
+  const judged = lift ? verdict(lift) : [];
+  return [
+    judged, el("dl", { class: "numbers" }, numbers.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    ranges({ title: "People predicted rightly; the bar is where the true value lies in 95 of 100 such runs", unit: "%" }, rows),
+    el("p", { class: "soft" }, "Measured on true labels, without noise: for whoever made the run, not for handing on."),
+    outcome.notes?.length ? more("Mind", bullets(outcome.notes)) : [],
+  ].flat();
+}
+
+function verdict({ mean, low, high }) {
+  const between = `The lift is ${points(mean)}, in 95 of 100 such runs between ${points(low)} and ${points(high)}.`;
+  if (low > 0) return note("good", `The private data help: ${points(mean)}.`, p(between));
+  if (high <= 0) return note("bad", "The private data do not help.", p(between, " Do not collect them for this."));
+  return note("care", "No help that could be measured.", p(between, " It may be zero: think twice before you collect them for this."));
+}
+
+function drawn(run) {
+  const place = el("div", {});
+  const open = button("Draw the graph", () => fill(place, "Drawing.", () => api.get(`runs/${api.spelled(run.path)}/graph`), network));
+  place.append(acts(open), hint("Who is predicted what, and where that is wrong; at most 3,000 people. What the data declare private is left out."));
+  return place;
+}
+
+/** Attacks that fit this kind of folder: each is tried on the run and on a network without noise. */
+function attacks(run, app, stops) {
+  const offered = app.world.attacks.filter((one) => one.on === run.kind);
+  const place = el("div", { role: "status" });
+  let name = offered[0]?.name;
+  const what = el("p", { class: "hint" });
+  const tell = () => { what.textContent = offered.find((one) => one.name === name)?.summary ?? ""; };
+  tell();
+  // Of a release or a federation the attacker's finds are judged by the data behind it, which its owner has.
+  const truth = el("div", {});
+  let source = app.choices.data ?? "";
+  if (run.kind !== "run") {
+    fill(truth, "Looking for the data.", () => api.get("folders"), ({ data }) => {
+      const all = [...data.filter((one) => one.state === "declared").map((one) => [one.path, one.path]), ...app.world.named.map((one) => [`name:${one}`, one])];
+      source = all.some(([key]) => key === source) ? source : all[0]?.[0];
+      return field("The true data, to judge it by", select(all, source, (value) => { source = value; }));
+    });
+  }
+  const go = async () => {
+    try {
+      const { id } = await api.post("jobs", { job: "attack", run: run.path, attack: name, ...(run.kind === "run" ? {} : { truth: source }) });
+      stops.push(progress(place, id, { done: (job) => put(place, attacked(job.answer)) }));
+    } catch (error) {
+      put(place, wrong(error));
+    }
+  };
+  if (!offered.length) return p("No attack is at hand for this kind of folder.");
+  const choice = select(offered.map((one) => [one.name, one.name]), name, (value) => { name = value; tell(); }, { id: "attack" });
+  const before = run.attacks.length ? p(`Tried before: ${run.attacks.join(", ")}; the figures stand in the full report.`) : [];
+  return el("div", {},
+    p("An attack spends no budget. It is tried on this run and, beside it, on a plain network without any noise: what it finds there shows that the attack works."),
+    before,
+    el("label", { for: "attack" }, "Attack"), choice, what, truth, acts(button("Try it", go)), place);
+}
+
+function attacked({ attack, results }) {
+  const rows = Object.entries(results).map(([name, { auc }]) => (
+    name === "without protection" ? { name: "a plain network, without noise", ...band(auc, 1) } : { name: `this run (${name})`, kind: "own", ...band(auc, 1) }
+  ));
+  const first = Object.values(results)[0];
+  if (Number.isFinite(first.baseline)) rows.push({ name: "guessing blindly", kind: "limit", value: first.baseline });
+  const [ours, bare] = [rows[0], rows[1]];
+  const beside = Number.isFinite(bare?.value) ? bare.value.toFixed(2) : "not tried";
+  const words = `${attack}: ${first.target}. On this run ${ours.value.toFixed(2)}, without noise ${beside}; 0.50 is guessing and 1.00 finds everything.`;
+  const chart = ranges({ title: "How well the attack tells apart (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows);
+  return [note("", "What it found", p(words)), chart, more("Notes", bullets(Object.values(results).flatMap((one) => one.notes)))];
+}
+
+function taken(run) {
+  const link = (name) => el("a", { class: "file", href: `api/runs/${api.spelled(run.path)}/files/${name}`, download: "" }, name);
+  const where = [["The folder", el("code", {}, run.path)]];
+  if (run.report) where.push(["The full report, for you alone", el("code", {}, run.report)]);
+  return el("section", { class: "card files" }, el("h2", {}, "Take it with you"),
+    p("The card is what a reviewer reads. Only what lies in the folder public may be handed on."), acts(run.files.map(link)), facts(where));
+}

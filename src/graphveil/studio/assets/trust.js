@@ -1,0 +1,105 @@
+/** Step 2: whom somebody trusts, the method that fits, and a picture of who sees what. */
+
+import * as api from "./api.js";
+import { el, facts, more, note } from "./dom.js";
+import { parties } from "./parties.js";
+import { acts, button, files, fill, p, put, select } from "./parts.js";
+
+export const head = "Whom do you trust?";
+export const lead = "Whoever is trusted may see the data as they are. The fewer, the better: but less trust costs accuracy.";
+export const needs = ["data"];
+
+export const TITLES = {
+  local: "nobody: devices add the noise",
+  links: "nobody may know who knows whom",
+  curator: "a curator, who trains",
+  release: "a curator, who publishes once",
+  federation: "organisations, each with its own data",
+};
+const WORDS = {
+  local: "People's own devices add noise before anything leaves them. Who knows whom is public, or not used.",
+  links: "As before, and each device hides its list of contacts too.",
+  curator: "One trusted place holds all data, adds noise while it trains, and hands out a model.",
+  release: "One trusted place holds all data and publishes a noisy copy, once. Everybody may work with it.",
+  federation: "Two or three organisations train together. None shows its data to another.",
+};
+
+/** What the library advises for the data, for every trust: it reads no private value. One question an opening of the page. */
+const answers = new Map();
+export function advice(data) {
+  if (!answers.has(data)) {
+    const query = api.post("queries", { query: "advise", data });
+    answers.set(data, query);
+    query.catch(() => answers.delete(data));
+  }
+  return answers.get(data);
+}
+
+export const forgetAdvice = (data) => answers.delete(data);
+
+/** The configuration so far, as queries and jobs take it. */
+export const request = ({ choices }) => ({ data: choices.data, method: choices.method, settings: choices.settings ?? {} });
+
+export function render(body, app) {
+  const cards = el("div", {});
+  const chosen = el("div", {});
+  body.append(cards, chosen);
+  fill(cards, "Looking which kinds of trust fit what the data declare private. No private value is read.", () => advice(app.choices.data), ({ answer }) => {
+    const entries = new Map(answer.advice.map((entry) => [entry.trust, entry]));
+    const pick = (name) => {
+      const entry = entries.get(name);
+      if (app.choices.trust !== name) app.change({ trust: name, method: entry.method ?? undefined, settings: { ...entry.settings } });
+      mark();
+      detail(chosen, app, entry);
+    };
+    const list = el("ul", { class: "picks" }, Object.keys(TITLES).map((name) => card(app, entries.get(name), name, pick)));
+    const mark = () => {
+      for (const one of list.querySelectorAll(".pick")) one.setAttribute("aria-pressed", String(one.dataset.name === app.choices.trust));
+    };
+    mark();
+    if (app.choices.trust) detail(chosen, app, entries.get(app.choices.trust));
+    return list;
+  });
+}
+
+function card(app, entry, name, pick) {
+  const fits = Boolean(entry?.method);
+  const { low, high } = entry?.expected ?? {};
+  const gain = entry?.expected ? `On graphs like yours it predicted ${ten(low)} to ${ten(high)} more of 100 people rightly than without the private data.` : "";
+  const words = fits ? [WORDS[name], gain] : [WORDS[name], `No method of this kind fits what ${app.named()} declares private.`];
+  const attributes = { "data-name": name, "aria-pressed": "false", disabled: !fits };
+  return el("li", {}, button([el("strong", {}, capital(TITLES[name])), words.map((line) => el("span", {}, line))], () => pick(name), "pick", attributes));
+}
+
+const ten = (share) => (100 * share).toFixed(0);
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+function detail(part, app, entry) {
+  const own = new Set(app.world.trusts.find((one) => one.name === entry.trust)?.methods ?? []);
+  const method = app.method();
+  const runs = method !== null && ["train", "release"].includes(method.command);
+  const options = [...own].map((name) => [name, name === entry.method ? `${name} (advised)` : name]);
+  const changed = (name) => {
+    app.change({ method: name, settings: name === entry.method ? { ...entry.settings } : {} });
+    detail(part, app, entry);
+  };
+  const advised = app.choices.method === entry.method;
+  const control = el("div", {});
+  if (options.length > 1) control.append(more("Choose another method", el("label", { for: "method" }, "Method"), select(options, app.choices.method, changed, { id: "method" })));
+  const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
+  if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
+  const picture = el("div", {});
+  const simulated = ["local", "links"].includes(entry.trust)
+    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
+    : [];
+  const onward = runs
+    ? acts(button("Choose the budget", () => app.go("budget"), "main"))
+    : note("care", "Each organisation starts this on its own machine.", p("The studio cannot do that for them. The command below begins it; a finished federation stands under Results."));
+  put(part, 
+    el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
+    el("h2", {}, "Who sees what"), simulated, picture, onward,
+    files(advised ? entry.command : null, []),
+  );
+  if (method === null) put(picture, p("It is drawn for the agreement that the organisations sign: ", el("code", {}, "graphveil federation plan"), " shows it, and so does the finished federation under Results."));
+  else fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", request(app)), parties);
+}
