@@ -133,7 +133,8 @@ def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: Label
         nodes: n.
         labels: at their holder alone.
     """
-    network = Network(start.shares(party), len(start.first), plan.hops, Rate.of(plan.shared_rate))
+    rate = Rate.of(plan.shared_rate)
+    network = Network(start.shares(party), len(start.first), plan.hops, first=rate, rate=rate)
     everybody = torch.arange(nodes)
     for _ in range(plan.epochs):
         z = yield from party.opened((yield from network.forward(party, everybody)))
@@ -144,7 +145,7 @@ def train(party: Arithmetic, start: Start, plan: Plan, nodes: int, labels: Label
         yield from network.backward(party, slopes)
 
 
-class _Clear:
+class Clear:
     """The arithmetic of one party that has every number: what shares add up to."""
 
     def __init__(self, matrices: Mapping[str, RingMatrix]) -> None:
@@ -192,6 +193,6 @@ def run_in_clear(plan: Plan, parts: Sequence[Part], labels: Tensor, split: Split
     start = Start.of(plan, [features.shape[1] for features, _ in parts], int(labels.max()) + 1, seed)
     own = LabelHolder(plan, start.head, labels, split, seed)
     matrices = [matrices_of(place, *part) for place, part in enumerate(parts)]
-    party = _Clear({name: matrix for each in matrices for name, matrix in each.items()})
+    party = Clear({name: matrix for each in matrices for name, matrix in each.items()})
     simulate({"everything": train(party, start, plan, len(labels), own)})
     return own

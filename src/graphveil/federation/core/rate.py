@@ -21,21 +21,22 @@ class Rate:
     power: int
 
     @classmethod
-    def of(cls, rate: float) -> Rate:
+    def of(cls, rate: float, slower: int = 0) -> Rate:
         """Return a rate as such a product.
 
         Args:
             rate: positive.
+            slower: it is divided by 2 so often.
 
         Raises:
             InputError: it is none, or too large or small to be cut.
         """
         mantissa, power = math.frexp(rate)
         # Three binary digits: each more makes entries that a cut loses twice as frequent.
-        factor, power = 8 * mantissa, power - 3
-        if not (factor > 0 and factor % 1 == 0 and power >= -SLOPE_BITS and rate < _LIMIT):
-            allowed = f"a power of two, or 3, 5 or 7 times one, below {_LIMIT}"
-            raise InputError(f"shared_rate = {rate:g} in mode all-shares", allowed=allowed)
+        factor, power, limit = 8 * mantissa, power - 3 - slower, _LIMIT << slower
+        if not (factor > 0 and factor % 1 == 0 and power >= -SLOPE_BITS and rate < limit):
+            allowed = f"on shares, a power of two, or 3, 5 or 7 times one, below {limit}"
+            raise InputError(f"shared_rate = {rate:g}", allowed=allowed)
         while factor % 2 == 0:
             factor, power = factor / 2, power + 1
         return cls(int(factor), power)

@@ -45,6 +45,8 @@ ENTRIES = 8
 _ON_SHARES: Mapping[str, bool | int | float | str] = MappingProxyType(
     {"aggregator": "sage", "combine": "mean", "layers": 1, "republish": 1, "bits": FRACTION_BITS}
 )
+#: There all layers descend a sixteenth as fast as a first layer alone: faster, they leave the room of polynomials.
+_SLOWER = 4
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
 
@@ -367,6 +369,11 @@ class Setting:
         """Pr[label as heard = column | true label = row] of the training labels, float32 [c, c]."""
         return Guessing(self.privacy.epsilon_y, self.classes).channel.float()
 
+    @property
+    def rates(self) -> tuple[Rate, Rate]:
+        """The rates of descent in mode "all-shares": of the first layer, and of all others on shares."""
+        return Rate.of(self.training.shared_rate), Rate.of(self.training.shared_rate, _SLOWER)
+
     def steps(self, round: int) -> int:
         """Return how many steps the server's network takes in round 1..R."""
         return min(self.training.republish, self.training.epochs - (round - 1) * self.training.republish)
@@ -396,7 +403,7 @@ class Setting:
         for name, allowed in _ON_SHARES.items():
             if self.options[name] != allowed:
                 raise InputError(f"{name} = {self.options[name]} in mode all-shares", allowed=str(allowed))
-        Rate.of(self.training.shared_rate)
+        _ = self.rates
 
     def _require_few_openings(self) -> None:
         opened = self.model.width * self.publications

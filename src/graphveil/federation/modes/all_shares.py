@@ -5,25 +5,28 @@
              its slopes, masked as its own share -> back through all layers -> plain descent on shares
     end      z of everybody, by the weights of the round that validated best
 
-Nobody knows a weight or an inner layer.  The label holder drops entries of z out, takes Adam's step on its last layer
-and decays its weights, in floating point; shared layers have no dropout, no decay and no momentum.  Nothing has noise:
-against the label holder there is no epsilon.  The server deals masks, hears who trains, who validates and which rounds
-were kept, and colludes with no holder.  Arithmetic: `all_shares_arithmetic`; its parties: `all_shares_parties`.
+Nobody knows a weight or an inner layer.  The label holder takes z apart as other modes' servers do, drops entries out,
+takes Adam's step on its last layer with decay, and shortens slopes, in floating point; shared layers have no dropout,
+decay or momentum.  Nothing has noise: against the label holder there is no epsilon.  The server deals masks, hears who
+trains, who validates and which rounds were kept, and colludes with no holder.  The arithmetic is in
+`all_shares_arithmetic`, how each party computes in `all_shares_parties`.
 Sources: Mohassel, Zhang, "SecureML", IEEE S&P 2017; Chen et al., IJCAI 2022, arXiv 2005.11903, which compares with it.
 Shapes: z of those who train [t, h], at looks [t + v, h].
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from graphveil.federation.core.rate import SLOPE_BITS, Rate
+from graphveil.errors import InputError
+from graphveil.federation.core.networks import LENGTH, apart
+from graphveil.federation.core.rate import SLOPE_BITS
 from graphveil.federation.core.rows import Rows, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext
@@ -34,17 +37,27 @@ from graphveil.federation.modes.all_shares_arithmetic import Arithmetic, Network
 from graphveil.federation.modes.all_shares_parties import Lefts, SizeArithmetic, deal, join, matrices_of
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.propagation import scaled_rows
 
-_NOW, _BEST = "now/", "best/"
+_NOW, _BEST, _REMEMBERED = "now/", "best/", 32
+#: How far z may be from what a sigmoid gives: beyond, its polynomial has left the curve, and training does not end.
+_ASTRAY = 4.0
+#: How long slopes of z may be, over the root of how many nodes train, at least as many as `_FEW`.
+_STEEPEST, _FEW = 4.0, 64
 
 
 @dataclass(frozen=True)
 class AllSharesHolder:
-    """A holder's shares of all layers, of now and of the round that validated best, which its program returns."""
+    """A holder's shares of all layers, of now and of the round that validated best, which its program returns.
+
+    Attributes:
+        hidden: at the label holder, what it was shown last of those who train: (round, z float32 [t, h]).
+    """
 
     network: Network
     best: dict[str, Tensor]
     head: LabelHead | None
+    hidden: deque[tuple[int, Tensor]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def state(self) -> dict[str, Tensor]:
         state = {f"{_NOW}{name}": share for name, share in self.network.shares.items()}
@@ -61,8 +74,8 @@ def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHol
     """
     setting, head = run.setting, holding.head
     rows = yield from (head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes))
-    # Polynomials are near tanh near 0: the declared range, which is public, becomes [-1, 1].
-    features = holding.features * (1.0 / max(holding.bound, 1.0))
+    # Polynomials are near tanh near 0 alone: rows of all holders together have length 1.
+    features = scaled_rows(holding.features, len(setting.members))
     own = matrices_of(setting.names.index(run.me), features, holding.edge_index)
     # In every session anew, also a resumed one: a round that runs again has masks of its own.
     party = yield from join(
@@ -76,7 +89,7 @@ def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHol
         if head is not None:
             head.load(run.state)
     result = AllSharesHolder(network_of(setting, shares), best, head)
-    yield from _train(run, party, result, rows)
+    yield from train(run, party, result, rows)
     return result
 
 
@@ -91,7 +104,7 @@ def all_shares_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
     setting = run.setting
     announced = yield from receive_rows(setting, nodes, rows)
     party = yield from deal(setting.names, lefts_of(setting, nodes), randomness=run.randomness)
-    yield from _train(run, party, AllSharesHolder(network_of(setting, _sizes(setting)), {}, None), announced)
+    yield from train(run, party, AllSharesHolder(network_of(setting, _sizes(setting)), {}, None), announced)
 
 
 def lefts_of(setting: Setting, nodes: int) -> Lefts:
@@ -106,11 +119,19 @@ def network_of(setting: Setting, shares: Mapping[str, Tensor]) -> Network:
         setting: the agreed run.
         shares: a party's, by name.
     """
-    return Network(shares, len(setting.names), setting.model.hops, Rate.of(setting.training.shared_rate))
+    first, rate = setting.rates
+    return Network(shares, len(setting.names), setting.model.hops, first=first, rate=rate)
 
 
-def _train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows) -> Program[None]:
-    """Train, and open z of everybody in the end: what holders and the server run, each with its arithmetic."""
+def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows) -> Program[None]:
+    """Train, and open z of everybody in the end: what holders and the server run, each with its arithmetic.
+
+    Args:
+        run: the party's.
+        party: its arithmetic.
+        result: what it begins from; trained in place.
+        rows: who trains, and who validates.
+    """
     setting, head = run.setting, result.head
     # A server has nothing to keep: masks are of one session, and sizes are agreed.
     state = result.state if run.me in setting.names else dict
@@ -123,7 +144,7 @@ def _train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Ro
         network = network_of(setting, result.best)
         z = yield from party.opened((yield from network.forward(party, torch.arange(rows.nodes))))
         if z is not None and head is not None:
-            head.predict(decode(z))
+            head.predict(apart(decode(z), LENGTH, like=decode(z)[rows.train]))
         yield Checkpoint(setting.rounds, state)
 
 
@@ -136,6 +157,7 @@ def _step(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
         slope = party.public(torch.zeros(len(rows.train), setting.model.width, dtype=torch.int64))
     else:
         slope, keep = _answer(run, head, decode(z), round)
+        result.hidden.append((round, decode(z[: len(rows.train)])))
     if looks and (yield from _relayed(run, keep)):
         # The weights before the step: z that was judged is theirs.
         result.best.update(before)
@@ -145,11 +167,25 @@ def _step(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
 def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Tensor, bool | None]:
     """Return the slopes of z of those who train, all of them as this holder's share, and whether the round is kept."""
     rate, trained = run.setting.model.dropout, int(head.train.sum())
+    if float(z.abs().max()) > _ASTRAY:
+        raise InputError(
+            f"round {round}: descent along polynomials does not settle at shared_rate = "
+            f"{run.setting.training.shared_rate:g}",
+            where="mode all-shares",
+            remedy="make a new agreement with a lower one",
+        )
+    leaf, looked = z[:trained].requires_grad_(), z[trained:] if len(z) > trained else z.detach()
     # Dropped out here, where z is known: on shares it would be a product more.
-    survives = (torch.rand(trained, z.shape[1], generator=run.generator) >= rate) / (1 - rate)
-    slope, loss = head.step(z[:trained] * survives)
-    keep = head.improves(z[trained:] if len(z) > trained else z, round, loss) if run.setting.looks(round) else None
-    return encode(slope * survives, SLOPE_BITS), keep
+    survives = (torch.rand(leaf.shape, generator=run.generator) >= rate) / (1 - rate)
+    seen = apart(leaf, LENGTH) * survives
+    pull, loss = head.step(seen.detach())
+    (slope,) = torch.autograd.grad(seen, leaf, pull)
+    keep = None
+    if run.setting.looks(round):
+        keep = head.improves(apart(looked.detach(), LENGTH, like=leaf.detach()), round, loss)
+    # So that no sum of slopes times a layer's values, at most 2/3 each, leaves the room of a cut.
+    longest = _STEEPEST / max(trained, _FEW) ** 0.5
+    return encode(slope * min(1.0, longest / max(float(slope.norm()), longest)), SLOPE_BITS), keep
 
 
 def _relayed(run: RunContext, keep: bool | None) -> Program[bool]:
@@ -169,8 +205,8 @@ def _drawn(run: RunContext) -> dict[str, Tensor]:
     """Draw this holder's shares of all weights, and zeros of biases."""
     setting, shares = run.setting, {}
     for name, (rows, columns) in _shapes(setting).items():
-        # Shares add up to W: each is drawn at 1 / sqrt(I) of Glorot's range, of all features for parts of the first.
-        ends = columns + (setting.columns if name in lefts_of(setting, 1).named else rows)
+        # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1.
+        ends = columns + (1 if name in lefts_of(setting, 1).named else rows)
         scale = 0.0 if rows == 1 else (6.0 / ends / len(setting.names)) ** 0.5
         # From the secret source and not the seeded one: nobody knows a weight, from the first round on.
         shares[name] = encode(secret_numbers((rows, columns), randomness=run.randomness) * scale)

@@ -166,11 +166,11 @@ class Network:
         shares: a party's shares of weights and biases, by the names of `shapes_of`; they are replaced as it trains.
         holders: how many.
         hops: K.
-        rate: of descent.
+        first, rate: of descent, of the first layer and of all others.
     """
 
-    def __init__(self, shares: Mapping[str, Tensor], holders: int, hops: int, rate: Rate) -> None:
-        self.shares, self._rate = dict(shares), rate
+    def __init__(self, shares: Mapping[str, Tensor], holders: int, hops: int, *, first: Rate, rate: Rate) -> None:
+        self.shares, self._first = dict(shares), first
         self._layers = [
             [_Layer(self.shares, layer_of(place, hop), TANH, rate) for hop in range(hops)] for place in range(holders)
         ]
@@ -205,7 +205,7 @@ class Network:
         for place in range(len(self._layers)):
             name = features_of(place)
             pull = yield from party.by_constant(name, slope, transposed=True)
-            self.shares[name] = self.shares[name] - (yield from step_of(party, pull, self._rate, SLOPE_BITS))
+            self.shares[name] = self.shares[name] - (yield from step_of(party, pull, self._first, SLOPE_BITS))
 
     def _branch(self, party: Arithmetic, place: int, h: Tensor) -> Program[Tensor]:
         """Return a share of h^K of the rows, int64 [m, h]."""
