@@ -244,19 +244,20 @@ class Recorded:
         """
         relays = naive and party == self.setting.server
         # An adversary gets what reached it or left it; in the naive design the server passes all messages on.
-        own = tuple(m for m in (*self.messages, *self._hidden) if relays or party in (m.to, m.sender))
+        own = tuple(m for m in self._opened_messages() if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes
         holding = self.holdings.get(party)
         weights = self._weights() if naive and holding is not None else {}
         slopes = self._slopes() if naive and holding is not None else {}
         return View(party, self.setting, holding, nodes, own, weights, slopes)
 
-    @property
-    def _hidden(self) -> Iterator[Message]:
-        """Yield what the label holder of mode all-shares opens: the shares that it is sent need its own."""
+    def _opened_messages(self) -> Iterator[Message]:
+        """Yield all messages, and in mode all-shares in place of shares of z what the label holder adds them up to."""
+        yield from (m for m in self.messages if m.kind != "hidden-share")
         holder = self.setting.label_holder
         result = self.trained.holders.get(holder)
         if isinstance(result, AllSharesHolder):
+            # One share alone is uniform, and its own is in no message.
             yield from (Message(round, _OPENED, holder, "hidden-share", z) for round, z in result.hidden)
 
     def secret(self, name: str) -> Tensor:
