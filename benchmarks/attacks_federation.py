@@ -95,7 +95,7 @@ def hidden(args: argparse.Namespace) -> None:
         with args.out.open("a", encoding="utf-8") as file:
             file.writelines(to_json(row) + "\n" for row in rows)
         figures = [sum(row[name] for row in rows) / len(rows) for name in ("megabytes", "seconds", "accuracy")]
-        cells = [f"{figures[0]:,.0f}", f"{figures[1]:.0f}", f"{100 * figures[2]:.1f}"]
+        cells = [f"{figures[0]:,.0f}", f"{figures[1]:.1f}", f"{100 * figures[2]:.1f}"]
         print(
             f"| {mode} | " + " | ".join([*cells, *(_cell(rows[0]["attacks"][name]) for name in ATTACKS)]) + " |",
             flush=True,

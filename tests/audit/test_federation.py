@@ -31,7 +31,7 @@ from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto import hidden_matrix, products
-from graphveil.federation.crypto.masks import MaskKey, ZeroSum
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Receive, Send
 from graphveil.federation.modes import all_shares_parties, linear, propagation
@@ -133,15 +133,16 @@ class Flat(MaskKey):
 
 @pytest.mark.parametrize(
     ("weak", "said"),
-    [("factor", "masked-left (20 x 16) to"), ("cut", "masked-sum (60 x 8) to"), ("zero", "hidden-share of holder2")],
+    [
+        ("factor", "masked-left (16 x 8) to"),
+        ("product", "correction (20 x 8) to"),
+        ("cut", "masked-sum (60 x 8) to"),
+    ],
 )
 def test_a_mask_of_all_shares_that_is_left_out_is_found(weak: str, said: str, monkeypatch: Patch) -> None:
-    """Of factors and of cuts, whose keys are the first and the third that a holder is dealt; between holders."""
-    if weak == "zero":
-        monkeypatch.setattr(ZeroSum, "mask", lambda me, label, shape: torch.zeros(shape, dtype=torch.int64))
-    else:
-        real, flat = all_shares_parties._Keys, Flat(bytes(32))
-        monkeypatch.setattr(all_shares_parties, "_Keys", lambda *keys: replace(real(*keys), **{weak: flat}))
+    """Of factors, of their products and of cuts: the three keys that a holder is dealt for one session."""
+    real, flat = all_shares_parties._Keys, Flat(bytes(32))
+    monkeypatch.setattr(all_shares_parties, "_Keys", lambda *keys: replace(real(*keys), **{weak: flat}))
     found = audit_shares("all-shares")
     assert not found.holds and any(said in note for note in found.notes), found.notes
 

@@ -150,21 +150,21 @@ def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Row
 
 def _step(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows, round: int) -> Program[None]:
     setting, network, head = run.setting, result.network, result.head
-    before, looks = dict(network.shares), setting.looks(round)
-    z = yield from party.opened((yield from network.forward(party, rows.some if looks else rows.train)))
-    keep = None
+    before, looked = dict(network.shares), rows.some if setting.looks(round) else rows.train
+    z = yield from party.opened((yield from network.forward(party, looked)))
+    keep = False
     if z is None or head is None:
         slope = party.public(torch.zeros(len(rows.train), setting.model.width, dtype=torch.int64))
     else:
         slope, keep = _answer(run, head, decode(z), round)
         result.hidden.append((round, decode(z[: len(rows.train)])))
-    if looks and (yield from _relayed(run, keep)):
+    if (yield from _relayed(run, keep, round)):
         # The weights before the step: z that was judged is theirs.
         result.best.update(before)
     yield from network.backward(party, slope)
 
 
-def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Tensor, bool | None]:
+def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Tensor, bool]:
     """Return the slopes of z of those who train, all of them as this holder's share, and whether the round is kept."""
     rate, trained = run.setting.model.dropout, int(head.train.sum())
     if float(z.abs().max()) > _ASTRAY:
@@ -180,25 +180,24 @@ def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Te
     seen = apart(leaf, LENGTH) * survives
     pull, loss = head.step(seen.detach())
     (slope,) = torch.autograd.grad(seen, leaf, pull)
-    keep = None
-    if run.setting.looks(round):
-        keep = head.improves(apart(looked.detach(), LENGTH, like=leaf.detach()), round, loss)
+    keep = run.setting.looks(round) and head.improves(apart(looked.detach(), LENGTH, like=leaf.detach()), round, loss)
     # So that no sum of slopes times a layer's values, at most 2/3 each, leaves the room of a cut.
     longest = _STEEPEST / max(trained, _FEW) ** 0.5
     return encode(slope * min(1.0, longest / max(float(slope.norm()), longest)), SLOPE_BITS), keep
 
 
-def _relayed(run: RunContext, keep: bool | None) -> Program[bool]:
+def _relayed(run: RunContext, keep: bool, round: int) -> Program[bool]:
     """Return at all parties whether a round is kept: the label holder tells the server, and the server all holders."""
     setting = run.setting
     if run.me == setting.server:
+        # In each round: a dealer that waits for nobody would be rounds ahead of what holders have saved.
         answer = yield Receive(setting.label_holder, "kept-round", (1,))
-        for name in setting.names:
+        for name in setting.names if setting.looks(round) else ():
             yield Send(name, "best-round", answer)
         return bool(int(answer))
-    if keep is not None:
+    if run.me == setting.label_holder:
         yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
-    return bool(int((yield Receive(setting.server, "best-round", (1,)))))
+    return setting.looks(round) and bool(int((yield Receive(setting.server, "best-round", (1,)))))
 
 
 def _drawn(run: RunContext) -> dict[str, Tensor]:

@@ -195,7 +195,7 @@ def _all_shares(setting: Setting, nodes: int, rows: int, validation: int) -> Ite
         yield Flow(ONCE, "aligned", name, server, WORD)
         yield Flow(ONCE, "mask-keys", server, name, own_keys * KEY)
         yield Flow(LOOK, "best-round", server, name, WORD)
-    yield Flow(LOOK, "kept-round", setting.label_holder, server, WORD)
+    yield Flow(ROUND, "kept-round", setting.label_holder, server, WORD)
     for name, other in _pairs(setting.names):
         yield Flow(ONCE, "holder-key", name, other, KEY)
     for left in all_shares.lefts_of(setting, nodes).all:
