@@ -59,10 +59,10 @@ def test_the_wheel_trains_and_reports(command: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_holds_what_is_not_code(command: Path) -> None:
-    """Pretrained readers, libraries of the pages, pages of a collector."""
+    """Pretrained readers, libraries of the pages, pages of a collector and of the studio."""
     script = "import sys, pathlib, graphveil; home = pathlib.Path(graphveil.__file__).parent; "
     script += "[print(*sorted(path.name for path in (home / part).iterdir() if path.suffix)) for part in sys.argv[1:]]"
-    parts = ("methods/pretrained", "reports/vendor", "collection/assets", "collection/simulation")
+    parts = ("methods/pretrained", "reports/vendor", "collection/assets", "collection/simulation", "studio/assets")
     run = [command.parent / "python", "-c", script, *parts]
     done = subprocess.run(run, check=True, capture_output=True, text=True, env=CLEAN)
     here = [ROOT / "src" / "graphveil" / part for part in parts]

@@ -1,4 +1,4 @@
-"""Make `flow.svg`, a picture of the documentation.
+"""Make `flow.svg` and `trust.svg`, pictures of the documentation.
 
     python docs/pictures/make.py
 
@@ -15,7 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from graphveil.graphs import social_graph
+from graphveil.methods.registry import plan
+from graphveil.reports.base.drawing import picture_svg
 from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE
+from graphveil.reports.base.parties import parties_of
 
 HERE = Path(__file__).parent
 
@@ -81,5 +85,14 @@ def save(figure: Figure, name: str) -> None:
         figure.savefig(HERE / name, facecolor="white", metadata={"Date": None})
 
 
+def trust() -> str:
+    """Who sees what in a run of lpgnn, as its card draws it, as a file of its own on a white ground."""
+    guarantee = plan("lpgnn", social_graph(100), {}).guarantee
+    drawing = picture_svg(parties_of(guarantee, "lpgnn", {}))
+    head, _, rest = drawing.partition(">")
+    return f'{head} xmlns="http://www.w3.org/2000/svg">\n<rect width="100%" height="100%" fill="#ffffff"/>{rest}'
+
+
 if __name__ == "__main__":
     save(flow(), "flow.svg")
+    (HERE / "trust.svg").write_text(trust(), encoding="utf-8")

@@ -132,6 +132,20 @@ def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
     assert "no accuracy is known for yours" in alone
 
 
+# ---- graphveil plan METHOD DATA ----
+
+
+def test_a_plan_draws_who_sees_what_and_minds_what_a_folder_declares_private(type_in: Terminal) -> None:
+    for data, private in (("social-100", False), (TOWN, True)):
+        answer = type_in("plan", "gcn", data, "--json")
+        assert answer.code == 0, answer.err
+        parties = answer.json["parties"]
+        assert [party["key"] for party in parties["parties"]] == ["people", "curator", "readers"]
+        assert [arrow["epsilon"] for arrow in parties["arrows"]] == [None, None]
+        assert ("declare them private" in str(parties)) == private
+        assert 'data-party="curator" tabindex="0"' in parties["svg"]
+
+
 # ---- graphveil plan METHOD DATA --want GOAL ----
 
 

@@ -198,7 +198,8 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
         programs[member.name] = holder_program(RunContext(member.name, setting, randomness), graph, ids, seed=0)
     _, transcript = simulate(programs)
     assert {entry.kind for entry in transcript.entries} == set(SENT[mode])
-    assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS)
+    # A prediction alone sends who is new.
+    assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS) - {"new-rows"}
 
 
 def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:
@@ -289,14 +290,24 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
 
 
 def test_a_plan_names_the_seconds_on_a_line() -> None:
-    """96 kB and 3 trips of alignment; 4 trips and 2 of saving in each of 3 rounds, 7 around them, and the busiest."""
+    """96 kB and 3 trips of alignment; 4 trips and one of saving in each of 3 rounds, 6 around them, and the busiest."""
     agreed = agreement(mode="individual", epochs=3, republish=1)
     answer = planned(agreed, 1000, 100, [], Line.parse("100Mbit/50ms"))
     links = traffic_of(agreed.setting, 1000, 100).by_link()
     assert answer["line"]["seconds_alignment"] == pytest.approx(0.15 + 96_000 * 8 / 1e8)
-    assert answer["line"]["seconds_run"] == pytest.approx(25 * 0.05 + max(links.values()) * 8 / 1e8)
+    assert answer["line"]["seconds_run"] == pytest.approx(21 * 0.05 + max(links.values()) * 8 / 1e8)
     text = read(screens.planned(answer))
-    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 25 messages wait for each other" in text
+    assert "at 100 Mbit/s and 50 ms one way, alignment 0.2 s; 21 messages wait for each other" in text
+
+
+def test_a_plan_of_a_prediction_names_bytes_seconds_and_price(type_in: Terminal) -> None:
+    split_and_init(type_in)
+    typed = ("federation", "plan", "run/holder1", "--nodes", "180", "--joining", "20")
+    text = " ".join(type_in(*typed, "--line", "100Mbit/50ms").out.split())
+    assert "for 20 people who join, before them 38.4 kB of alignment; " in text
+    assert "on that line, alignment 0.2 s Each pays epsilon 8 at delta 0.0001, once; noise sigma 1.09" in text
+    assert type_in(*typed, "--json").json["joining"]["people"] == 20
+    assert "joining" not in type_in(*typed[:-2], "--json").json
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
@@ -363,7 +374,7 @@ def test_messages_are_summed_by_who_sent_them() -> None:
 )
 def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> None:
     known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
-    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": []}
+    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": [], "predictions": []}
     text = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
     assert spent in text and "Round 3 of 20, about 2 min 5 s left" in text
 

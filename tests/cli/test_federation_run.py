@@ -21,6 +21,7 @@ from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.crypto.keys import read_identity
 from graphveil.federation.party import run_party
+from graphveil.federation.predicting import predict_party
 from graphveil.graphs import load_graph
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.log import TranscriptFile
@@ -28,6 +29,7 @@ from tests.cli.conftest import Answer, Terminal
 from tests.federation.crypto.test_keys import made as certificate
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
+from tests.federation.test_predicting import without
 from tests.pages import page
 
 #: Seconds that a party waits for another one; a whole run takes two.
@@ -35,18 +37,24 @@ PATIENCE = 20.0
 
 
 @contextmanager
-def beside(typed: str) -> Iterator[None]:
+def beside(typed: str, prediction: str = "", parts: str = "parts") -> Iterator[None]:
     """All parties but the one that is typed, each in a thread."""
     failed: list[BaseException] = []
 
     def work(name: str) -> None:
         here = Path("run") / name
-        graph = None if name == "server" else load_graph(str(Path("parts") / name))
+        graph = None if name == "server" else load_graph(str(Path(parts) / name))
         ids = None if graph is None else [str(value) for value in graph.ids]
         agreed, identity = read_agreement(here), read_identity(here)
         quiet: dict[str, Any] = {"note": lambda text: None, "progress": lambda step: None, "patience": PATIENCE}
+        log = TranscriptFile(
+            here / "predictions" / prediction if prediction else here, agreed, secret=identity.private_key
+        )
         try:
-            with TranscriptFile(here, agreed, secret=identity.private_key).recording() as record:
+            if prediction:
+                predict_party(agreed, identity, here, prediction, graph=graph, ids=ids, log=log.recording, **quiet)
+                return
+            with log.recording() as record:
                 run_party(agreed, identity, here, graph=graph, ids=ids, record=record, **quiet)
         except Exception as error:
             failed.append(error)
@@ -96,6 +104,40 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
         found = type_in("federation", "verify", "run/holder1", f"run/{other}/transcript.jsonl", "--json")
         assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
         assert found.json["peer"] == other and found.json["equal"] > 2 and found.json["published"]["holder1"] == 3
+
+
+@pytest.mark.slow  # three sessions over the network
+def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal_say_so(type_in: Terminal) -> None:
+    made(type_in, "mode=shared-linear")
+    Path("parts").rename("now")
+    without(Path("now"), Path("parts"), [str(number) for number in range(0, 100, 10)])
+    assert join(type_in).code == 0
+    typed, answers = ("federation", "predict", "run/holder1", "now/holder1", "--name", "may"), []
+    for _ in range(2):
+        with beside("holder1", "may", "now"):
+            answers.append(type_in(*typed, "--patience", PATIENCE))
+    assert [answer.code for answer in answers] == [0, 0], answers[0].err
+    assert "holder1: round 2 of 2, epsilon 4 of 4 spent" in answers[0].err.splitlines()
+    assert "prediction may of 10 new people" in answers[0].out
+    (prediction,) = type_in("federation", "status", "run/holder1", "--json").json["predictions"]
+    assert (prediction["state"], prediction["people"], prediction["finished"]) == ("finished", 10, True)
+    text = " ".join(type_in("federation", "status", "run/holder1").out.split())
+    assert "Prediction may State finished New people 10 Epsilon 4 of 4 spent, for each of them" in text
+    for other in ("server", "holder2"):
+        log = f"run/{other}/predictions/may/transcript.jsonl"
+        found = type_in("federation", "verify", "run/holder1", log, "--prediction", "may", "--json")
+        assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
+        assert found.json["published"]["holder1"] == 1
+    against = type_in("federation", "verify", "run/holder1", "run/server/transcript.jsonl", "--prediction", "may")
+    assert against.code == 3 and "the log of prediction may contradicts" in against.out
+    assert type_in("report", "run/holder1/predictions/may").code == 0
+    # The run publishes nobody twice, whatever the prediction is named.
+    with pytest.raises(AssertionError), beside("holder1", "june", "now"):
+        refused = type_in(*typed[:-1], "june", "--patience", PATIENCE)
+    # By whichever of the holders comes first.
+    assert refused.code == 2 and re.search("0 of 100 people are new|privacy budget does not allow", refused.err)
+    june = type_in("federation", "status", "run/holder1", "--json").json["predictions"][0]
+    assert (june["prediction"], june["finished"], june["epsilon"]) == ("june", False, 0.0)
 
 
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:

@@ -160,10 +160,11 @@ def _holder(place: Place, me: str, done: int, state: Mapping[str, Tensor] | None
         yield Checkpoint(0, partial(dict, total=total))
     for round in range(done + 1, place.rounds + 1):
         yield Send(other, "masked-right", torch.full((3, 3), round))
-        yield Receive(other, "masked-right", (3, 3))
         rows = total + round
         place.sent.append((me, round, rows.numpy().tobytes()))
+        # Before it hears of the other: what keeps it from publishing too early is the session alone.
         yield Send("server", "embeddings", rows)
+        yield Receive(other, "masked-right", (3, 3))
         total = total + 1e-3 * received((yield Receive("server", "embedding-gradient", SHAPE)))
         yield Checkpoint(round, partial(dict, total=total))
     return total

@@ -194,6 +194,7 @@ def targets(base: Path) -> list[Target]:
     assert main(["release", "edge-rand", str(plain), "--epsilon-a", "1", "-o", str(released)]) == 0
     parties = _federation(base, plain)
     describe = _describing
+    elsewhere = sources(base / "sources", plain)
     olds = {name: old_run(run, base / f"old-{name}") for name, run in runs.items()}
     held = ("model.safetensors",)
     models = [Target(f"model {name}", one, held, _predicting(plain), resealed) for name, one in olds.items()]
@@ -201,6 +202,8 @@ def targets(base: Path) -> list[Target]:
         Target("own csv", plain, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
         Target("own sparse", sparse, ("*.toml", "*.csv"), describe, accepted=same_after_rewriting),
         Target("own parquet", packed, ("*.parquet",), describe, accepted=same_after_rewriting),
+        Target("undeclared", elsewhere / "undeclared", ("*.csv", "*.json"), _declaring),
+        Target("sources", elsewhere, ("graph.*",), _importing),
         Target("release", released, ("*.json", "*.toml", "*.parquet"), _reading),
         Target("run", runs["lpgnn"], ("*.json", "*.toml", "*.jsonl", "public/*"), _reading),
         Target("old run", old, ("result.json", "metrics.jsonl", "ledger.json"), _reading),
@@ -228,6 +231,47 @@ def _federation(base: Path, plain: Path) -> Path:
 
 def _describing(copy: Path, rng: random.Random) -> Sequence[Words]:
     return [("data", "describe", copy), ("data", "describe", copy, "--json")]
+
+
+def sources(folder: Path, plain: Path) -> Path:
+    """A graph as other programs write it, and tables without a declaration beside answers."""
+    import networkx
+    import numpy
+    from safetensors.numpy import save_file
+
+    graph = networkx.path_graph(5)
+    networkx.set_node_attributes(graph, {node: {"age": node, "x": [0.5, 1.0]} for node in graph})
+    folder.mkdir()
+    (folder / "graph.json").write_text(json.dumps(networkx.node_link_data(graph, edges="edges")))
+    for node in graph:
+        del graph.nodes[node]["x"]
+    networkx.write_graphml(graph, folder / "graph.graphml")
+    networkx.write_edgelist(graph, folder / "graph.txt")
+    ends = numpy.array([[0, 1], [1, 2]])
+    arrays: dict[str, Any] = {"x": numpy.ones((5, 2), "f4"), "edge_index": ends, "y": numpy.arange(5)}
+    numpy.savez(folder / "graph.npz", **arrays)
+    save_file(arrays, folder / "graph.safetensors")
+    tables = folder / "undeclared"
+    tables.mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        shutil.copy(plain / name, tables)
+    columns = {"x": {"number": [0, 1]}, "y": {"number": [0, 1]}}
+    answers = {"private": ["labels"], "classes": ["a", "b"], "directed": False, "columns": columns, "split": "part"}
+    (tables / "answers.json").write_text(json.dumps(answers))
+    return folder
+
+
+def _declaring(copy: Path, rng: random.Random) -> Sequence[Words]:
+    answers = ("--answers", copy / "answers.json")
+    return [
+        ("data", "init", copy, *answers),
+        ("data", "init", copy, "--draft"),
+        ("data", "init", copy, *answers, "--json"),
+    ]
+
+
+def _importing(copy: Path, rng: random.Random) -> Sequence[Words]:
+    return [("data", "import", path, "--out", copy / "out") for path in sorted(copy.glob("graph.*"))]
 
 
 def _reading(copy: Path, rng: random.Random) -> Sequence[Words]:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.reports.base.card import Card, pages, pictured
 from graphveil.reports.compare.folder import page_html as comparison_html
+from graphveil.reports.federation.parties import federation_parties
 from graphveil.reports.runs.against import against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html
@@ -17,6 +20,7 @@ from tests.reports.compare.test_page import side_by_side
 
 pytestmark = pytest.mark.slow
 LONG = "a-control-with-a-very-long-name-without-any-blank-in-it-at-all-" * 2
+CONTROLS = "a[href], button, input, select, summary, [tabindex]"
 TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
 
 
@@ -85,6 +89,22 @@ def test_every_tab_fits_and_can_be_read(
     assert browser.ask(f"return document.querySelectorAll('{place} .chart canvas').length") == charts
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_picture_of_trust_fits_and_can_be_read(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    setting = Setting.of((Member("clinic", 40, labels=True), Member("bank", 60)), 3, mode="shared-linear", epsilon=8.0)
+    picture = federation_parties(setting)
+    file = tmp_path / "card.html"
+    file.write_text(pages(Card("Who sees what", "", (pictured(picture),), {}))["card.html"])
+    for width in (320, 1280):
+        browser.show(file, width=width, scheme=scheme)
+        browser.ask("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert browser.overflow() <= 0 and browser.faults() == []
+        wide = "return [...document.querySelectorAll('svg text')].filter(t => t.getBBox().x + t.getBBox().width > 318)"
+        assert browser.ask(f"{wide}.map(t => t.textContent)") == []
+    # Colours are attributes that name the page's variables, so that a policy against styles leaves them.
+    assert browser.ask("return getComputedStyle(document.querySelector('svg text')).fill") != "rgb(0, 0, 0)"
+
+
 def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "bad.html"
     file.write_text(
@@ -120,13 +140,13 @@ def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> Non
     for number in range(len(TABS)):
         wanted = browser.ask(
             "window.met = new Set(); document.addEventListener('focusin', e => window.met.add(e.target)); return "
-            f"[...document.querySelectorAll('a[href], button, input, select, [tabindex]')].filter({visible}).length"
+            f"[...document.querySelectorAll('{CONTROLS}')].filter({visible}).length"
         )
         browser.ask("document.activeElement.blur(); getSelection().removeAllRanges(); document.body.focus()")
         for _ in range(wanted + 2):
             browser.press("\ue004")
         missed = browser.ask(
-            "return [...document.querySelectorAll('a[href], button, input, select, [tabindex]')]"
+            f"return [...document.querySelectorAll('{CONTROLS}')]"
             f".filter({visible}).filter(e => !window.met.has(e)).map(e => e.outerHTML.slice(0, 100))"
         )
         assert missed == [], TABS[number]

@@ -45,7 +45,7 @@ def test_the_page_is_well_formed_small_and_says_what_matters() -> None:
     pictures = [attrs for tag, attrs in page.elements if tag == "svg"]
     bars = [attrs for tag, attrs in page.elements if tag == "ul" and "aria-label" in attrs]
     assert [attrs["aria-label"] for attrs in bars] == ["Accuracy on the test nodes, per cent"]
-    assert len(pictures) == 2 and {attrs["role"] for attrs in pictures} == {"img"}
+    assert len(pictures) == 3 and {attrs["role"] for attrs in pictures} == {"img"}
     assert all(len(attrs["aria-label"] or "") > 30 for attrs in pictures)
     assert "currentColor" in html and "#000000" not in html.split("</style>", 1)[1]
 

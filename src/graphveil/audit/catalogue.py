@@ -22,6 +22,11 @@ from graphveil.audit.federation.cases import (
 )
 from graphveil.audit.federation.matrices import audit_matrix
 from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
+from graphveil.audit.federation.predictions import (
+    audit_predicted_once,
+    audit_prediction_holders,
+    audit_prediction_server,
+)
 from graphveil.audit.federation.replay import audit_features, audit_label, audit_shares
 from graphveil.audit.federation.views import audit_dealer, audit_holders
 from graphveil.audit.pipelines import PIPELINES, pipeline
@@ -192,5 +197,7 @@ def _federation_programs() -> tuple[Run, ...]:
         for n in counts[:2]
         for victim in range(n)
     ]
+    runs += [_seeded(audit, holders=n) for audit in (audit_prediction_server, audit_predicted_once) for n in counts]
+    runs += [_seeded(audit_prediction_holders, holders=n, victim=victim) for n in counts[:2] for victim in range(n)]
     runs += [_seeded(audit_person, role, degree_bound=n) for n in (0, DEGREE) for role in ROLES]
     return tuple(runs)

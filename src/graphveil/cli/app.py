@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import typer
 
 import graphveil
-from graphveil.cli import advise, attack, audit, data, demo, explain, mechanisms, release, report, reproduce
+from graphveil.cli import advise, attack, audit, demo, explain, mechanisms, release, report, reproduce, studio
 from graphveil.cli.base.console import complain, suggested
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
 from graphveil.cli.compare import command as compare
+from graphveil.cli.data import command as data
 from graphveil.cli.federation import command as federation
 from graphveil.cli.train import command as train
 from graphveil.cli.train import configured, plan, tune
@@ -74,6 +75,7 @@ _COMMANDS = {
         reproduce.reproduce,
         audit.audit,
         explain.explain,
+        studio.studio,
     )
 }
 _GROUPS = {

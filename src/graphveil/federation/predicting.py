@@ -23,7 +23,7 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.id_forms import digests_of
-from graphveil.federation.core.messages import Transcript
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext, State
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity
 from graphveil.federation.crypto.psi import Memory
@@ -36,6 +36,27 @@ from graphveil.runtime.progress import ProgressCallback
 
 #: A party's folder of predictions, each a folder of its name.
 PREDICTIONS = "predictions"
+
+
+def folder_of(folder: Path, name: str) -> Path:
+    """Return the folder of a prediction.
+
+    Args:
+        folder: the party's.
+        name: of the prediction.
+
+    Raises:
+        InputError: for a name that is none.
+    """
+    if not NAME.fullmatch(name):
+        raise InputError(f"name {name!r}", allowed=NAMES)
+    return folder / PREDICTIONS / name
+
+
+def require_predicting(setting: Setting) -> None:
+    """Refuse a mode in which nobody who joins later is predicted, by InputError."""
+    if setting.protocol.mode != "shared-linear":
+        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
 
 
 def predict_party(
@@ -71,10 +92,8 @@ def predict_party(
         GraphveilError: the run has not finished, or as `run_party`.
     """
     ids, setting = checked_ids(agreement, identity, folder, graph, ids), agreement.setting
-    if not NAME.fullmatch(name):
-        raise InputError(f"name {name!r}", allowed=NAMES)
-    if setting.protocol.mode != "shared-linear":
-        raise InputError(f"predictions in mode {setting.protocol.mode}", allowed="mode shared-linear")
+    place = folder_of(folder, name)
+    require_predicting(setting)
     # The run's folder stays locked: two predictions at a time could publish one person twice.
     with closing(Checkpoints(folder / "checkpoints", agreement.hash.hex())) as trained:
         if trained.rounds()[-1:] != [setting.rounds]:
@@ -86,29 +105,26 @@ def predict_party(
 
         def build(session: Session, run: RunContext) -> Program[Any]:
             if graph is None:
-                return _predicting_server_program(run, before)
-            people = _People(graph, ids, before, published)
-            return _predicting_program(run, people, memory=store.alignment, progress=session.computing)
+                return predicting_server_program(run, before)
+            people = People(graph, ids, before, published)
+            return predicting_program(run, people, memory=store.alignment, progress=session.computing)
 
         digest = _digest(agreement, name)
-        with closing(Checkpoints(folder / PREDICTIONS / name / "checkpoints", digest.hex())) as store, log() as record:
-            place = Place(agreement, identity, digest, patience, listen, note)
-            finished = run_session(place, build, store, linear_predict.ROUNDS, progress, record)
+        with closing(Checkpoints(place / "checkpoints", digest.hex())) as store, log() as record:
+            party = Place(agreement, identity, digest, patience, listen, note)
+            finished = run_session(party, build, store, linear_predict.ROUNDS, progress, record)
     if graph is None:
-        return Predicted((), None, finished.transcript)
+        return Predicted((), None)
     order, result = finished.result
-    return Predicted(tuple(ids[row] for row in order[result.new].tolist()), result, finished.transcript)
+    return Predicted(tuple(ids[row] for row in order[result.new].tolist()), result)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The result of a finished prediction: ids of new people in the order that all share, a holder's result, and the
-    messages that this process sent and received.
-    """
+    """The result of a finished prediction: ids of new people in the order that all share, and a holder's result."""
 
     ids: tuple[str, ...]
     result: linear_predict.Prediction | None
-    transcript: Transcript
 
 
 def _digest(agreement: Agreement, name: str) -> bytes:
@@ -124,16 +140,16 @@ def _published(folder: Path, agreement: Agreement, name: str) -> set[bytes]:
             with closing(Checkpoints(other / "checkpoints", _digest(agreement, other.name).hex())) as store:
                 # Saved before anything leaves: whoever may have been published counts as published.
                 for round in store.rounds()[-1:]:
-                    people |= _rows(store.load(round, resumes=False).get("people"))
+                    people |= digest_rows(store.load(round, resumes=False).get("people"))
     return people
 
 
-def _rows(digests: Tensor | None) -> set[bytes]:
+def digest_rows(digests: Tensor | None) -> set[bytes]:
     return set() if digests is None else {row.tobytes() for row in digests.numpy()}
 
 
 @dataclass(frozen=True)
-class _People:
+class People:
     """A holder's data for a prediction, the last checkpoint of the run, and who was published in other predictions."""
 
     graph: Graph
@@ -144,13 +160,13 @@ class _People:
     def new(self, order: Tensor) -> tuple[Tensor, Tensor]:
         """Return which of the rows that all share were never published, int64, and their digests."""
         digests = digests_of([self.ids[row] for row in order.tolist()], self.before["people/salt"].numpy().tobytes())
-        before = self.published | _rows(self.before["people"])
+        before = self.published | digest_rows(self.before["people"])
         new = torch.tensor([row.tobytes() not in before for row in digests.numpy()]).nonzero().squeeze(1)
         return new, digests[new]
 
 
-def _predicting_program(
-    run: RunContext, data: _People, *, memory: Memory, progress: ProgressCallback
+def predicting_program(
+    run: RunContext, data: People, *, memory: Memory, progress: ProgressCallback
 ) -> Program[tuple[Tensor, linear_predict.Prediction]]:
     """Align the ids anew, and publish the rows of new people.
 
@@ -172,6 +188,6 @@ def _predicting_program(
     return order, result
 
 
-def _predicting_server_program(run: RunContext, before: State) -> Program[Any]:
+def predicting_server_program(run: RunContext, before: State) -> Program[Any]:
     nodes = yield from counted(run)
     return (yield from linear_predict.predicting_server(run, before, nodes))

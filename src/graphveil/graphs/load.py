@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.errors import DataError, GraphveilError, InputError
+from graphveil.errors import DataError, GraphveilError, InputError, MissingDataError
 from graphveil.graphs.declared.declaration import FILE, read_declaration
 from graphveil.graphs.named.arrays import ARRAY_SETS, load_arrays
 from graphveil.graphs.named.facebook100 import load_facebook100
@@ -21,7 +21,7 @@ from graphveil.graphs.named.large import load_arxiv, load_ppi, load_reddit, load
 from graphveil.graphs.named.mir_flickr import load_mir_flickr
 from graphveil.graphs.named.musae import load_musae
 from graphveil.graphs.named.planetoid import load_planetoid
-from graphveil.graphs.named.root import DataRoot, data_root
+from graphveil.graphs.named.root import DataRoot, Found, Glance, data_root
 from graphveil.graphs.named.social import digits_parts, social_parts
 from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.tables import find_table, open_table, read_table, require_table
@@ -219,6 +219,28 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
 def is_name(data: str | os.PathLike[str]) -> bool:
     """Whether `load_graph` takes this for the name of a data set, and not for a folder."""
     return _is_stored(name := _spelt(data)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
+
+
+def present(root: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+    """Return the named sets whose files are there; none is read, and none fetched.
+
+    Args:
+        root: as in `load_parts`.
+    """
+    place = data_root(root)
+    stored = [name for name in sorted(_STORED) if _is_there(name, place)]
+    universities = sorted((place / "facebook100").glob("*.mat"))
+    return (*stored, *(f"facebook100-{file.stem.lower()}" for file in universities), "digits", "social")
+
+
+def _is_there(name: str, place: Path) -> bool:
+    try:
+        _STORED[name](Glance(place, download=False, progress=None))
+    except Found:
+        return True
+    except MissingDataError:
+        return False
+    return False
 
 
 def lasting(data: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:

@@ -146,11 +146,11 @@ def test_a_plan_says_how_many_messages_wait_for_each_other() -> None:
     """Counted by hand for two holders and one hop: 2 products of features and a cut; 15 for each branch, ...
 
     Forth 2 + 2, for each branch 1 + 2 + 12, 2 for the mean and 12 for the hidden layer, 1 to open; back 10, 2, for each
-    branch 10 + 1 + 2, and 3 for each holder's features. A save is 2 more.
+    branch 10 + 1 + 2, and 3 for each holder's features. Nobody waits for a save.
     """
     forth, back = 4 + 2 * 15 + 2 + 12 + 1, 10 + 2 + 2 * 13 + 2 * 3
     setting, _ = made(2, hops=1)
-    assert trips_of(setting) == 4 + 4 * (forth + back + 2) + 2 * 2 + forth + 2
+    assert trips_of(setting) == 4 + 4 * (forth + back) + 2 * 2 + forth
     # Who validates takes no trip of its own, but to tell.
     assert trips_of(setting) - trips_of(setting.with_options(validate=4)) == 2
     assert guarantee_of(setting).epsilon == math.inf

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from graphveil.audit.federation import replay
+from graphveil.audit.federation.predictions import EVERYBODY, Finished
+from graphveil.audit.federation.replay import NODES, sources_of
 from graphveil.errors import InputError
 from graphveil.federation.core.messages import simulate
 from graphveil.federation.crypto.psi import align, alignment_bytes, alignment_trips
 from graphveil.federation.effects import Effect, Receive, Roster, Send
-from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.modes.traffic import prediction_traffic, traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.federation.transport.line import Line
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.plan import TRIPS, trips_of
+from graphveil.reports.federation.prediction import SENT, trips_of_prediction
 from tests.federation.views import holdings, setting_of
 
 
@@ -64,9 +69,9 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
     trained = simulate_training(
         setting, held, randomness=SeededRandomness(1), watch=lambda name, effect: effects[name].append(effect)
     )
-    # A session adds two trips a publication: no simulation waits until all have saved.
+    # A session adds a trip a publication: no simulation waits until all have saved. Seals take as long.
     priced_rounds = setting.publications + (mode != "guesses")
-    assert trips_of(setting) == longest_chain(effects) + 2 * priced_rounds
+    assert trips_of(setting) == longest_chain(effects) + (priced_rounds if mode != "shared-linear" else 0)
     sent = Counter[tuple[str, str]]()
     for entry in trained.transcript.entries:
         sent[entry.sender, entry.receiver] += entry.bytes
@@ -74,6 +79,31 @@ def test_a_plan_counts_trips_and_the_busiest_direction(
     assert head is not None
     planned = traffic_of(setting, 24, int(head.train.sum()), int(head.val.sum())).by_link()
     assert max(sent.values()) == max(planned.values())
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+def test_a_plan_of_a_prediction_counts_each_byte_by_kind_and_trips(
+    holders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, effects = Finished.of(holders, 0), defaultdict[str, list[Effect]](list)
+
+    def watched(programs: Any, *, watch: Any) -> Any:
+        def both(name: str, effect: Effect) -> None:
+            effects[name].append(effect)
+            watch(name, effect)
+
+        return simulate(programs, watch=both)
+
+    monkeypatch.setattr(replay, "simulate", watched)
+    setting = finished.setting
+    messages = finished.predicted(sources_of(setting, 1, 1)).run.messages
+    sent = Counter[str]()
+    for _, _, message in messages:
+        sent[message.kind] += message.body.numel() * message.body.element_size()
+    # One count of ids for each holder goes to the server before the programs that are run here.
+    plan = prediction_traffic(setting, EVERYBODY, EVERYBODY - NODES).by_kind()
+    assert plan == sent | {"aligned": 8 * holders} and {*plan, "blinded-ids", "blinded-set"} == set(SENT)
+    assert trips_of_prediction(setting) == longest_chain(effects)
 
 
 @pytest.mark.parametrize("holders", [2, 4])

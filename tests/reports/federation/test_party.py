@@ -24,12 +24,8 @@ from graphveil.federation.transport.session import Message
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.log import TRANSCRIPT, TranscriptFile, by_kind, read_log
-from graphveil.reports.federation.party import (
-    STATUS,
-    StatusFile,
-    read_status,
-    write_outcome,
-)
+from graphveil.reports.federation.party import write_outcome
+from graphveil.reports.federation.status import STATUS, StatusFile, read_status
 from tests.reports.federation.test_card import MEMBERS
 
 CLASSES = ("healthy", "=ill", "unknown")

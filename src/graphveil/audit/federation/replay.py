@@ -231,7 +231,7 @@ def _run_parties(setting: Setting, holdings: Mapping[str, Holding], randomness: 
     for name in holdings:
         own = shares.runs[-1].setdefault(name, [])
         programs[name] = _repeated(programs[name], own, earlier.get(name))
-    return _recorded(programs, head)
+    return recorded(programs, head)
 
 
 def _repeated(program: Program[T], own: list[Tensor], earlier: Sequence[Tensor] | None) -> Program[T]:
@@ -353,12 +353,18 @@ def run_apart(
         name: RunContext(name, setting, sources[name], generator, done, states.get(name))
         for name in (setting.server, *setting.names)
     }
-    run = _recorded(party_programs(contexts, holdings), head, 0 if before is None else done + 1)
+    run = recorded(party_programs(contexts, holdings), head, 0 if before is None else done + 1)
     return run if before is None else replace(run, states={**run.states, done: states})
 
 
-def _recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int = 0) -> Run:
-    """Run all parties, whose first messages are of the round `begun`."""
+def recorded(programs: Mapping[str, Program[Any]], head: LabelHead, begun: int = 0) -> Run:
+    """Run all parties.
+
+    Args:
+        programs: by name.
+        head: the label holder's.
+        begun: the round of the first messages.
+    """
     at = dict.fromkeys(programs, begun)
     messages: list[tuple[int, str, Send]] = []
     states: dict[int, dict[str, State]] = {}

@@ -51,8 +51,8 @@ from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.source.randomness import UInt64Array
 
 #: That a right protocol is called broken: half for what has to be uniform, half for noise, in five tests at most.
-_FALSE_ALARM: Final = 1e-6
-_LEVEL: Final = _FALSE_ALARM / 10
+FALSE_ALARM: Final = 1e-6
+LEVEL: Final = FALSE_ALARM / 10
 _PUBLISHING: Final = frozenset({"embeddings", "labelled-rows", "validation-rows", "hidden-gradient", "kept-round"})
 #: What holders may send the server.
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
@@ -86,11 +86,11 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
     resumed = run_apart(setting, sources_of(setting, seed + 3, seed + 3), before=run)
     other = run_apart(setting, sources_of(setting, seed + 4, seed + 4), before=run, changed="row")
     words = _repeated(run, resumed)
-    findings = [*_kinds(run, setting), *_sizes(run, rerun)]
+    findings = [*_kinds(run, setting), *sizes_of_messages(run, rerun)]
     if mode == "shared-linear":
         last = run_apart(setting, sources_of(setting, seed + 5, seed + 5), before=run, again=setting.rounds)
         first, *rest = (Dealt.read(each, setting) for each in (run, rerun, resumed, other, last))
-        words |= _masked(first, rest[0], rest[1]) | _hidden(run, rerun, setting)
+        words |= _masked(first, rest[0], rest[1]) | hidden_words(run, rerun, setting)
         findings += [*_opened_again(first, rest[1], AGAIN), *_opened_again(first, rest[3], setting.rounds)]
         findings += _noise(first, rest[2])
     else:
@@ -98,7 +98,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
         if mode in ("individual", "paper"):
             findings += _grid(run, other, setting)
     target = f"federation {mode}, {holders} holders, server with dealt keys"
-    return audit_uniform(target, words, findings, false_alarm=_FALSE_ALARM)
+    return audit_uniform(target, words, findings, false_alarm=FALSE_ALARM)
 
 
 def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]]:
@@ -109,7 +109,7 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
         mine = [key for key in added if key[0] == name]
         words[f"the share of {name} less what was dealt"] = [added[key] for key in mine]
         words[f"what {name} adds, from one to the next"] = [
-            _apart(added[a], added[b]) for a, b in itertools.pairwise(mine)
+            apart(added[a], added[b]) for a, b in itertools.pairwise(mine)
         ]
         words[f"what {name} adds, from round to round"] = [
             added[name, n, TRAIN] - added[name, n - 1, TRAIN] for n in range(2, setting.publications + 1)
@@ -124,13 +124,17 @@ def _masked(first: Dealt, second: Dealt, third: Dealt) -> dict[str, list[Tensor]
     return words
 
 
-def _apart(before: Tensor, after: Tensor) -> Tensor:
-    """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes."""
+def apart(before: Tensor, after: Tensor) -> Tensor:
+    """Return the difference word by word, as far as both go: masks of one label begin alike, whatever their shapes.
+
+    Args:
+        before, after: int64 of any shapes.
+    """
     words = min(before.numel(), after.numel())
     return before.flatten()[:words] - after.flatten()[:words]
 
 
-def _hidden(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
+def hidden_words(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
     """Return corrections of every holder's connections, and how far they move with other connections and keys."""
     words: dict[str, list[Tensor]] = {}
     for (sender, to, _), (corrections,) in run.bodies(0, "hidden-matrix").items():
@@ -144,7 +148,7 @@ def _hidden(run: Run, rerun: Run, setting: Setting) -> dict[str, list[Tensor]]:
     return words
 
 
-def _sizes(run: Run, rerun: Run) -> list[str]:
+def sizes_of_messages(run: Run, rerun: Run) -> list[str]:
     """Say whether number, order, kind or size of any message follows from data or secrets."""
     first, second = (
         [(name, sent.to, sent.kind, sent.body.shape) for _, name, sent in each.messages] for each in (run, rerun)
@@ -167,17 +171,17 @@ def _noise(first: Dealt, other: Dealt) -> list[str]:
         scale = 2.0 ** (2 * setting.protocol.bits) * to.sigma * to.clip * math.sqrt(len(setting.members))
         noise = [sums for (_, some), sums in added.items() if some == group]
         # Too small and not merely different: masks that do not cancel only add, and what protects is all of them.
-        if _too_small(torch.cat(noise), scale):
+        if too_small(torch.cat(noise), scale):
             findings.append(f"the sum of rows ({group}) has less noise than all holders owe it")
         if group == REST:
             continue
         # The four bits right below the noise's steps: without dither they are those of the data itself.
         step = math.floor(math.log2(to.clip)) + 2 * setting.protocol.bits - to.bits
         low = (torch.cat(noise) & ((1 << step) - 1)) >> (step - 4)
-        if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < _LEVEL:
+        if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < LEVEL:
             findings.append(f"bits of the sum ({group}) below the steps of the noise are not random")
         # Fresh noise twice has twice the variance; the same noise would leave nothing of it in the difference.
-        if _too_small(other_added[AGAIN, group] - added[AGAIN, group], math.sqrt(2.0) * scale):
+        if too_small(other_added[AGAIN, group] - added[AGAIN, group], math.sqrt(2.0) * scale):
             findings.append(f"a round ({group}) was published again with other data under the same noise")
     return findings
 
@@ -192,9 +196,15 @@ def _summed(dealt: Dealt) -> dict[tuple[int, str], Tensor]:
     return sums | {last: dealt.opened()[last] - clear}
 
 
-def _too_small(numbers: Tensor, deviation: float) -> bool:
+def too_small(numbers: Tensor, deviation: float) -> bool:
+    """Return whether numbers are smaller than normal ones are but for a chance of `LEVEL`.
+
+    Args:
+        numbers: of any shape.
+        deviation: theirs, at least.
+    """
     squares = float((numbers.double() / deviation).square().sum())
-    return squares < float(stats.chi2.ppf(_LEVEL, numbers.numel()))
+    return squares < float(stats.chi2.ppf(LEVEL, numbers.numel()))
 
 
 def _repeated(run: Run, resumed: Run) -> dict[str, list[Tensor]]:
@@ -241,7 +251,7 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
             if float((steps - steps.round()).abs().max()) > 1e-3:
                 findings.append(f"{kind} of {sender} lie off the grid of their noise")
             moved = changed_rows.double() - rows.double()
-            if bool(moved.any()) and _too_small(moved, math.sqrt(2.0) * publication.sigma * publication.clip):
+            if bool(moved.any()) and too_small(moved, math.sqrt(2.0) * publication.sigma * publication.clip):
                 findings.append(f"{kind} of {sender} were published again with other data under the same noise")
     return findings
 
@@ -249,8 +259,14 @@ def _grid(run: Run, other: Run, setting: Setting) -> list[str]:
 _MASKED: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
 
 
-class _RecordingSource:
-    """A source that remembers the bytes it gave, or gives those again that `repeated` holds."""
+class RecordingSource:
+    """A source that remembers the bytes it gave, or gives those again that `repeated` holds.
+
+    Args:
+        source: of new bytes.
+        earlier: what another source gave, call by call.
+        repeated: which of that is given again.
+    """
 
     void = "made data of an audit"
 
@@ -287,11 +303,11 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     setting = apart_setting(mode, holders)
     victim_name = setting.names[victim]
     colluders = frozenset(setting.names) - {victim_name}
-    first = _RecordingSource(SeededRandomness(seed + 1))
+    first = RecordingSource(SeededRandomness(seed + 1))
     run = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: first})
     keys = (row for to in colluders for body in _keys(run, setting, to) for row in body)
     dealt = frozenset(row.numpy().tobytes() for row in keys)
-    second = _RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
+    second = RecordingSource(SeededRandomness(seed + 2), first.drawn, dealt)
     rerun = run_apart(setting, {**sources_of(setting, 0, seed + 1), setting.server: second})
     words, same = _moved(run, rerun, setting, victim_name)
     if mode == "shared-linear":
@@ -302,7 +318,7 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
     own = (holders - 1) * (holders - 2) * _own_products(setting)
     findings = [f"{same - own} messages of the server follow from what they were dealt"] if same != own else []
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
-    return audit_uniform(named, words, findings, false_alarm=_FALSE_ALARM)
+    return audit_uniform(named, words, findings, false_alarm=FALSE_ALARM)
 
 
 def _own_products(setting: Setting) -> int:
@@ -371,7 +387,7 @@ def _once(run: Run, setting: Setting, victim: str) -> dict[str, list[Tensor]]:
                 whole.append(sent.body + share)
         for (first, before), (second, after) in itertools.combinations(enumerate(whole), 2):
             name = f"masked shares {first} and {second} from {victim} to {to} beside the others'"
-            words[name] = [_apart(before, after)]
+            words[name] = [apart(before, after)]
     return words
 
 
@@ -406,5 +422,5 @@ def _parts(dealt: Dealt) -> dict[str, list[Tensor]]:
     masks = [
         body - part for bodies, parts in zip(sent, own, strict=True) for body, part in zip(bodies, parts, strict=True)
     ]
-    again = [_apart(before, after) for before, after in itertools.pairwise(masks)]
+    again = [apart(before, after) for before, after in itertools.pairwise(masks)]
     return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}

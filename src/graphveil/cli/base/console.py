@@ -6,10 +6,13 @@ import contextlib
 import difflib
 import io
 import json
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.privacy.accounting.printed import rounded_up
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PLAIN_SECONDS = 10.0
+#: Names a file to which progress goes as JSON lines, for a program that shows it; and seconds between two of a stage.
+PROGRESS, PROGRESS_SECONDS = "GRAPHVEIL_PROGRESS", 0.5
 
 
 def emit(
@@ -57,7 +62,9 @@ def working() -> Iterator[ProgressCallback]:
     """
     # Only the answer goes to stdout: a library that prints must not break `--json`.
     with contextlib.redirect_stdout(sys.stderr):
-        if sys.stderr.isatty():
+        if PROGRESS in os.environ:
+            yield json_lines(Path(os.environ[PROGRESS]))
+        elif sys.stderr.isatty():
             with _bar() as show:
                 yield show
         else:
@@ -105,6 +112,28 @@ def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback
         changed = "" if spent == last["spent"] else spent
         last.update(stage=stage, time=now, spent=spent)
         complain(", ".join(part for part in (printable(stage), count, changed) if part))
+
+    return show
+
+
+def json_lines(file: Path, clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
+    """A JSON object, a line of a file, for each new stage and twice a second of a long one.
+
+    Args:
+        file: to which lines are added.
+        clock: seconds.
+    """
+    last: dict[str, Any] = {"stage": None, "time": 0.0}
+
+    def show(event: Progress) -> None:
+        now = clock()
+        if event.stage == last["stage"] and event.done != event.total and now - last["time"] < PROGRESS_SECONDS:
+            return
+        last.update(stage=event.stage, time=now)
+        line = json.dumps(json_safe(asdict(event)), allow_nan=False)
+        # A full disk must not end the work that it is about.
+        with contextlib.suppress(OSError), file.open("a", encoding="utf-8") as lines:
+            lines.write(line + "\n")
 
     return show
 

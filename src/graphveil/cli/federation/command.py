@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +16,11 @@ from graphveil.cli.base.console import complain, emit
 from graphveil.cli.federation import screens
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.runtime.progress import Progress
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from graphveil.federation.transport.session import Record
+    from graphveil.reports.federation.status import StatusFile
 
 Folder = Annotated[Path, typer.Argument(metavar="PARTY", help="A party's folder from federation init.")]
 Keyed = Annotated[Path, typer.Argument(metavar="PARTY", help="A folder with a key.")]
@@ -192,15 +198,21 @@ def plan(
     line: Annotated[
         str | None, typer.Option(metavar="RATE/DELAY", help="Line between every two parties, such as 100Mbit/50ms.")
     ] = None,
+    joining: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Also a prediction for N people who join after the run.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what a run would send, cost and reveal; works even before all parties have signed."""
     from graphveil.federation.transport.line import Line
     from graphveil.reports.federation.plan import draft, planned
+    from graphveil.reports.federation.prediction import planned_prediction
 
     shape = Line.parse(line) if line is not None else None
     agreement, unsigned = draft(folder)
     answer = planned(agreement, nodes, training or max(nodes // 10, 1), unsigned, shape, validation=validation)
+    if joining is not None:
+        answer["joining"] = planned_prediction(agreement, nodes, joining, shape)
     emit(answer, as_json=as_json, screen=lambda: screens.planned(answer))
 
 
@@ -235,16 +247,24 @@ def predict(
     """Predict people who joined after a finished run of mode shared-linear; the server gives no DATA."""
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
-    from graphveil.federation.predicting import PREDICTIONS, predict_party
+    from graphveil.federation.modes.linear_predict import ROUNDS
+    from graphveil.federation.predicting import folder_of, predict_party
     from graphveil.graphs import load_plain
     from graphveil.reports.federation.log import TranscriptFile
     from graphveil.reports.federation.prediction import published_once, write_prediction
+    from graphveil.reports.federation.status import StatusFile
 
-    agreement, identity = read_agreement(folder), read_identity(folder)
-    graph = load_plain(data) if data is not None else None
-    log = TranscriptFile(
-        folder / PREDICTIONS / name, published_once(agreement), secret=identity.private_key, say=complain
-    )
+    agreement, identity, here = read_agreement(folder), read_identity(folder), folder_of(folder, name)
+    setting, graph = agreement.setting, load_plain(data) if data is not None else None
+    price = setting.privacy.epsilon if graph is not None else None
+    log = TranscriptFile(here, published_once(agreement), secret=identity.private_key, say=complain)
+    status = StatusFile(here, identity.name, ROUNDS, price, setting.reader)
+
+    @contextmanager
+    def recording() -> Iterator[Record]:
+        with status.watched(), log.recording() as record:
+            yield record
+
     complain(f"{identity.name}: waiting for the other parties")
     started = time.monotonic()
     predicted = predict_party(
@@ -257,8 +277,8 @@ def predict(
         patience=patience,
         listen=listen,
         note=complain,
-        progress=lambda step: None,
-        log=log.recording,
+        progress=_show_steps(identity.name, ROUNDS, price, setting.reader, status),
+        log=recording,
     )
     seconds = time.monotonic() - started
     answer = write_prediction(folder, identity.name, name, agreement, predicted, seconds=seconds)
@@ -266,8 +286,8 @@ def predict(
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:
-    """Show how far a party's run has come, what has left this machine, and who could conclude what from it."""
-    from graphveil.reports.federation.party import status_of
+    """Show how far a party's run and predictions have come, what has left this machine, and what it could reveal."""
+    from graphveil.reports.federation.status import status_of
 
     answer = status_of(folder)
     emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
@@ -278,12 +298,15 @@ def verify(
     other: Annotated[
         Path | None, typer.Argument(metavar="LOG", help="transcript.jsonl of another party, to compare with.")
     ] = None,
+    prediction: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Look at the log of this prediction, not at the run's.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Hold a party's log of messages against the agreement, and another party's log; exit code 3 if one fails."""
     from graphveil.reports.federation.verify import verified
 
-    answer = verified(folder, other)
+    answer = verified(folder, other, prediction=prediction)
     emit(answer, as_json=as_json, screen=lambda: screens.verified(answer))
     if answer["faults"]:
         raise typer.Exit(_FAILED)
@@ -292,11 +315,11 @@ def verify(
 def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: str | None, as_json: bool) -> None:
     from graphveil.federation.core.agreement import read_agreement
     from graphveil.federation.crypto.keys import read_identity
-    from graphveil.federation.crypto.psi import STAGE
     from graphveil.federation.party import require_agreed, run_party
-    from graphveil.reports.federation import party as federation
     from graphveil.reports.federation.log import TranscriptFile
+    from graphveil.reports.federation.party import write_outcome
     from graphveil.reports.federation.review import ending_soon
+    from graphveil.reports.federation.status import StatusFile
 
     agreement, identity = read_agreement(folder), read_identity(folder)
     name, setting = identity.name, agreement.setting
@@ -307,24 +330,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
         require_agreed(graph, agreement, name)
     ids = [str(value) for value in getattr(graph, "ids", range(graph.num_nodes))] if graph is not None else None
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
-    log = federation.StatusFile(folder, name, rounds, price, setting.reader)
-
-    def show(event: Progress) -> None:
-        if event.stage == STAGE:
-            if event.done < event.total:  # the last of small sets needs no word
-                log.write(f"aligning ids, {event.done / event.total:.0%}", 0, 0.0)
-                complain(f"{name}: aligning ids, {event.done / event.total:.0%}")
-            return
-        round, epsilon = event.done, event.epsilon or 0.0
-        log.write("running", round, epsilon)
-        if round == 0:
-            complain(f"{name}: all parties have started")
-        elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
-            spent_note = (
-                f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
-            )
-            complain(f"{name}: round {round} of {rounds}{spent_note}")
-
+    log = StatusFile(folder, name, rounds, price, setting.reader)
     for line in ending_soon(agreement):
         complain(f"warning: {line}")
     messages = TranscriptFile(folder, agreement, secret=identity.private_key, say=complain)
@@ -341,9 +347,30 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, listen: 
             patience=patience,
             listen=listen,
             note=complain,
-            progress=show,
+            progress=_show_steps(name, rounds, price, setting.reader, log),
             record=record,
         )
         seconds = time.monotonic() - started
-        answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
+        answer = write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))
+
+
+def _show_steps(name: str, rounds: int, price: float | None, reader: str, status: StatusFile) -> ProgressCallback:
+    """Return what writes each step to the terminal and to the status file."""
+    from graphveil.federation.crypto.psi import STAGE
+
+    def show(event: Progress) -> None:
+        if event.stage == STAGE:
+            if event.done < event.total:  # the last of small sets needs no word
+                status.write(f"aligning ids, {event.done / event.total:.0%}", 0, 0.0)
+                complain(f"{name}: aligning ids, {event.done / event.total:.0%}")
+            return
+        round, epsilon = event.done, event.epsilon or 0.0
+        status.write("running", round, epsilon)
+        if round == 0:
+            complain(f"{name}: all parties have started")
+        elif round == 1 or round % max(rounds // 20, 1) == 0 or round == rounds:
+            spent_note = f", {screens.spent(epsilon, price, reader)}" if price is not None else ""
+            complain(f"{name}: round {round} of {rounds}{spent_note}")
+
+    return show

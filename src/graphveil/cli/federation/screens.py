@@ -17,7 +17,6 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import OPENS
 from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
-from graphveil.reports.base.parts import GUARANTEE
 from graphveil.reports.base.text import percent, printable, seconds
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
@@ -112,6 +111,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Bytes", f"{once} once, {each} a round, {total} in all, {counted}; before them {aligned} of alignment"),
         *_ways(answer),
         *_line(answer),
+        *_joining(answer),
         *listed("Advice", answer["advice"]),
         ("Guarantee", claim(Guarantee.from_dict(guarantee))),
         *listed("Assumes", assumed),
@@ -151,6 +151,24 @@ def _line(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = f"{line['bits_per_second'] / 1e6:g} Mbit/s and {line['delay'] * 1000:g} ms one way"
     waits = f"{line['trips']:,} messages wait for each other"
     return [("Line", f"at most {run} at {facts}, alignment {alignment}; {waits}; computing comes on top")]
+
+
+def _joining(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a prediction for people who join later would send, take and cost, if one was planned."""
+    if "joining" not in answer:
+        return []
+    plan = answer["joining"]
+    total, aligned = size(plan["bytes_total"]), size(plan["bytes_alignment"])
+    kinds = ", ".join(f"{kind} {size(count)}" for kind, count in plan["bytes_by_kind"].items())
+    facts = f"{total} for {plan['people']:,} people who join, before them {aligned} of alignment; {kinds}"
+    if "trips" in plan:
+        alignment, messages = (seconds(plan[f"seconds_{part}"]) for part in ("alignment", "prediction"))
+        facts += f"; at most {messages} on that line, alignment {alignment}"
+    price = "no privacy"
+    if math.isfinite(plan["epsilon"]):
+        paid, noise = rounded_up(plan["epsilon"]), f"{plan['sigma'] * plan['clip']:.3g}"
+        price = f"epsilon {paid} at delta {rounded_up(plan['delta'])}, once; noise sigma {noise} a coordinate"
+    return [("Prediction", facts), ("Each pays", price)]
 
 
 def reviewed(answer: Mapping[str, Any]) -> RenderableType:
@@ -209,19 +227,47 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     arrived = rows(("from", "message", "read"), ((m["from"], m["kind"], _count(m)) for m in came))
     heads = [Text(text, style="bold") for text in ("What has left this machine", "What has arrived here")]
     nothing = Text("nothing")
-    return Group(
+    parts: list[RenderableType] = [
         pairs(facts), Text(), heads[0], left_here if out else nothing, Text(), heads[1], arrived if came else nothing
+    ]  # fmt: skip
+    for prediction in answer["predictions"]:
+        parts += _prediction_parts(answer, prediction)
+    return Group(*parts)
+
+
+def _prediction_parts(answer: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[RenderableType]:
+    """Where a prediction stands, and what has left this machine for it."""
+    people, state = (
+        prediction["people"],
+        f"{prediction['state']}, round {prediction['round']} of {prediction['rounds']}",
     )
+    if prediction["finished"]:
+        state = "finished" if prediction["state"] == "finished" else f"finished; repeated later: {prediction['state']}"
+    facts = [
+        ("State", state),
+        ("New people", "not agreed yet" if people is None else f"{people:,}"),
+        *listed("Warning", _torn(prediction)),
+    ]
+    if answer["epsilon_total"] is not None:
+        charged = spent(float(prediction["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+        facts.insert(2, ("Epsilon", f"{charged.removeprefix('epsilon ')}, for each of them"))
+    out = [message for message in prediction["messages"] if message["from"] == answer["party"]]
+    head = Text(f"Prediction {prediction['prediction']}", style="bold")
+    table = rows(("to", "message", "sent", "from it the reader could conclude"), map(_sent_row, out))
+    parts: list[RenderableType] = [Text(), head, pairs(facts)]
+    return [*parts, Text(), table] if out else parts
 
 
 def verified(answer: Mapping[str, Any]) -> RenderableType:
     faults, counts = answer["faults"], answer["published"].items()
-    published = ", ".join(f"by {name} in {count:,} rounds" for name, count in counts)
-    head = "the log contradicts the agreement" if faults else "the log is as agreed"
+    published = ", ".join(f"by {name} in {count:,} round{'s' * (count != 1)}" for name, count in counts)
+    log = "the log" if answer["prediction"] is None else f"the log of prediction {answer['prediction']}"
+    head = f"{log} contradicts the agreement" if faults else f"{log} is as agreed"
+    rounds = f"{answer['paid']} round{'s' * (answer['paid'] != 1)}"
     facts = [
         ("Agreement", answer["agreement"][:16]),
         ("Messages", f"{answer['messages']:,}"),
-        ("Published", f"{published or 'nothing'}; paid for: {answer['paid']} rounds each"),
+        ("Published", f"{published or 'nothing'}; paid for: {rounds} each"),
         *listed("Warning", _torn(answer)),
     ]
     if answer["peer"] is not None:
@@ -304,14 +350,13 @@ def predicted(answer: Mapping[str, Any]) -> RenderableType:
     """A finished prediction: how many are new, what they paid, guarantee, files."""
     from graphveil.reports.federation.card import open_lines
 
-    who = "" if answer["people"] is None else f" of {answer['people']:,} new people, published once"
-    head = Text(f"{answer['party']} has finished prediction {answer['prediction']}{who}", style="bold")
-    guarantee = three_lines(
-        Guarantee.from_dict(answer["guarantee"]), open_lines(answer), Path(answer["folder"]) / GUARANTEE
-    )
+    who = f"of {answer['people']:,} new people, published once"
+    head = Text(f"{answer['party']} has finished prediction {answer['prediction']} {who}", style="bold")
+    card = Path(answer["folder"]) / MARKDOWN
+    guarantee = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
     sent, received = size(answer["bytes_sent"]), size(answer["bytes_received"])
     facts = [
-        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"])),
+        ("Epsilon", spent(answer["epsilon"], answer["epsilon"], answer["reader"]).removeprefix("epsilon ")),
         ("Sent", f"{sent}, received {received}, in {seconds(answer['seconds'])}"),
         ("Folder", answer["folder"]),
         ("Files", ", ".join(answer["files"])),

@@ -47,15 +47,17 @@ def plan(
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.goal import wanted
     from graphveil.methods.registry import plan
+    from graphveil.reports.base.drawing import picture_json
+    from graphveil.reports.base.parties import parties_of
 
     with working() as progress:
         graph = choices.load_parts(data, source, seed, progress)
+        # A named set is public; in a folder the owner declares what is private.
+        declared = None if is_name(data) else graph.schema.private
         goal_result = None
         if goal is not None:
             # The pilot is public or paid for, by its owner's word.
             parts = None if pilot is None else load_parts(pilot, source.data_root, progress=progress)
-            # A named set is public; in a folder the owner declares what is private.
-            declared = None if is_name(data) else graph.schema.private
             goal_result = wanted(
                 method, settings, graph, goal, declared=declared, pilot=parts, degree=degree, progress=progress
             )
@@ -66,6 +68,8 @@ def plan(
         if as_json:
             defaults.say()
     answer = run_plan.to_dict() | ({} if goal_result is None else {"reached": goal_result.reached.to_dict()})
+    trust = parties_of(run_plan.guarantee, run_plan.method, run_plan.settings, private=declared or ())
+    answer |= {"parties": picture_json(trust)} if as_json else {}
     first = defaults.notice
     emit(answer, as_json=as_json, screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)), first=first)
 

@@ -103,7 +103,7 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
             "admin": desk.admin_token(store),
             "admin_file": str(desk.folder / ADMIN) if (desk.folder / ADMIN).is_file() else None,
         }
-        with _ended_by_signals(server):
+        with ended_by_signals(server):
             started(facts)
             run(server, own)
 
@@ -123,7 +123,7 @@ def run(server: uvicorn.Server, own: socket.socket) -> None:
 
 
 @contextmanager
-def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end a server cleanly at any time, also before it has begun."""
 
     def end(*_: object) -> None:

@@ -65,10 +65,11 @@ def predicting_holder(
     exchange = yield from opened(run, holding, _announced(run, holding.nodes, new), propagates=False)
     if run.state is None:
         y, salt = (yield from multiplied_inputs(exchange, before["weights"])), run.randomness.bytes(SALT)
-        yield Checkpoint(1, partial(_state, y, salt, publisher))
     else:
         states.load_publisher(publisher, run.state)
         y, salt = run.state["y"], run.state["seal/salt"].numpy().tobytes()
+    # Also when it runs again: whatever it opens is of round 2, the only one that may publish.
+    yield Checkpoint(1, partial(_state, y, salt, publisher), publisher.spent)
     matrix = exchange.walker.matrix
     fixed = [before["weights"], exchange.x, matrix.data, matrix.indices, matrix.indptr, exchange.rows.rest]
     yield from publish_rest(exchange, Commitment.of(fixed, salt), y, publisher, ROUNDS)
@@ -94,10 +95,16 @@ def _announced(run: states.RunContext, nodes: int, new: Tensor) -> Program[Rows]
             where=run.me,
             remedy="restore the folders of all parties, with all their predictions",
         )
-    return _rows_of(nodes, new)
+    return rows_of(nodes, new)
 
 
-def _rows_of(nodes: int, new: Tensor) -> Rows:
+def rows_of(nodes: int, new: Tensor) -> Rows:
+    """Return which rows are opened: those of new people, in the place of all that a run has not opened yet.
+
+    Args:
+        nodes: n, rows that all holders share now.
+        new: rows of new people, int64, ascending.
+    """
     old = torch.ones(nodes, dtype=torch.bool)
     old[new] = False
     return Rows(nodes, torch.zeros(0, dtype=torch.int64), old.nonzero().squeeze(1))
@@ -122,12 +129,12 @@ def predicting_server(run: states.RunContext, before: states.State, nodes: int) 
     """
     setting = run.setting
     keys = yield from propagation.deal_keys(setting.names, randomness=run.randomness)
-    rows = _rows_of(nodes, (yield Receive(setting.label_holder, "new-rows", (-1,))))
+    rows = rows_of(nodes, (yield Receive(setting.label_holder, "new-rows", (-1,))))
     walks = last_hops_of(setting, rows)
     parts = yield from propagation.serve_walks(setting.names, keys, setting.entries, walks, nodes)
     if run.state is None:
         yield from deal_inputs(setting, rows, keys, parts)
-        yield Checkpoint(1, dict)
+    yield Checkpoint(1, dict)
     z = yield from opened_rows(setting, parts[walks[-1].name])
     network = LinearNetwork(setting, generator=run.generator)
     states.load_module("kept", network, before)

@@ -277,7 +277,7 @@ def deal_inputs(setting: Setting, rows: Rows, keys: DealtKeys, parts: Mapping[st
         keys: that were dealt.
         parts: of each product, by name.
     """
-    yield from deal_truncation(keys, _input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
+    yield from deal_truncation(keys, input_masks(setting, rows, keys), setting.protocol.bits, "inputs")
     for walk in last_hops_of(setting, rows)[:-1]:
         yield from deal_truncation(keys, parts[walk.name], setting.protocol.bits, walk.name)
 
@@ -295,8 +295,14 @@ def _finish(dealt: _Dealt, network: LinearNetwork, memory: _Memory) -> Program[N
     yield Send(setting.label_holder, "hidden", hidden)
 
 
-def _input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
-    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h]."""
+def input_masks(setting: Setting, rows: Rows, dealt: DealtKeys) -> Tensor:
+    """Return sum_k U_k sum_{j != k} V_j of the blocks of X and W, int64 [n, h].
+
+    Args:
+        setting: the agreed run.
+        rows: which are opened.
+        dealt: keys.
+    """
     keys, first = dealt.holders, hops_of(setting, rows)[0]
     shape = (setting.columns, setting.model.width)
     weights = {name: keys[name].expand("weights of X", shape) for name in setting.names}

@@ -92,6 +92,23 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
     return Traffic(tuple(flows), times)
 
 
+def prediction_traffic(setting: Setting, nodes: int, people: int) -> Traffic:
+    """Count the bytes of a prediction of mode "shared-linear" after alignment.
+
+    Args:
+        setting: the agreed run.
+        nodes: n, rows that all holders share now.
+        people: how many of them joined later.
+    """
+    flows = [*_session(setting, nodes), *_multiplied(setting, nodes), *_opened(setting, people)]
+    for other in (*setting.names, setting.server):
+        if other != setting.label_holder:
+            flows.append(Flow(ONCE, "new-rows", setting.label_holder, other, people * WORD))
+    hidden = people * setting.model.width * FLOAT
+    flows.append(Flow(LAST, "hidden", setting.server, setting.label_holder, hidden))
+    return Traffic(tuple(flows), {ONCE: 1, LAST: 1})
+
+
 def _guesses(setting: Setting, nodes: int, rows: int) -> Iterator[Flow]:
     """A label and a guess of every node, for each holder but one."""
     for name in setting.names:
@@ -150,6 +167,7 @@ def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterato
     """Mode "shared-linear"."""
     server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
     second, holders = setting.names[1], setting.names
+    yield from _session(setting, nodes)
     yield from _linear_set_up(setting, nodes, rows, validation)
     for name, other in _pairs(holders):
         yield Flow(ROUND, "seal", name, other, SEAL)
@@ -159,29 +177,48 @@ def _linear(setting: Setting, nodes: int, rows: int, validation: int) -> Iterato
     for name in holders:
         yield Flow(ROUND, "noisy-share", name, server, rows * width * WORD)
         yield Flow(LOOK, "noisy-share", name, server, validation * width * WORD)
-        yield Flow(LAST, "noisy-share", name, server, (nodes - m) * width * WORD)
+    yield from _truncation(setting, LAST, d * width)
+    yield from _multiplied(setting, nodes)
+    yield from _opened(setting, nodes - m)
+
+
+def _session(setting: Setting, nodes: int) -> Iterator[Flow]:
+    """What opens a session of "shared-linear": keys, hidden matrices, masked features."""
     members = {member.name: member.columns for member in setting.members}
-    for name, other in _pairs(holders):
-        yield Flow(LAST, "seal", name, other, SEAL)
+    for member in setting.members:
+        yield Flow(ONCE, "aligned", member.name, setting.server, WORD)
+        yield Flow(ONCE, "mask-keys", setting.server, member.name, KEY)
+        trees, words = Shape.of(nodes, member.entries).message
+        for other in (*(name for name in setting.names if name != member.name), setting.server):
+            yield Flow(ONCE, "matrix-key", member.name, other, KEY)
+            yield Flow(ONCE, "hidden-matrix", member.name, other, trees * words * WORD)
+    for name, other in _pairs(setting.names):
+        yield Flow(ONCE, "holder-key", name, other, KEY)
+        yield Flow(ONCE, "masked-right", name, other, nodes * members[name] * WORD)
+
+
+def _multiplied(setting: Setting, nodes: int) -> Iterator[Flow]:
+    """S^K X W on shares."""
+    width, members = setting.model.width, {member.name: member.columns for member in setting.members}
+    for name, other in _pairs(setting.names):
         yield Flow(LAST, "masked-right", name, other, (members[other] + setting.model.hops * nodes) * width * WORD)
-    for numbers in (d * width, *[nodes * width] * setting.model.hops):
-        yield from _truncation(setting, LAST, numbers)
+    for _ in range(setting.model.hops):
+        yield from _truncation(setting, LAST, nodes * width)
+
+
+def _opened(setting: Setting, rows: int) -> Iterator[Flow]:
+    """So many of its rows, in one publication."""
+    for name in setting.names:
+        yield Flow(LAST, "noisy-share", name, setting.server, rows * setting.model.width * WORD)
+    for name, other in _pairs(setting.names):
+        yield Flow(LAST, "seal", name, other, SEAL)
 
 
 def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
-    server, width, d, m = setting.server, setting.model.width, setting.columns, rows + validation
-    for member in setting.members:
-        yield Flow(ONCE, "aligned", member.name, server, WORD)
-        yield Flow(ONCE, "mask-keys", server, member.name, KEY)
-        trees, words = Shape.of(nodes, member.entries).message
-        for other in (*(name for name in setting.names if name != member.name), server):
-            yield Flow(ONCE, "matrix-key", member.name, other, KEY)
-            yield Flow(ONCE, "hidden-matrix", member.name, other, trees * words * WORD)
+    width, d, m = setting.model.width, setting.columns, rows + validation
     yield from _announced(setting, rows, validation)
-    members = {member.name: member.columns for member in setting.members}
     for name, other in _pairs(setting.names):
-        yield Flow(ONCE, "holder-key", name, other, KEY)
-        columns = members[name] + (setting.model.hops - 1) * d
+        columns = (setting.model.hops - 1) * d
         yield Flow(ONCE, "masked-right", name, other, (nodes * columns + d * width) * WORD)
         yield Flow(ONCE, "masked-left", name, other, m * (d + rows) * WORD)
     for numbers in (*[nodes * d] * (setting.model.hops - 1), m * d, m * rows):

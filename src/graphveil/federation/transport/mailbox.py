@@ -84,10 +84,14 @@ class SessionMonitor:
                 return
             self.waiting = True
             self.lock.notify_all()
+            repeats = time.monotonic() + _IDLE
             try:
                 while not ready():
                     late()
-                    again()
+                    # By the clock: two parties whose words wake each other would repeat them without end.
+                    if time.monotonic() >= repeats:
+                        again()
+                        repeats = time.monotonic() + _IDLE
                     self.lock.wait(_IDLE)
                     self.check()
             finally:

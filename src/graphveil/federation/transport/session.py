@@ -3,8 +3,7 @@
     server   call(nonce) -> all                                            holder   ready(nonce, rounds saved)
     server   start(nonce, session, the last round that all have) -> all    holder   started(nonce)
     server   go(nonce) -> all, when all have started
-    each round                                                             holder   saved(session, round)
-    server   all(session, the round that all have saved) -> all
+    each round, everybody   saved(session, round) -> all
     server   ask(nonce) -> all, over(nonce) when all have finished         holder   finished(nonce), left(nonce)
     anybody  stop(one of `WHY`) -> all, computing(session) -> all
 
@@ -115,7 +114,7 @@ class Session:
         self._anew = self._stopped = False
         self._nonce, self._going, self._session = "", "", ""
         self._saved: dict[str, int] = {}
-        self._common = 0
+        self._computed = 0.0
         self._entries: list[Entry] = []
         self._record = record
         self.links: Links | None = None
@@ -134,6 +133,7 @@ class Session:
         with monitor.lock:
             if "computing" in word:
                 # Whoever else is silent may be waiting for it, as this party is.
+                self._computed = time.monotonic()
                 for mail in self._open().mail.values():
                     mail.heard()
                 return
@@ -141,11 +141,8 @@ class Session:
                 why = WHY.get(str(word["stop"]), "no reason given")
                 self._stopped = True  # by another party, which has told everybody
                 monitor.end(PeerError(f"stopped: {why}", where=name, remedy="see its own output"))
-            elif "saved" in word and self._leads:
+            elif "saved" in word:
                 self._note_saved(name, word)
-            elif "all" in word and name == self._server:
-                if word.get("of") == self._session:
-                    self._common = max(self._common, _whole(word, "all"))
             elif "started" in word and self._leads and word["started"] == self._going:
                 self._send_control({"go": self._going}, name)
             elif "call" in word and name == self._server and word["call"] != self._nonce:
@@ -267,7 +264,6 @@ class Session:
             links.monitor.begin()
             self._session = session.hex()
             self._saved = dict.fromkeys((self._me, *self._peers), done)
-            self._common = done
 
     def _gather(self, word: dict[str, Any], answer: str) -> dict[str, dict[str, Any]]:
         """Send a word to all repeatedly until each has answered it."""
@@ -320,27 +316,19 @@ class Session:
             self._open().mail[peer].control(word)
 
     def _note_saved(self, name: str, word: Mapping[str, Any]) -> None:
-        """At the server: note a saved round, and announce the round that all have saved."""
-        if word.get("of") != self._session:
-            return
-        self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
-        common = min(self._saved.values())
-        answer = {"all": common, "of": self._session}
-        if common > self._common:
-            self._common = common
-            self._send_control(answer)
-        elif name != self._me:
-            self._send_control(answer, name)
+        """Note that a party has saved a round; who repeats it may have missed what this one has saved, and is told."""
+        if word.get("of") == self._session:
+            self._saved[name] = max(self._saved.get(name, -1), _whole(word, "saved"))
+            if "again" in word:
+                self._send_control({"saved": self._saved[self._me], "of": self._session}, name)
 
     def _save(self, effect: Checkpoint) -> None:
         # On disk before "saved" is sent: other parties publish on the strength of that word.
         self._store.save(effect.round, effect.state())
-        word = {"saved": effect.round, "of": self._session}
-        if self._leads:
-            with self._open().monitor.lock:
-                self._note_saved(self._me, word)
-        else:
-            self._send_control(word, self._server)
+        with self._open().monitor.lock:
+            self._saved[self._me] = effect.round
+        # To everybody and not through the server: on a slow line each way of each round counts.
+        self._send_control({"saved": effect.round, "of": self._session})
         self._progress(Progress(effect.round, 0, "train", effect.epsilon))
 
     def _publishing(self, round: int, saved: int | None, name: str) -> None:
@@ -368,11 +356,13 @@ class Session:
 
     def _await_all(self, round: int) -> None:
         began = time.monotonic()
-        word = {"saved": round, "of": self._session}
+        word = {"saved": round, "of": self._session, "again": 1}
         self._open().monitor.wait(
-            lambda: self._common >= round,
-            lambda: self._late(began, (self._server,)),
-            lambda: self._send_control(word, self._server),
+            lambda: min(self._saved.values()) >= round,
+            lambda: self._late(
+                max(began, self._computed), tuple(name for name, saved in self._saved.items() if saved < round)
+            ),
+            lambda: self._send_control(word),
         )
 
     def _drive(self, done: int, state: Mapping[str, Tensor] | None) -> Any:

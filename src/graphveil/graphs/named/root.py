@@ -68,6 +68,19 @@ class DataRoot:
         return place
 
 
+class Found(Exception):
+    """The files of a data set are there."""
+
+
+class Glance(DataRoot):
+    """Tells whether the files of a data set are there, and stops before any is read."""
+
+    def ensure(self, folder: str, files: tuple[str, ...], *, name: str, fetch: Fetch | None = None) -> Path:
+        """Raise Found, or MissingDataError; see `DataRoot.ensure` for the arguments."""
+        super().ensure(folder, files, name=name)
+        raise Found
+
+
 def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
     return [file for file in files if not (folder / file).is_file()]
 

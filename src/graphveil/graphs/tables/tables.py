@@ -102,7 +102,7 @@ class Table:
             # In quotation marks where a space is all that makes a name another one.
             there = ", ".join(column if column == column.strip() else repr(column) for column in names[:12])
             allowed = f"its columns are {there}"
-            raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=_separated(names))
+            raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=separated(names))
         if isinstance(self.frame, polars.DataFrame):
             return self.frame[name][block.rows]
         rows = block.stop - block.start
@@ -110,7 +110,7 @@ class Table:
             with _readable_csv(self.frame.path):
                 part = self.frame.column(name, block)
         else:
-            with _readable(Path(self.title)):
+            with readable(Path(self.title)):
                 part = self.frame.select(name).slice(block.start, rows).collect().to_series()
         if len(part) != rows:
             raise DataError("became shorter while it was read", where=self.title)
@@ -217,8 +217,6 @@ def find_table(folder: Path, stem: str) -> Path | None:
     # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
     if len(there) > 1:
         raise DataError(f"found both {stem}.csv and {stem}.parquet", where=str(folder), remedy="remove one")
-    if there:
-        require_file(there[0])
     return there[0] if there else None
 
 
@@ -239,7 +237,7 @@ def read_table(path: Path) -> Table:
     table = open_table(path, in_memory=None)
     if not isinstance(table.frame, polars.LazyFrame):
         return table
-    with _readable(path):
+    with readable(path):
         return replace(table, frame=table.frame.collect())
 
 
@@ -273,7 +271,7 @@ def _open_csv(path: Path) -> Table | None:
 
 
 def _open_parquet(path: Path) -> Table:
-    with _readable(path):
+    with readable(path):
         # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
         frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
         table = Table(str(path), frame, path)
@@ -287,7 +285,7 @@ def _open_parquet(path: Path) -> Table:
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Turn whatever damage a parquet file has into one error."""
     try:
         yield
@@ -310,8 +308,17 @@ def _readable_csv(path: Path) -> Iterator[None]:
 
 
 def _check_header(path: Path) -> None:
-    where, names = f"{path}, line 1", next((fields for _, fields in _records(path)), [])
-    _check_names(where, names)
+    check_header(f"{path}, line 1", next((fields for _, fields in _records(path)), []))
+
+
+def check_header(where: str, names: Sequence[str]) -> None:
+    """Refuse names of columns that a csv cannot have, by DataError.
+
+    Args:
+        where: their line, in messages.
+        names: in order.
+    """
+    check_names(where, names)
     for place, name in enumerate(names, 1):
         # Left as it is, ` label` would be a feature, and nobody would have a label.
         if name != name.strip():
@@ -365,20 +372,25 @@ def check_columns(columns: polars.Schema, where: str) -> None:
         columns: of the table.
         where: its name in messages.
     """
-    _check_names(where, columns.names())
+    check_names(where, columns.names())
     for name, kind in columns.items():
         if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
             raise DataError(f"column {name!r} holds {kind}", where=where, allowed="text, numbers, true or false")
 
 
-def _check_names(where: str, names: Sequence[str]) -> None:
-    """Refuse columns without a name, with one that no screen can show, or with that of another."""
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse columns without a name, with one that no screen can show, or with that of another.
+
+    Args:
+        where: the table, or its first line, in messages.
+        names: in order.
+    """
     for place, name in enumerate(names, 1):
         if not name.strip():
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"
             raise DataError(f"column {place} has no name", where=where, remedy=remedy)
         if not name.isprintable():
-            saved = "save the file as UTF-8, not UTF-16" if "\0" in name else _separated(names)
+            saved = "save the file as UTF-8, not UTF-16" if "\0" in name else separated(names)
             allowed = "names without control characters"
             raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=saved)
     if len(set(names)) < len(names):
@@ -386,7 +398,8 @@ def _check_names(where: str, names: Sequence[str]) -> None:
         raise DataError(f"has two columns {repeated!r}", where=where)
 
 
-def _separated(names: Sequence[str]) -> str | None:
+def separated(names: Sequence[str]) -> str | None:
+    """Return how to separate fields where a header is read as one name that holds another separator."""
     marks = {";": "semicolons", "\t": "tabs"}
     used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
     return f"separate fields by commas, not {used[0]}" if used else None

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from markupsafe import Markup
+
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text
+from graphveil.reports.base.drawing import picture_svg
 from graphveil.reports.base.files import write_text
+from graphveil.reports.base.parties import Parties, State
 from graphveil.reports.base.templating import rendered
 
 MARKDOWN, HTML = "card.md", "card.html"
@@ -53,6 +57,32 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class TrustPicture:
+    """Who sees what: a drawing, and behind each party and arrow what it can learn and why."""
+
+    picture: Parties
+    kind: ClassVar[str] = "picture"
+
+    @property
+    def svg(self) -> Markup:
+        return picture_svg(self.picture)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The arrows whose content is people's data, with noise or without."""
+        arrows = (arrow for arrow in self.picture.arrows if arrow.state in (State.NOISY, State.PLAIN))
+        return tuple(self.picture.line(arrow) for arrow in arrows)
+
+    @property
+    def facts(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Each party and arrow in words, and its facts."""
+        picture = self.picture
+        people = [party for party in picture.parties if party.key != "public"]
+        parties = [(f"What {party.within} may learn", picture.facts(party)) for party in people]
+        return (*parties, *((picture.line(arrow), picture.facts(arrow)) for arrow in picture.arrows))
 
 
 class Part(Protocol):
@@ -145,6 +175,10 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
 
 def exposed(lines: tuple[str, ...]) -> Section:
     return Section("What is not protected", (Points(lines),))
+
+
+def pictured(picture: Parties) -> Section:
+    return Section("Who sees what", (TrustPicture(picture),))
 
 
 def spent(ledger: Ledger) -> Section:

@@ -12,6 +12,7 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.setting import Member, Option, Setting
 from graphveil.files.reading import read_json
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
@@ -25,6 +26,7 @@ from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
+from graphveil.reports.federation.parties import federation_parties
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 _SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
@@ -34,20 +36,28 @@ _ALONE = (
     "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
     "has not been trained. To train it, at the label holder:"
 )
+_UNKNOWN = "People who join later have no labels here: their accuracy is not known, nor its lift over a baseline."
 _NOBODY = "None was run: an attack needs the data of all holders, which no party has. Whoever has it can simulate one:"
 
 
 def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResults) -> Card:
     """Return the card of a party, of what it kept of its run and one holder's ledger."""
-    guarantee = Guarantee.from_dict(outcome["guarantee"])
-    typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
+    guarantee, party, about = Guarantee.from_dict(outcome["guarantee"]), Path(outcome["folder"]), ""
+    picture: tuple[Section, ...] = ()  # of all that a run sends, much of which a prediction does not
+    if "prediction" in outcome:
+        party = party.parents[1] if len(party.parents) > 1 else party / ".." / ".."
+        about = f", prediction {outcome['prediction']}"
+    else:
+        picture = (cards.pictured(federation_parties(_setting(outcome), guarantee)),)
+    typed = f"graphveil attack {shlex.quote(str(party))} --attack feature-recovery --truth DATA"
     return Card(
-        title=f"Privacy card: {outcome['run']}, {outcome['party']}",
+        title=f"Privacy card: {outcome['run']}, {outcome['party']}{about}",
         sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(open_lines(outcome)),
+            *picture,
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             _wire(outcome),
@@ -55,6 +65,17 @@ def _party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: AttackResul
         ),
         matter=_matter(outcome, guarantee),
     )
+
+
+def _setting(outcome: Mapping[str, Any]) -> Setting:
+    """Return the agreed setting, or a like one where a folder of an earlier version has no agreement."""
+    folder = Path(outcome["folder"])
+    if (folder / AGREEMENT).is_file():
+        return read_agreement(folder).setting
+    members = Member("label holder", 1, labels=True), Member("another holder", 1)
+    epsilon, epsilon_y = float(outcome["epsilon"]), float(outcome["epsilon_y"])
+    options: dict[str, Option] = {"mode": str(outcome["mode"]), "epsilon": epsilon, "epsilon_y": epsilon_y}
+    return Setting.of(members, 2).with_options(opened=True, **options)
 
 
 def _matter(outcome: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
@@ -122,7 +143,10 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _published(outcome: Mapping[str, Any]) -> str:
-    line = f"Mode {outcome['mode']}, {outcome['publications']} publications"
+    what = f"{outcome['publications']} publications"
+    if "prediction" in outcome:
+        what = f"one publication of {outcome['people']:,} people who joined after the run"
+    line = f"Mode {outcome['mode']}, {what}"
     if math.isinf(float(outcome["epsilon"])):
         return f"{line}, without noise"
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
@@ -143,6 +167,8 @@ def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bought(outcome: Mapping[str, Any]) -> Section:
     """Return the accuracy, where the party knows it, and the free baseline to compare it with."""
+    if "prediction" in outcome:
+        return Section(cards.RESULTS, (Paragraph(_UNKNOWN),))
     accuracy = "Only the label holder can measure accuracy."
     if "accuracy" in outcome:
         score = interval_from_dict(outcome["accuracy"])

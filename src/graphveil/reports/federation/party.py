@@ -1,6 +1,5 @@
-"""What a party of a federation keeps of a run: status while it runs, then guarantee, ledger, transcript, predictions.
+"""What a party of a federation keeps of a finished run: guarantee, ledger, transcript, predictions.
 
-status.json        round, rounds, epsilon so far, when
 guarantee.json     what is protected from whom      ledger.json   of a holder      card.md, .html   all in words
 transcript.jsonl   every message of every start, see `log`
 outcome.json       what the command prints with --json: promise, cost, and at the label holder accuracy
@@ -9,25 +8,21 @@ predictions.csv    at the label holder: id, class, probability of each class, fo
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from torch import Tensor
 
-from graphveil.errors import DataError, GraphveilError, WriteError
+from graphveil.errors import WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.files.outputs import Output, Say
-from graphveil.files.reading import read_json
 from graphveil.files.writing import new_folder
 from graphveil.methods.runs.intervals import interval
 from graphveil.reports.base.files import to_json, write_text
@@ -35,103 +30,8 @@ from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import rewrite_party
-from graphveil.reports.federation.log import TRANSCRIPT, by_kind, is_price, read_log
-from graphveil.reports.federation.plan import draft, priced
-from graphveil.reports.federation.review import ending_soon
-
-STATUS = "status.json"
-
-
-class StatusFile:
-    """Writes where a party stands.
-
-    Args:
-        price: total epsilon of a holder; None at the server, which has no rows.
-        reader: of what holders publish.
-    """
-
-    def __init__(self, folder: Path, name: str, rounds: int, price: float | None, reader: str = "the server") -> None:
-        self._folder, self._name, self._rounds, self._price = folder, name, rounds, price
-        self._reader = reader
-        self._round, self._epsilon = 0, 0.0
-        self._began: tuple[float, int] | None = None
-
-    def write(self, state: str, round: int, epsilon: float) -> None:
-        """Write where the party stands.
-
-        Args:
-            state: in words.
-            round: how many are finished.
-            epsilon: what this party has spent.
-        """
-        self._round, self._epsilon = round, epsilon
-        running, now = state == "running", time.monotonic()
-        if running and self._began is None:
-            self._began = now, round
-        content = {
-            "party": self._name,
-            "state": state,
-            "round": round,
-            "rounds": self._rounds,
-            "seconds_left": self._left(now) if running else None,
-            "epsilon": epsilon if self._price is not None else None,
-            "epsilon_total": self._price,
-            "reader": self._reader,
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        write_text(self._folder / STATUS, to_json(content, indent=1) + "\n")
-
-    def _left(self, now: float) -> float | None:
-        """Return seconds for the rounds to come, each as long as those of this start; None before the first."""
-        began, first = self._began or (now, self._round)
-        finished = self._round - first
-        return (now - began) / finished * (self._rounds - self._round) if finished > 0 else None
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Write that the party waits, and at the end how it ended."""
-        self.write("waiting for the others", 0, 0.0)
-        try:
-            yield
-        except GraphveilError as error:
-            self.write(f"stopped: {error}", self._round, self._epsilon)
-            raise
-        except BaseException:
-            self.write("interrupted; the same command goes on", self._round, self._epsilon)
-            raise
-        with suppress(WriteError):  # the outcome is written by now, beside a folder that is gone
-            self.write("finished", self._rounds, self._epsilon)
-
-
-def read_status(folder: Path) -> dict[str, Any]:
-    """Return where a party stands.
-
-    Raises:
-        DataError: it has not started, or the file is damaged.
-    """
-    file = folder / STATUS
-    try:
-        content = read_json(file)
-    except FileNotFoundError as error:
-        raise DataError("no run has started here", where=str(folder)) from error
-    kinds = {"party": str, "state": str, "round": int, "rounds": int, "reader": str, "time": str}
-    right = isinstance(content, dict) and all(type(content.get(key)) is kind for key, kind in kinds.items())
-    total = content.get("epsilon_total", "") if right else ""
-    if not (right and (total is None or is_price(total, content.get("epsilon")))):
-        raise DataError("is not a status file", where=str(file), remedy="run the party again: it writes a new one")
-    return dict(content)
-
-
-def status_of(folder: Path) -> dict[str, Any]:
-    """Return where a party stands, what has left its machine and arrived there, and which certificates end soon.
-
-    Raises:
-        DataError: it has not started, or a file is missing or damaged.
-    """
-    answer, (agreement, _) = read_status(folder), draft(folder)
-    log = read_log(folder / TRANSCRIPT, agreement)
-    messages = [{**row, "reveals": KINDS[row["kind"]].reveals} for row in by_kind(log.transcript)]
-    return {"seconds_left": None, **answer, "messages": messages, "torn": log.torn, "warnings": ending_soon(agreement)}
+from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
+from graphveil.reports.federation.plan import priced
 
 
 def write_outcome(

@@ -24,8 +24,9 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
-_ALIGNING = ("blinded-ids", "blinded-set", "aligned")
-_ALWAYS = (*_ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
+#: The kinds of messages by which holders find out which ids they share.
+ALIGNING = ("blinded-ids", "blinded-set", "aligned")
+_ALWAYS = (*ALIGNING, "labelled-rows", "validation-rows", "hidden", "hidden-gradient", "kept-round")
 _ON_SHARES = ("mask-keys", "masked-left", "masked-right", "correction")
 _AMONG_HOLDERS = ("holder-key", "matrix-key", "hidden-matrix", "seal", "masked-sum", "safe-bits")
 #: The kinds of messages of each mode; a test compares them with what is sent.
@@ -34,9 +35,9 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "individual": (*_ALWAYS, "embeddings", "embedding-gradient", "best-round"),
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
         "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
-        "guesses": (*_ALIGNING, "training-labels", "guesses"),
+        "guesses": (*ALIGNING, "training-labels", "guesses"),
         "all-shares": (
-            *_ALIGNING,
+            *ALIGNING,
             *("labelled-rows", "validation-rows", "kept-round", "best-round", "holder-key"),
             *(*_ON_SHARES, "masked-sum", "safe-bits", "hidden-share"),
         ),
@@ -48,8 +49,9 @@ TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
 )
 #: In mode "all-shares": before the first round.
 _SET_UP = 4
-#: Nobody publishes before all have saved: each tells the server, and the server tells all.
-_SAVED = 2
+#: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
+#: which take as long, and in "all-shares" for what they send each other.
+_SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
 #: From here on the plan says how seldom a guess is changed.
@@ -174,13 +176,14 @@ def trips_of(setting: Setting) -> int:
     rounds, epochs = setting.publications, setting.training.epochs
     if setting.protocol.mode == "all-shares":
         each = all_shares.counted(setting, 1, 1, 0)
-        return _SET_UP + (each.trips + _SAVED) * rounds + 2 * setting.looked + each.last_trips + _SAVED
+        return _SET_UP + each.trips * rounds + 2 * setting.looked + each.last_trips
     once, hop, publication, step = TRIPS[setting.protocol.mode]
-    trips = once + hop * setting.model.hops + (_SAVED + publication) * rounds + step * epochs
+    saved = _SAVED[setting.protocol.mode]
+    trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs
     if setting.protocol.mode == "guesses":
         return trips
     # Validation nodes are looked at and answered for; who neither trains nor validates is published in a round more.
-    trips += 2 * setting.looked + _SAVED
+    trips += 2 * setting.looked + saved
     if setting.protocol.mode != "shared-linear":
         return trips
     # Of three holders one waits for another's masked sum in each hop.

@@ -1,6 +1,7 @@
-"""What a party keeps of a prediction for people who joined after a run, in PARTY/predictions/NAME.
+"""A prediction for people who joined after a run: its plan, and what a party keeps of it in PARTY/predictions/NAME.
 
-guarantee.json, ledger.json   one more publication, of new people's rows alone
+status.json                   how far it is, see `status`
+guarantee.json, ledger.json   one more publication, of new people's rows alone      card.md, .html   all in words
 predictions.csv               at the label holder: id, class, probability of each class, for new people
 transcript.jsonl              every message of every start, see `log`
 outcome.json                  what the command prints with --json
@@ -15,18 +16,69 @@ from typing import Any
 
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.federation.core.setting import MODES
-from graphveil.federation.predicting import PREDICTIONS, Predicted
+from graphveil.federation.core.setting import MODES, Setting
+from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
+from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.federation.modes.traffic import prediction_traffic
+from graphveil.federation.predicting import PREDICTIONS, Predicted, require_predicting
+from graphveil.federation.transport.line import Line
 from graphveil.reports.base.files import to_json
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
-from graphveil.reports.federation.log import TRANSCRIPT, by_kind
+from graphveil.reports.federation.card import rewrite_party
+from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
 from graphveil.reports.federation.plan import priced
+
+#: The kinds of messages of a prediction; a test compares them with what is sent.
+SENT = (
+    *("blinded-ids", "blinded-set", "aligned", "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
+    *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
+)
+#: How many messages wait for each other, one way each: once, and for each hop; seals take as long as words of saving.
+_TRIPS, _HOP = 9, 2
 
 
 def published_once(agreement: Agreement) -> Agreement:
     """Return the agreement as a prediction charges it: one publication, and nothing of the labels."""
     return replace(agreement, settings={**agreement.settings, "epochs": 1, "republish": 1, "epsilon_y": math.inf})
+
+
+def planned_prediction(agreement: Agreement, nodes: int, people: int, line: Line | None = None) -> dict[str, Any]:
+    """Return what a prediction would send and cost, as `--json` prints it.
+
+    Args:
+        agreement: of all parties.
+        nodes: whom all holders shared in the run.
+        people: how many joined since.
+        line: between every two parties, for the seconds that messages take.
+
+    Raises:
+        InputError: the mode predicts nobody who joins later.
+    """
+    require_predicting(agreement.setting)
+    setting, everybody = published_once(agreement).setting, nodes + people
+    traffic = prediction_traffic(setting, everybody, people)
+    holders = len(setting.names)
+    answer = {
+        "people": people,
+        "nodes": everybody,
+        "epsilon": setting.privacy.epsilon,
+        **priced(setting),
+        "bytes_total": traffic.total,
+        "bytes_by_kind": traffic.by_kind(),
+        "bytes_alignment": alignment_bytes(holders, everybody)[0],
+    }
+    if line is not None:
+        answer["trips"] = trips = trips_of_prediction(setting)
+        answer["seconds_alignment"] = line.seconds(alignment_bytes(holders, everybody)[1], alignment_trips(holders))
+        answer["seconds_prediction"] = line.seconds(max(traffic.by_link().values()), trips)
+    return answer
+
+
+def trips_of_prediction(setting: Setting) -> int:
+    """Return how many messages of a prediction wait for each other, one way each, after alignment."""
+    # Of three holders one waits for another's masked sum in each hop.
+    return _TRIPS + setting.model.hops * (_HOP + (len(setting.names) > PARTIES[0]))
 
 
 def write_prediction(
@@ -43,13 +95,16 @@ def write_prediction(
         seconds: how long it took.
     """
     setting, here = agreement.setting, folder / PREDICTIONS / name
-    guarantee, entries = guarantee_of(setting), predicted.transcript.entries
+    # Of every start, as it was logged: a prediction that was resumed sent less in the last one.
+    guarantee, transcript = guarantee_of(setting), read_log(here / TRANSCRIPT, agreement).transcript
+    entries = transcript.entries
     charged = published_once(agreement).setting
     answer: dict[str, Any] = {
         "run": agreement.name,
         "party": party,
         "prediction": name,
-        "people": len(predicted.ids) if predicted.result is not None else None,
+        "publications": 1,
+        "people": next(entry.shape[0] for entry in entries if entry.kind == "new-rows"),
         "mode": setting.protocol.mode,
         "opens": MODES[setting.protocol.mode],
         "epsilon": setting.privacy.epsilon,
@@ -57,12 +112,12 @@ def write_prediction(
         **priced(charged),
         "guarantee": guarantee.to_dict(),
         "guarantee_sentence": guarantee.sentence(),
-        "messages": by_kind(predicted.transcript),
+        "messages": by_kind(transcript),
         "bytes_sent": sum(entry.bytes for entry in entries if entry.sender == party),
         "bytes_received": sum(entry.bytes for entry in entries if entry.receiver == party),
         "seconds": seconds,
         "folder": str(here),
-        "files": [TRANSCRIPT, GUARANTEE, LEDGER, OUTCOME],
+        "files": [TRANSCRIPT, GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
     }
     if predicted.result is not None and predicted.result.probabilities is not None:
         write_predictions(here, agreement, predicted.ids, predicted.result.probabilities)
@@ -70,4 +125,5 @@ def write_prediction(
     contents = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(charged, 1).to_dict()}
     with writing_part(here, {file: to_json(content, indent=1) + "\n" for file, content in contents.items()}):
         pass
+    rewrite_party(here)
     return answer

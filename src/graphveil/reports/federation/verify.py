@@ -1,7 +1,7 @@
 """A party's log of messages held against its agreement, and against the log of another party.
 
-kinds          each message is of a kind that the mode has, in that direction, with this party at one end
-publications   no more rounds with a publication than were paid for, and none under two names
+kinds          each message is of a kind that the run or prediction has, in that direction, with this party at one end
+publications   no more rounds with a publication than were paid for, and none under two names; in a prediction one
 two logs       what one party read in a session is what the other sent it, from the first message on, by SHA-256
 
 A log is what its own machine wrote: it shows a fault of the program or a changed file.  A party that lies rewrites its
@@ -11,7 +11,8 @@ log, but not the one of the party that it sent to.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -19,34 +20,61 @@ from typing import Any
 from graphveil.errors import DataError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.messages import KINDS
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.keys import CERTIFICATE, name_of
+from graphveil.federation.predicting import folder_of, require_predicting
 from graphveil.federation.transport.session import Message
 from graphveil.files.reading import read_bytes
+from graphveil.reports.federation import prediction as predictions
 from graphveil.reports.federation.log import OF_LABELS, TRANSCRIPT, read_log
 from graphveil.reports.federation.plan import SENT, draft
 
 
-def verified(folder: Path, other_log: Path | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Agreed:
+    """What a log may hold: of the run, or of a prediction."""
+
+    name: str
+    kinds: Collection[str]
+    paid: int
+
+    @staticmethod
+    def of(setting: Setting, prediction: str | None) -> _Agreed:
+        mode = setting.protocol.mode
+        if prediction is not None:
+            return _Agreed("a prediction", predictions.SENT, 1)
+        # All modes but "guesses" publish in one more round, of those who did not train.
+        return _Agreed(f"mode {mode}", SENT[mode], setting.publications + (mode != "guesses"))
+
+
+def verified(folder: Path, other_log: Path | None = None, *, prediction: str | None = None) -> dict[str, Any]:
     """Return what a party's log says and where it contradicts the agreement, as `--json` prints it.
 
     Args:
         folder: the party's.
         other_log: `transcript.jsonl` of another party, or its lines that name this one.
+        prediction: its name, where the log is of one and not of the run.
 
     Raises:
         DataError: there is no log, or a file is missing or damaged.
+        InputError: for a prediction in a mode that has none.
     """
-    agreement, file = draft(folder)[0], folder / TRANSCRIPT
-    me = name_of(_certificate(folder))
-    if not file.is_file():
-        raise DataError("no message has been sent from here", where=str(folder))
-    log = read_log(file, agreement)
-    faults = [*_direction_faults(log.messages, agreement, me), *_publication_faults(log.messages, agreement)]
-    answer = {"party": me, "agreement": agreement.hash.hex(), "messages": len(log.messages), "torn": log.torn}
-    answer |= {"paid": _paid(agreement), "published": _published(log.messages)}
+    agreement, place = draft(folder)[0], folder if prediction is None else folder_of(folder, prediction)
+    if prediction is not None:
+        require_predicting(agreement.setting)
+    me, agreed = name_of(_certificate(folder)), _Agreed.of(agreement.setting, prediction)
+    if not (place / TRANSCRIPT).is_file():
+        raise DataError("no message has been sent from here", where=str(place))
+    log = read_log(place / TRANSCRIPT, agreement)
+    faults = [*_direction_faults(log.messages, agreement, agreed, me), *_publication_faults(log.messages, agreed.paid)]
+    answer: dict[str, Any] = {"party": me, "agreement": agreement.hash.hex(), "prediction": prediction}
+    answer |= {"messages": len(log.messages), "torn": log.torn}
+    answer |= {"paid": agreed.paid, "published": _published(log.messages)}
     answer |= {"peer": None, "equal": 0, "unread": 0}
     if other_log is not None:
-        answer |= _compared(log.messages, read_log(_there(other_log), agreement).messages, agreement, me, faults)
+        theirs = read_log(_there(other_log), agreement).messages
+        faults += _publication_faults(theirs, agreed.paid)
+        answer |= _compared(log.messages, theirs, me, faults)
     return {**answer, "faults": faults}
 
 
@@ -63,15 +91,15 @@ def _there(file: Path) -> Path:
     return file
 
 
-def _direction_faults(messages: Iterable[Message], agreement: Agreement, me: str) -> Iterator[str]:
-    """Yield what the mode does not allow, once for each kind and direction, and messages without a hash."""
-    parties, allowed = {party.name: party for party in agreement.parties}, SENT[agreement.setting.protocol.mode]
+def _direction_faults(messages: Iterable[Message], agreement: Agreement, agreed: _Agreed, me: str) -> Iterator[str]:
+    """Yield what was not agreed, once for each kind and direction, and messages without a hash."""
+    parties = {party.name: party for party in agreement.parties}
     for kind, sender, receiver in dict.fromkeys((m.entry.kind, m.entry.sender, m.entry.receiver) for m in messages):
         what = f"{kind} from {sender} to {receiver}"
         if sender not in parties or receiver not in parties or sender == receiver or me not in (sender, receiver):
             yield f"{what}: not a message of {me} and another party of the agreement"
-        elif kind not in allowed:
-            yield f"{what}: mode {agreement.setting.protocol.mode} has no such message"
+        elif kind not in agreed.kinds:
+            yield f"{what}: {agreed.name} has no such message"
         elif not (parties[sender].plays(KINDS[kind].sender) and parties[receiver].plays(KINDS[kind].receiver)):
             yield f"{what}: goes from the {KINDS[kind].sender} to the {KINDS[kind].receiver}"
     if bare := sum(not message.sha256 for message in messages):
@@ -87,18 +115,12 @@ def _published(messages: Iterable[Message]) -> dict[str, int]:
     return {sender: len(different) for sender, different in rounds.items()}
 
 
-def _paid(agreement: Agreement) -> int:
-    """Return in how many rounds a party may publish: all modes but "guesses" publish in one more who did not train."""
-    setting = agreement.setting
-    return setting.publications + (setting.protocol.mode != "guesses")
-
-
-def _publication_faults(messages: Sequence[Message], agreement: Agreement) -> Iterator[str]:
+def _publication_faults(messages: Sequence[Message], paid: int) -> Iterator[str]:
     """Yield who published more often than paid for, and what was published under two names."""
-    paid, names = _paid(agreement), defaultdict(set)
+    names = defaultdict(set)
     for sender, count in _published(messages).items():
         if count > paid:
-            yield f"{sender} published in {count} rounds; {paid} were paid for"
+            yield f"{sender} published in {count} rounds; {paid} {'was' if paid == 1 else 'were'} paid for"
     # By name and not by hash of the body: a round that runs again sends the same sum under new masks.
     for message in messages:
         if message.publication:
@@ -108,9 +130,7 @@ def _publication_faults(messages: Sequence[Message], agreement: Agreement) -> It
             yield f"{kind} of {sender}: round {round} was published {len(different)} times, with different data"
 
 
-def _compared(
-    mine: Sequence[Message], theirs: Sequence[Message], agreement: Agreement, me: str, faults: list[str]
-) -> dict[str, Any]:
+def _compared(mine: Sequence[Message], theirs: Sequence[Message], me: str, faults: list[str]) -> dict[str, Any]:
     """Compare both directions of a pair of logs; add to the faults."""
     ends = [{message.entry.sender, message.entry.receiver} for message in theirs]
     peers = set.intersection(*ends) - {me} if ends else set()
@@ -118,7 +138,6 @@ def _compared(
         faults.append("the other log is not that of one other party of this agreement")
         return {}
     (peer,) = peers
-    faults += _publication_faults(theirs, agreement)
     equal = unread = 0
     for sender, receiver, sent, got in ((me, peer, mine, theirs), (peer, me, theirs, mine)):
         left, arrived = _of_pair(sent, sender, receiver), _of_pair(got, sender, receiver)

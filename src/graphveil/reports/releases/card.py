@@ -16,6 +16,7 @@ from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.files import to_json, write_text
+from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.card import results
 from graphveil.runtime.progress import ProgressCallback
@@ -69,6 +70,7 @@ def release_card(
         sections=(
             cards.protected(guarantee, words.trusted(guarantee)),
             cards.exposed(words.not_protected(guarantee, release.settings)),
+            cards.pictured(parties_of(guarantee, release.method, release.settings, release=True)),
             _lift(lift, folder),
             section,
             *_content(released),

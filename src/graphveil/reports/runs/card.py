@@ -17,6 +17,7 @@ from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.front_matter import Metric, Subject
+from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord, number_of
 
 _ELSEWHERE = (
@@ -86,6 +87,7 @@ def public_card(about: About) -> Card:
         sections=(
             cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
             cards.exposed(words.not_protected(about.guarantee, about.settings)),
+            cards.pictured(parties_of(about.guarantee, about.method, about.settings)),
             Section(cards.RESULTS, (Paragraph(_ELSEWHERE),)),
             cards.spent(about.ledger),
             Section("Settings", (Points(points),)),
@@ -108,6 +110,7 @@ def run_card(record: RunRecord, attacks: AttackResults) -> Card:
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),
             cards.exposed(words.not_protected(guarantee, record.settings)),
+            cards.pictured(parties_of(guarantee, record.method, record.settings)),
             results(record, f"{record.method} (this run)"),
             attacks_section(attacks, attack_command(record)),
             cards.spent(record.privacy.ledger),

@@ -11,8 +11,9 @@ from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.guarantee import less_than_a_person
 from graphveil.reports.attacks.files import AttackResults, attacks_section
 from graphveil.reports.base import text, words
-from graphveil.reports.base.card import Row, read_as_is
+from graphveil.reports.base.card import Row, TrustPicture, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
+from graphveil.reports.base.parties import parties_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.templating import page_scripts, rendered
 from graphveil.reports.runs.card import About, attack_command, public_card
@@ -73,7 +74,7 @@ def shared_html(about: About, picture: Picture | None) -> str:
         picture: the copy that may be handed on, if there may be one.
     """
     card = public_card(about)
-    tabs = (("Privacy", card.sections[:2]), ("Accuracy", card.sections[2:3]), ("Ledger", card.sections[3:]))
+    tabs = (("Privacy", card.sections[:3]), ("Accuracy", card.sections[3:4]), ("Ledger", card.sections[4:]))
     title = f"{about.method} on {about.data}"
     return rendered("shared.html.j2", card=card, title=title, tabs=tabs, **_drawn(picture))
 
@@ -90,6 +91,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "record": record,
         "read_as_is": read_as_is(record.privacy.guarantee, "run"),
         "protected": words.protected(record.privacy.guarantee, record.privacy.epsilon_relationship),
+        "trust": TrustPicture(parties_of(record.privacy.guarantee, record.method, record.settings)),
         "less": less_than_a_person(record.privacy.guarantee),
         "exposed": words.not_protected(record.privacy.guarantee, record.settings),
         "figure": words.figure(record)[0],

@@ -10,6 +10,7 @@ import typer
 from graphveil.cli.base import groups, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.groups import opened, require_engine_choice
+from graphveil.cli.data import declaring
 from graphveil.files.serial import to_json
 from graphveil.files.writing import write_text
 
@@ -25,8 +26,10 @@ Published = Annotated[str | None, typer.Option(metavar="DAY", help="Day of publi
 
 
 def group() -> typer.Typer:
-    app = typer.Typer(help="Inspect data sets.")
+    app = typer.Typer(help="Declare, import and inspect data sets.")
     app.callback()(lambda: None)
+    app.command()(declaring.init)
+    app.command("import")(declaring.import_)
     app.command()(describe)
     app.command()(store)
     app.command()(croissant)

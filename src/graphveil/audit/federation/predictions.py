@@ -1,0 +1,402 @@
+"""Audits of a prediction for people who joined after a run of mode "shared-linear": small ones, compared.
+
+server     as `views.audit_dealer`: what a holder's share adds to its product is uniform, also under other secrets and
+           after a resume; all shares together are z + noise of new people, with all the noise that holders owe
+resumed    the same bytes are opened under new masks; other data get other noise, and none once it has finished
+holders    as `views.audit_holders`: all but one, with all they were dealt, unmask nothing of that one
+people     under another name whoever was published is refused, by each holder's own list and not by an announcement
+
+    share_k = S_k (Y_k + sum_{j != k} F_j) + sum_{j != k} S_j^0 V_k + mask + noise        F_j = Y_j - V_j
+Shapes: Y_k [n, h], share_k [new, h].
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.audit.federation.cases import audit_uniform
+from graphveil.audit.federation.matrices import correction_words
+from graphveil.audit.federation.replay import (
+    NODES,
+    Run,
+    State,
+    apart_holdings,
+    apart_setting,
+    recorded,
+    run_apart,
+    sources_of,
+)
+from graphveil.audit.federation.views import (
+    FALSE_ALARM,
+    LEVEL,
+    RecordingSource,
+    apart,
+    hidden_words,
+    sizes_of_messages,
+    too_small,
+)
+from graphveil.audit.verdict import Audit, judge
+from graphveil.errors import BudgetError
+from graphveil.federation.core.id_forms import digests_of
+from graphveil.federation.core.messages import KINDS, UNIFORM
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import RunContext
+from graphveil.federation.crypto import ring
+from graphveil.federation.crypto.hidden_matrix import HiddenMatrix, Shape
+from graphveil.federation.crypto.masks import MaskKey, as_message, unpacked
+from graphveil.federation.crypto.truncation import DealtKeys
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.linear import last_hops_of
+from graphveil.federation.modes.linear_predict import ROUNDS, predicting_holder, predicting_server, rows_of
+from graphveil.federation.modes.linear_server import input_masks
+from graphveil.federation.modes.propagation import Walk, rounded_down, transition_matrix
+from graphveil.federation.predicting import People, digest_rows, predicting_program, predicting_server_program
+from graphveil.graphs import Graph, GraphSchema, make_graph, normalise_edges
+from graphveil.privacy import Randomness, SeededRandomness
+
+#: How many people there are when predictions are made.
+EVERYBODY: Final = NODES + 40
+_COLUMNS: Final = 40
+_NEW: Final = torch.arange(NODES, EVERYBODY)
+#: The round in which the rows are opened; all messages before it are of round 0.
+_OPENING: Final = 2
+#: What holders may send the server.
+_ALLOWED: Final = frozenset({"new-rows", "matrix-key", "hidden-matrix", "noisy-share"})
+_UNIFORM: Final = tuple(kind for kind, message in KINDS.items() if message.reveals == UNIFORM)
+
+
+def joined_holdings(setting: Setting, changed: str = "") -> dict[str, Holding]:
+    """Return what holders have when people have joined.
+
+    Args:
+        setting: the agreed run.
+        changed: "row" for other features of the last person at the last holder, "all" for other new people.
+    """
+    generator = torch.Generator().manual_seed(37 if changed == "all" else 31)
+    holdings = {}
+    for name, before in apart_holdings(setting).items():
+        x = torch.rand(EVERYBODY - NODES, setting.blocks[name].stop - setting.blocks[name].start, generator=generator)
+        pairs = torch.randint(EVERYBODY, (2, 80), generator=generator)
+        if changed == "row" and name == setting.names[-1]:
+            x[-1] = 1 - x[-1]
+        features = torch.cat([torch.as_tensor(before.features), x])
+        holdings[name] = Holding(features, torch.cat([before.edge_index, pairs, pairs.flip(0)], dim=1), 1.0)
+    return holdings
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run, from which predictions are made."""
+
+    setting: Setting
+    run: Run
+
+    @staticmethod
+    def of(holders: int, seed: int) -> Finished:
+        setting = apart_setting("shared-linear", holders)
+        # Enough columns that also a holder's block of W is enough numbers for a chi-square.
+        setting = replace(setting, members=tuple(replace(member, columns=_COLUMNS) for member in setting.members))
+        return Finished(setting, run_apart(setting, sources_of(setting, seed + 1, seed + 2)))
+
+    @property
+    def states(self) -> Mapping[str, State]:
+        return self.run.states[self.setting.rounds]
+
+    def predicted(
+        self,
+        sources: Mapping[str, Randomness],
+        *,
+        resumed: Mapping[str, State] | None = None,
+        changed: str = "",
+        new: Mapping[str, Tensor] | None = None,
+    ) -> Predicted:
+        """Make a prediction, each party with its own randomness.
+
+        Args:
+            sources: everybody's randomness.
+            resumed: the states that it is resumed from.
+            changed: as of `joined_holdings`.
+            new: rows that holders take for new, where they are others.
+
+        Raises:
+            BudgetError: somebody would be published a second time.
+        """
+        setting, holdings = self.setting, joined_holdings(self.setting, changed)
+        programs: dict[str, Any] = {}
+        for name in (setting.server, *setting.names):
+            context = RunContext(name, setting, sources[name], state=None if resumed is None else resumed[name])
+            if name == setting.server:
+                programs[name] = predicting_server(context, self.states[name], EVERYBODY)
+            else:
+                rows = (new or {}).get(name, _NEW)
+                programs[name] = predicting_holder(context, self.states[name], holdings[name], rows)
+        return Predicted(setting, holdings, recorded(programs, self.run.head))
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A prediction, with all messages and states; of its last product what each party must have sent."""
+
+    setting: Setting
+    holdings: Mapping[str, Holding]
+    run: Run
+
+    @property
+    def keys(self) -> dict[str, MaskKey]:
+        """The keys that the server dealt."""
+        return {sent.to: unpacked(sent.body)[0] for _, _, sent in self.run.messages if sent.kind == "mask-keys"}
+
+    @property
+    def walks(self) -> list[Walk]:
+        return last_hops_of(self.setting, rows_of(EVERYBODY, _NEW))
+
+    def matrix(self, owner: str, reader: str) -> Tensor:
+        """Return a reader's share of a holder's matrix, int64 [n, n]."""
+        parts = [self.run.bodies(0, kind)[owner, reader, kind][0] for kind in ("matrix-key", "hidden-matrix")]
+        shape = Shape.of(EVERYBODY, self.setting.entries[owner])
+        hidden = HiddenMatrix(shape, int(reader == self.setting.server), unpacked(parts[0])[0], parts[1])
+        return torch.cat([rows for _, rows in hidden.blocks()])
+
+    def added(self) -> dict[str, Tensor]:
+        """Return mask and noise by holder: its share less its part of the product."""
+        names, walk, added = self.setting.names, self.walks[-1], {}
+        masked = {who: bodies[0] for (who, _, _), bodies in self.run.bodies(_OPENING, "masked-right").items()}
+        for name, share in self.shares().items():
+            matrix = transition_matrix(self.holdings[name].edge_index, EVERYBODY)
+            rest = [other for other in names if other != name]
+            y = torch.stack([self.run.states[1][name]["y"], *(masked[other] for other in rest)]).sum(dim=0)
+            product = ring.matmul(rounded_down(matrix, len(names), self.setting.protocol.bits)[_NEW.numpy()], y)
+            mask = walk.mask(self.keys[name], EVERYBODY, name)
+            given = [ring.matmul(self.matrix(other, name)[_NEW], mask) for other in rest]
+            added[name] = share - product - torch.stack(given).sum(dim=0)
+        return added
+
+    def masked_right(self, sender: str, to: str) -> list[Tensor]:
+        """Return what a holder sent another masked, in order: X, W, and Y before each hop."""
+        key = sender, to, "masked-right"
+        return [body for round in (0, _OPENING) for body in self.run.bodies(round, "masked-right")[key]]
+
+    def shares(self) -> dict[str, Tensor]:
+        """Return what each holder sent to be opened."""
+        return {who: bodies[0] for (who, _, _), bodies in self.run.bodies(_OPENING, "noisy-share").items()}
+
+    def part(self, walk: Walk) -> Tensor:
+        """Return the server's part of a product, int64 [rows, h]."""
+        names, rows = self.setting.names, torch.arange(EVERYBODY) if walk.rows is None else walk.rows
+        masks = {name: walk.mask(self.keys[name], EVERYBODY, name) for name in names}
+        parts = [
+            ring.matmul(self.matrix(name, self.setting.server)[rows], masks[other])
+            for name in names
+            for other in names
+            if other != name
+        ]
+        return torch.stack(parts).sum(dim=0)
+
+    def opened(self) -> Tensor:
+        """Return z with its noise, int64 [new, h]."""
+        return torch.stack([*self.shares().values(), self.part(self.walks[-1])]).sum(dim=0)
+
+    def noise(self) -> Tensor:
+        """Return the noise of all holders together, int64 [new, h]: masks cancel."""
+        return torch.stack([*self.added().values()]).sum(dim=0)
+
+
+def audit_prediction_server(holders: int = 2, *, seed: int = 0) -> Audit:
+    """Give the server all that it dealt and received in a prediction, and say what it could tell.
+
+    Args:
+        holders: how many, 2 to 5.
+        seed: of all secrets.
+    """
+    finished = Finished.of(holders, seed)
+    setting = finished.setting
+    sources = [sources_of(setting, seed + server, seed + own) for server, own in ((3, 3), (3, 4), (5, 5), (6, 6))]
+    first, rerun = finished.predicted(sources[0]), finished.predicted(sources[1], changed="all")
+    saved = first.run.states[1]
+    resumed = finished.predicted(sources[2], resumed=saved)
+    other = finished.predicted(sources[3], resumed=saved, changed="row")
+    added = [each.added() for each in (first, rerun, resumed)]
+    words = _repeated(first.run, resumed.run) | hidden_words(first.run, rerun.run, setting)
+    for name in setting.names:
+        words[f"the share of {name} less its product"] = [added[0][name]]
+        words[f"what {name} adds under other secrets of the holders"] = [added[0][name] - added[1][name]]
+        words[f"what {name} adds before and after a resume"] = [added[0][name] - added[2][name]]
+    sent = {message.kind for _, _, message in first.run.messages if message.to == setting.server}
+    findings = [f"{kind} was sent to the server" for kind in sorted(sent - _ALLOWED)]
+    findings += [*sizes_of_messages(first.run, rerun.run), *_noise(setting, first.noise(), other.noise())]
+    if not torch.equal(first.opened(), resumed.opened()):
+        findings.append("a prediction that ran again opened another sum")
+    if not _refused(finished, sources[3], resumed=first.run.states[ROUNDS], changed="row"):
+        findings.append("a finished prediction was published again with other data")
+    audit = audit_uniform(_named(setting, "server with dealt keys"), words, findings, false_alarm=FALSE_ALARM / 2)
+    # The other half is that of three tests of the noise.
+    return replace(audit, false_alarm=FALSE_ALARM)
+
+
+def _named(setting: Setting, who: str) -> str:
+    return f"federation shared-linear, prediction, {len(setting.names)} holders, {who}"
+
+
+def _noise(setting: Setting, noise: Tensor, other: Tensor) -> list[str]:
+    """Say what is wrong with the sum's noise: too small, with bits that are always the same, or used for other data."""
+    findings, to, bits = [], setting.published(1), 2 * setting.protocol.bits
+    scale = 2.0**bits * to.sigma * to.clip * math.sqrt(len(setting.names))
+    if too_small(noise, scale):
+        findings.append("the sum of new people's rows has less noise than all holders owe it")
+    step = math.floor(math.log2(to.clip)) + bits - to.bits
+    low = (noise & ((1 << step) - 1)) >> (step - 4)
+    if stats.chisquare(torch.bincount(low.flatten(), minlength=16).numpy()).pvalue < LEVEL:
+        findings.append("bits of the sum below the steps of the noise are not random")
+    if too_small(other - noise, math.sqrt(2.0) * scale):
+        findings.append("a prediction was resumed with other data under the same noise")
+    return findings
+
+
+def _repeated(first: Run, resumed: Run) -> dict[str, list[Tensor]]:
+    """Return how far all that hides something moves in a resumed session."""
+    words: dict[str, list[Tensor]] = {}
+    for round in (0, _OPENING):
+        before = first.bodies(round, *_UNIFORM, "hidden-matrix")
+        for key, bodies in resumed.bodies(round, *_UNIFORM, "hidden-matrix").items():
+            sender, to, kind = key
+            # What a resumed session sends stands first in the other: it multiplies nothing anew.
+            for old, body in zip(before[key], bodies, strict=False):
+                moved = correction_words(old ^ body) if kind == "hidden-matrix" else {kind: old - body}
+                for part, numbers in moved.items():
+                    words.setdefault(f"{part} from {sender} to {to} before and after a resume", []).append(numbers)
+    return words
+
+
+def _refused(finished: Finished, sources: Mapping[str, Randomness], **changes: Any) -> bool:
+    try:
+        finished.predicted(sources, **changes)
+    except BudgetError:
+        return True
+    return False
+
+
+def audit_prediction_holders(holders: int = 2, *, victim: int = 1, seed: int = 0) -> Audit:
+    """Give all holders but one everything that they were dealt and received in a prediction.
+
+    Args:
+        holders: how many, 2 to 5.
+        victim: the place of the one, from 0.
+        seed: of all secrets.
+    """
+    finished = Finished.of(holders, seed)
+    setting, name = finished.setting, finished.setting.names[victim]
+    colluders = [each for each in setting.names if each != name]
+    source = RecordingSource(SeededRandomness(seed + 11))
+    first = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
+    dealt = frozenset(first.keys[each].secret for each in colluders)
+    source = RecordingSource(SeededRandomness(seed + 12), source.drawn, dealt)
+    rerun = finished.predicted({**sources_of(setting, 0, seed + 9), setting.server: source})
+    words: dict[str, list[Tensor]] = {}
+    same = 0
+    for round in (0, _OPENING):
+        after = rerun.run.bodies(round, *_UNIFORM)
+        for (sender, to, kind), bodies in first.run.bodies(round, *_UNIFORM).items():
+            if sender not in (name, setting.server) or to not in colluders:
+                continue
+            for before, body in zip(bodies, after[sender, to, kind], strict=True):
+                same += int(not bool((body - before).any()))
+                words.setdefault(f"{kind} from {sender} to {to} under other keys", []).append(body - before)
+    for to in colluders:
+        whole, whole_again = (_beside(each, finished.states, name, to) for each in (first, rerun))
+        for place, (before, again) in enumerate(zip(whole, whole_again, strict=True)):
+            words[f"masked share {place} of {name} to {to} beside the others'"] = [again - before]
+        for a, b in itertools.combinations(range(len(whole)), 2):
+            words[f"masked shares {a} and {b} of {name} to {to} beside the others'"] = [apart(whole[a], whole[b])]
+    words |= _parts(first)
+    findings = [f"{same} messages follow from what they were dealt"] if same else []
+    return audit_uniform(_named(setting, f"all but {name} together"), words, findings, false_alarm=FALSE_ALARM)
+
+
+def _beside(predicted: Predicted, before: Mapping[str, State], victim: str, to: str) -> list[Tensor]:
+    """Return what one holder sends another masked, beside the colluders' shares of it: X, of which there are none, W,
+    and Y before each hop.
+    """
+    setting = predicted.setting
+    colluders = [name for name in setting.names if name != victim]
+    x, w, *y = predicted.masked_right(victim, to)
+    w = torch.stack([w, *(before[name]["weights"][setting.blocks[to]] for name in colluders)]).sum(dim=0)
+    for name in colluders:
+        # In no checkpoint but for the last: read off what they sent, of which they know the masks.
+        own = predicted.masked_right(name, next(each for each in setting.names if each != name))[2:]
+        for place, walk in enumerate(predicted.walks):
+            y[place] = y[place] + own[place] + walk.mask(predicted.keys[name], EVERYBODY, name)
+    return [x, w, *y]
+
+
+def _parts(predicted: Predicted) -> dict[str, list[Tensor]]:
+    """Return what covers the server's parts of truncated numbers, by itself and from one truncation to the next."""
+    setting = predicted.setting
+    sent = predicted.run.bodies(0, "correction")[setting.server, setting.names[0], "correction"][::2]
+    # The server's own key is of masks of truncations, which no product has.
+    inputs = input_masks(setting, rows_of(EVERYBODY, _NEW), DealtKeys(predicted.keys, MaskKey(bytes(32))))
+    parts = [inputs, *(predicted.part(walk) for walk in predicted.walks[:-1])]
+    masks = [body - part for body, part in zip(sent, parts, strict=True)]
+    again = [apart(before, after) for before, after in itertools.pairwise(masks)]
+    return {"masks of the server's parts": masks, "masks of the server's parts from one to the next": again}
+
+
+def audit_predicted_once(holders: int = 2, *, seed: int = 0) -> Audit:
+    """Predict under two names, with alignment and lists of who was published, and say who was published twice.
+
+    Args:
+        holders: how many, 2 to 5.
+        seed: of all secrets.
+    """
+    finished = Finished.of(holders, seed)
+    setting, joined = finished.setting, [str(number) for number in range(EVERYBODY)]
+    first = _by_ids(finished, joined[:-10], {}, seed + 21)
+    published = {name: digest_rows(first.states[1][name]["people"]) for name in setting.names}
+    second = _by_ids(finished, joined, published, seed + 22)
+    findings = [
+        f"{len(bodies[0])} people were published of the {expected} who are new in the {which} prediction"
+        for which, run, expected in (("first", first, EVERYBODY - NODES - 10), ("second", second, 10))
+        for bodies in run.bodies(0, "new-rows").values()
+        if len(bodies[0]) != expected
+    ]
+    try:
+        _by_ids(finished, joined[:-10], published, seed + 23)
+        findings.append("whoever was published is published again under another name")
+    except BudgetError:
+        pass
+    # The label holder announces everybody, as after it has lost its list; its own rows are its own to give away.
+    everybody = {setting.label_holder: torch.arange(EVERYBODY)}
+    if not _refused(finished, sources_of(setting, seed + 24, seed + 24), new=everybody):
+        findings.append("an announcement made a holder publish whoever was published before")
+    notes = ("programs that refuse draw nothing: no chance is involved",)
+    return judge(_named(setting, "each person once"), 0.0, 0.0, 0.0, 0.0, notes=notes, findings=tuple(findings))
+
+
+def _by_ids(finished: Finished, ids: list[str], published: Mapping[str, set[bytes]], seed: int) -> Run:
+    """Make a prediction for whoever is new among these ids, given who was published in other predictions."""
+    setting, sources = finished.setting, sources_of(finished.setting, seed, seed)
+    server, programs = setting.server, dict[str, Any]()
+    programs[server] = predicting_server_program(RunContext(server, setting, sources[server]), finished.states[server])
+    for name, holding in joined_holdings(setting).items():
+        salt = name.encode().ljust(32)
+        state = {"people": digests_of([str(n) for n in range(NODES)], salt), "people/salt": as_message(salt)}
+        people = People(_graph(holding, len(ids)), ids, {**finished.states[name], **state}, published.get(name, set()))
+        context = RunContext(name, setting, sources[name])
+        programs[name] = predicting_program(context, people, memory={}, progress=lambda step: None)
+    return recorded(programs, finished.run.head)
+
+
+def _graph(holding: Holding, nodes: int) -> Graph:
+    """Return a holder's folder of so many people, as a graph."""
+    x = torch.as_tensor(holding.features)[:nodes].float()
+    pairs = holding.edge_index[:, (holding.edge_index < nodes).all(dim=0)]
+    edges, _ = normalise_edges(pairs[0].numpy(), pairs[1].numpy(), nodes, directed=False)
+    schema = GraphSchema("people", x.shape[1], 0.0, 1.0, ("a", "b"), directed=False, source="made for an audit")
+    return make_graph(x, edges, torch.zeros(nodes, dtype=torch.int64), schema)

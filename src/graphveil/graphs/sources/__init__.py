@@ -1,0 +1,1 @@
+"""Graphs that lie elsewhere, copied into tables: files of other programs, arrays, databases."""

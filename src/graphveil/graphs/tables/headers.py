@@ -1,0 +1,82 @@
+"""The names of a table's columns, and nothing else of it: the first line of a csv, the schema of a parquet file.
+
+Not one byte of a csv beyond its first line is asked for, and of what the footer of a parquet file says of its columns
+only their names and types are used: its smallest and largest values are values of people.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphveil.errors import DataError
+from graphveil.files.reading import MIB, require_file
+from graphveil.graphs.tables.tables import check_columns, check_header, readable, separated
+from graphveil.runtime.late import polars
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns of a table."""
+
+    file: str  # the name of its file
+    columns: tuple[str, ...]
+    truths: frozenset[str] = frozenset()  # those whose type holds nothing but true and false, which is public
+
+
+def read_header(path: Path) -> Header:
+    """Return the columns of a csv or parquet file; DataError where they cannot be names, or are values.
+
+    Args:
+        path: of the file.
+    """
+    # As if packed: whether it is compressed would show in its first eight bytes, which may go beyond its first line.
+    require_file(path, packed=True)
+    if path.suffix == ".parquet":
+        with readable(path):
+            schema = polars.scan_parquet(path, glob=False, hive_partitioning=False).collect_schema()
+        check_columns(schema, str(path))
+        truths = frozenset(name for name, kind in schema.items() if kind == polars.Boolean)
+        return Header(path.name, tuple(schema.names()), truths)
+    return Header(path.name, _names(_first_line(path), f"{path}, line 1"))
+
+
+def _first_line(path: Path) -> bytes:
+    line = bytearray()
+    # Byte by byte: a buffer would read on.
+    with path.open("rb", buffering=0) as raw:
+        while (byte := raw.read(1)) and byte != b"\n":
+            line += byte
+            if len(line) > MIB:
+                raise DataError("has a first line of more than 1 MiB", where=str(path), allowed="a header line, rows")
+    return bytes(line)
+
+
+def _names(line: bytes, where: str) -> tuple[str, ...]:
+    try:
+        names = tuple(next(csv.reader([line.decode("utf-8-sig")], strict=True), ()))
+    except (UnicodeDecodeError, csv.Error) as error:
+        allowed = "names with commas between them, as UTF-8"
+        raise DataError("cannot be read as a header", where=where, allowed=allowed) from error
+    if not names:
+        raise DataError("is empty", where=where, allowed="a header line and rows")
+    require_names(names, where)
+    if remedy := separated(names):
+        raise DataError("has one column", where=where, remedy=remedy)
+    return names
+
+
+def require_names(names: Sequence[str], where: str) -> None:
+    """Refuse names that no column can have, or that are values, by DataError.
+
+    Args:
+        names: in order.
+        where: the table or its first line, in messages.
+    """
+    check_header(where, names)
+    # Without the values themselves: where the header is absent, they are those of a person.
+    if all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", name) for name in names):
+        raise DataError("holds numbers alone", where=where, allowed="the names of columns", remedy="add a header line")

@@ -1,0 +1,352 @@
+"""Who sees what: the parties of a run, what goes from one to the other at which price, and what each can learn.
+
+Every epsilon, delta and unit is of a part of the guarantee, every assumption and test is named by its codes, and what
+is read as it is follows from `trust.protection`: nothing about privacy is decided here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from graphveil.methods.base.method import RELEASE
+from graphveil.methods.registry import METHODS
+from graphveil.privacy import Assumption, Guarantee
+from graphveil.privacy.accounting.guessing import PRIOR, adversary, guesses_about
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.observer import OBSERVER_CODES, RELEASE_READERS
+from graphveil.privacy.statement.registry import explained
+from graphveil.reports.base.trust import ASPECTS, parts_of, protection
+
+
+class State(StrEnum):
+    """How a message travels; a noisy one has an epsilon, a derived one is computed from what arrived before."""
+
+    NOISY = "with noise"
+    PLAIN = "as they are"
+    SHARES = "secret shares"
+    PUBLIC = "public"
+    DERIVED = "nothing new"
+
+
+_COVERS: Final = {"features": {"features"}, "labels": {"label"}, "edges": {"edge", "edges", "entry"}}
+#: The assumptions that say of data that they are used as they are.
+_OPEN: Final = {
+    "features": ("features-sent-open", "features-published-open", "features-and-labels-open"),
+    "labels": ("labels-sent-open", "labels-published-open", "features-and-labels-open"),
+    "edges": ("topology-public", "links-sent-open", "edges-published-open"),
+}
+#: What an arrow's JSON states as it is.
+_FIELDS: Final = ("source", "target", "mutual", "kind", "state", "epsilon", "delta", "unit")
+_ATTACKS: Final = {"features": "attribute", "labels": "membership", "edges": "link-stealing"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrow:
+    """What one party sends another.
+
+    Attributes:
+        source, target: keys of parties. kind: what is sent, in a few words.
+        epsilon, delta, unit: of a noisy one alone. messages: their names.
+        mutual: whether both send each other the like.
+        learns: what the target can learn from it. assumes: what that leans on. shown_by: commands and tests.
+    """
+
+    source: str
+    target: str
+    kind: str
+    state: State
+    learns: str
+    epsilon: float | None = None
+    delta: float = 0.0
+    unit: str = ""
+    mutual: bool = False
+    messages: tuple[str, ...] = ()
+    assumes: tuple[Assumption, ...] = ()
+    shown_by: tuple[str, ...] = ()
+
+    @classmethod
+    def between(cls, leg: tuple[str, str], kind: str, state: State, learns: str, **facts: Any) -> Arrow:
+        """Return an arrow from the first to the second of `leg`; `facts`: the other fields."""
+        return cls(source=leg[0], target=leg[1], kind=kind, state=state, learns=learns, **facts)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        return (self.source, self.target) if self.mutual else (self.target,)
+
+    @property
+    def sees(self) -> str:
+        """What arrives: what it is, its messages by name, and how it travels."""
+        messages = f" ({', '.join(self.messages)})" if self.messages else ""
+        return f"{self.kind}{messages}, {self.price}"
+
+    @property
+    def price(self) -> str:
+        """How it travels, with epsilon, delta and unit where there is noise."""
+        if self.epsilon is None:
+            return self.state
+        slip = f", delta {rounded_up(self.delta)}" if self.delta else ""
+        return f"{self.state}, epsilon {rounded_up(self.epsilon)}{slip} for {self.unit}"
+
+
+@dataclass(frozen=True)
+class Party:
+    """Somebody in a run.
+
+    Attributes:
+        holds: what they have, in a few words. trusted: None where that is no question.
+        learns: in place of what arrows say.
+    """
+
+    key: str
+    name: str
+    holds: str
+    trusted: bool | None = None
+    learns: str = ""
+
+    @property
+    def role(self) -> str:
+        """Whether they are trusted, and what they have."""
+        return ("" if self.trusted is None else "trusted: " if self.trusted else "not trusted: ") + self.holds
+
+    @property
+    def within(self) -> str:
+        """The name inside a sentence."""
+        return self.name[0].lower() + self.name[1:]
+
+
+@dataclass(frozen=True)
+class Parties:
+    """The picture of trust: parties from those who have the data to those who see results, and arrows."""
+
+    guarantee: Guarantee
+    parties: tuple[Party, ...]
+    arrows: tuple[Arrow, ...]
+
+    @property
+    def void(self) -> str:
+        """Why nothing in the picture holds, or nothing."""
+        return "" if self.guarantee.void is None else f"VOID, nobody is protected: {self.guarantee.void}"
+
+    def named(self, key: str) -> Party:
+        return next(party for party in self.parties if party.key == key)
+
+    def line(self, arrow: Arrow) -> str:
+        """Return an arrow as a line of text."""
+        return f"{self.ends(arrow)}: {arrow.kind}, {self.price(arrow)}"
+
+    def ends(self, arrow: Arrow) -> str:
+        """Return who sends an arrow to whom, in words."""
+        source, target = self.named(arrow.source), self.named(arrow.target)
+        return f"{source.name} {'and' if arrow.mutual else 'to'} {target.within}"
+
+    def price(self, arrow: Arrow) -> str:
+        """Return how an arrow travels; an epsilon that holds no longer is marked."""
+        return arrow.price + (" (VOID)" if self.void and arrow.epsilon is not None else "")
+
+    def learns(self, party: Party) -> str:
+        """Return what a party can learn, by all arrows that reach it."""
+        reached = self.reaching(party)
+        sentences = dict.fromkeys(arrow.learns for arrow in reached)
+        if len({arrow.unit for arrow in reached if arrow.epsilon is not None}) > 1 and not self.void:
+            sentences[f"together: {adversary(self.guarantee)}"] = None
+        text = "; ".join(sentences)
+        if text.count(PRIOR) > 1:
+            text = f"{text.replace(f', where {PRIOR}', '')}; each time, {PRIOR}"
+        return party.learns or text or "nothing of anybody else: nothing is sent to it"
+
+    def reaching(self, party: Party) -> tuple[Arrow, ...]:
+        return tuple(arrow for arrow in self.arrows if party.key in arrow.readers)
+
+    def facts(self, item: Party | Arrow) -> dict[str, Any]:
+        """Return what a party or an arrow sees, learns and assumes, and what shows it, as JSON types."""
+        arrows = (item,) if isinstance(item, Arrow) else self.reaching(item)
+        received = [arrow.sees for arrow in arrows]
+        sees = "; ".join(received if isinstance(item, Arrow) else [item.holds, *received])
+        learns = item.learns if isinstance(item, Arrow) else self.learns(item)
+        texts = {fact.code: fact.sentence for arrow in arrows for fact in arrow.assumes}
+        if isinstance(item, Party) and item.trusted and self.guarantee.against.code in OBSERVER_CODES:
+            texts = {self.guarantee.against.code: OBSERVER_CODES[self.guarantee.against.code].limits}
+        # Who is sent nothing is trusted, or out of the picture: what backs that is behind the observer.
+        evidence = [name for arrow in arrows for name in arrow.shown_by] or backing_of(self.guarantee.against.code)
+        return {
+            "sees": sees,
+            "learns": learns,
+            "assumes": [{"code": code, "text": text} for code, text in texts.items()],
+            "shown_by": [name for name in dict.fromkeys(evidence) if name],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the picture as JSON types, without the drawing."""
+        return {
+            "void": self.guarantee.void,
+            "parties": [
+                {"key": p.key, "name": p.name, "holds": p.holds, "trusted": p.trusted, **self.facts(p)}
+                for p in self.parties
+            ],
+            "arrows": [
+                {"key": f"arrow-{number}", **{name: getattr(arrow, name) for name in _FIELDS}, **self.facts(arrow)}
+                for number, arrow in enumerate(self.arrows, 1)
+            ],
+        }
+
+
+def parties_of(
+    guarantee: Guarantee,
+    method: str,
+    settings: Mapping[str, Any],
+    *,
+    private: Sequence[str] = (),
+    release: bool = False,
+) -> Parties:
+    """Return the picture of a run, a plan or a release.
+
+    Args:
+        method, settings: of the run, as used; of a method that is not in the registry, everything counts as read.
+        private: the parts that the data declare private.
+        release: whether a released graph is looked at, and not a run.
+    """
+    entry = METHODS.get(method)
+    states = protection(guarantee, ASPECTS[:3] if entry is None else entry.reads, settings)
+    # A network on a release promises nothing itself: the method that published added the noise.
+    promises = entry is not None and entry.trust != "none" and (RELEASE in entry.tags or not _published(guarantee))
+    sketch = _Sketch(guarantee, states, method if promises else "", tuple(private), release)
+    people, middle, readers = _people(guarantee)
+    first, second = (people.key, middle.key), (middle.key, readers.key)
+    if guarantee.model == "local":
+        derived = "no more than the collector: it is computed from what arrived there"
+        last = Arrow.between(second, "model and predictions", State.DERIVED, derived, shown_by=(_AFTERWARDS,))
+        arrows = (*sketch.arrows(first), last)
+    else:
+        evidence = backing_of(guarantee.against.code)
+        raw = Arrow.between(first, ", ".join(sketch.used), State.PLAIN, _EVERYTHING, shown_by=evidence)
+        arrows = (raw, *sketch.arrows(second))
+    if not settings.get("start"):
+        return Parties(guarantee, (people, middle, readers), arrows)
+    public = Party("public", "Public graphs", "open data, of nobody in this run")
+    nothing = "nothing of anybody in this run"
+    start = Arrow.between(
+        (public.key, middle.key), "a reader trained on them", State.PUBLIC, nothing, shown_by=(_STARTS,)
+    )
+    return Parties(guarantee, (public, people, middle, readers), (start, *arrows))
+
+
+_EVERYTHING: Final = "everything: it holds the raw data"
+_AFTERWARDS, _STARTS = "tests/methods/conformance.py", "docs/explanation/pretraining.md"
+
+
+def _published(guarantee: Guarantee) -> bool:
+    return guarantee.against == RELEASE_READERS
+
+
+def _people(guarantee: Guarantee) -> tuple[Party, Party, Party]:
+    """Return who has the data, who collects, and who sees results."""
+    if guarantee.model == "local":
+        noise = "no noise" if guarantee.unprotected else "the noise itself"
+        device = Party("people", "Each person's device", f"has the true values, adds {noise}", trusted=True)
+        collector = Party("collector", "The collector", "trains on what arrives", trusted=False)
+        return (
+            device,
+            collector,
+            Party("readers", "Everybody it shares with", "reports, model, predictions", trusted=False),
+        )
+    published = _published(guarantee)
+    if guarantee.unprotected and not published:
+        people = Party("people", "The people", "their data are with whoever trains")
+        trainer = Party("curator", "Whoever trains", "holds the raw data, and adds no noise", learns=_EVERYTHING)
+        return people, trainer, Party("readers", "Everybody else", "model, predictions")
+    people = Party("people", "The people", "their data are with the curator")
+    holds = f"holds the raw data, {'publishes once' if published else 'adds the noise'}"
+    curator = Party("curator", "The curator", holds, trusted=True, learns=_EVERYTHING)
+    if published:
+        return people, curator, Party("readers", "The public", "the released graph, for ever", trusted=False)
+    return people, curator, Party("readers", "Everybody else", "model, predictions, noisy sums", trusted=False)
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """What arrows about people's data are drawn from.
+
+    Attributes:
+        states: aspect -> what `protection` says. method: that audits know, or nothing.
+        private, release: as of `parties_of`.
+    """
+
+    guarantee: Guarantee
+    states: Mapping[str, str]
+    method: str
+    private: tuple[str, ...]
+    release: bool
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        return tuple(aspect for aspect in ASPECTS[:3] if self.states[aspect] != "unused")
+
+    @property
+    def trained(self) -> bool:
+        """Whether data leave as a model alone, neither as reports nor as a graph."""
+        return self.guarantee.model == "central" and not _published(self.guarantee)
+
+    def arrows(self, leg: tuple[str, str]) -> tuple[Arrow, ...]:
+        """Return an arrow for each part that is protected, and for what is not."""
+        noisy = [self._noisy(leg, part) for part in parts_of(self.guarantee) if math.isfinite(part.epsilon)]
+        if noisy and self.guarantee.assumption("joint-privacy"):
+            own = replace(noisy[0], target="people", kind="to each person their own prediction")
+            noisy.append(replace(own, learns=f"about anybody else: {own.learns}"))
+        plain = [aspect for aspect in self.used if self.states[aspect] == "no"]
+        public = self.guarantee.assumption("private-nodes-public")
+        return (*noisy, *([self._plain(leg, plain)] if plain else []), *([_public(leg, public)] if public else []))
+
+    def _noisy(self, leg: tuple[str, str], part: Guarantee) -> Arrow:
+        aspects = [aspect for aspect in self.used if part.unit.covers & _COVERS[aspect]]
+        audit = f"graphveil audit {self.method}" if self.method else ""
+        evidence = (audit, *self._attacks(aspects, noisy=True), *backing_of(part.unit.code))
+        return noisy_arrow(self.guarantee, leg, self._kind(aspects or [part.unit.text]), part, shown_by=evidence)
+
+    def _plain(self, leg: tuple[str, str], aspects: Sequence[str]) -> Arrow:
+        facts = tuple(f for f in self.guarantee.assumes if any(f.code in _OPEN[aspect] for aspect in aspects))
+        private = ", ".join(aspect for aspect in aspects if aspect in self.private)
+        learns = f"{', '.join(aspects)}: {'possibly ' * self.trained}everything, since no epsilon covers them"
+        learns += f", although the data declare them private ({private})" if private else ""
+        evidence = (*self._attacks(aspects), *backing_of(*(fact.code for fact in facts)))
+        return Arrow.between(leg, self._kind(aspects), State.PLAIN, learns, assumes=facts, shown_by=evidence)
+
+    def _kind(self, names: Sequence[str]) -> str:
+        return f"{'model and predictions, made of ' * self.trained}{', '.join(names)}"
+
+    def _attacks(self, aspects: Sequence[str], *, noisy: bool = False) -> tuple[str, ...]:
+        if self.release:
+            return ("graphveil attack RELEASE --attack published-edges --truth DATA",) if "edges" in aspects else ()
+        names = dict(_ATTACKS)
+        if noisy and self.guarantee.model == "local":  # reports can be attacked, not only what was trained on them
+            names["labels"] = "averaging-labels"
+        if self.guarantee.assumption("joint-privacy"):  # nobody sees anybody else's answers
+            names["features"] = names["labels"]
+        truth = " --truth DATA" if _published(self.guarantee) and not self.method else ""
+        return tuple(f"graphveil attack RUN --attack {names[aspect]}{truth}" for aspect in aspects if aspect in names)
+
+
+def _public(leg: tuple[str, str], fact: Assumption) -> Arrow:
+    learns = "which nodes there are, which may have private edges, and all public edges"
+    evidence = backing_of(fact.code)
+    return Arrow.between(leg, "nodes and public edges", State.PUBLIC, learns, assumes=(fact,), shown_by=evidence)
+
+
+def noisy_arrow(
+    guarantee: Guarantee, leg: tuple[str, str], kind: str, part: Guarantee, *, shown_by: Sequence[str]
+) -> Arrow:
+    """Return the arrow of what a part of a guarantee protects, which is void where the whole is."""
+    unit, epsilon, delta = part.unit.text, part.epsilon, part.delta
+    learns = guesses_about(unit, epsilon, delta) if guarantee.void is None else f"anything: VOID, {guarantee.void}"
+    price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit}
+    return Arrow.between(leg, kind, State.NOISY, learns, assumes=part.assumes, shown_by=tuple(shown_by), **price)
+
+
+def backing_of(*codes: str) -> tuple[str, ...]:
+    """Return the tests and pages that back the codes of units, observers and assumptions."""
+    entries = (entry for code in codes for entry in explained(code) if entry.code != "other")
+    return tuple(re.split("::|#", entry.backed_by)[0] for entry in entries)

@@ -1,0 +1,182 @@
+"""Who may use a studio: a token once, then a cookie; its own name, its own origin, and a header that no form sends."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+from graphveil.collection.service.addresses import host_of, is_host, name_of
+from graphveil.collection.service.door import Message, Receive, Scope, Send
+from graphveil.collection.service.limits import Buckets
+from graphveil.collection.service.serving import Application
+from graphveil.studio.refusals import Refusal
+from graphveil.studio.store import Store
+
+#: Ends in the port: browsers send cookies to all ports of a machine, and each may be another studio.
+COOKIE: Final = "graphveil_studio_"
+#: Seconds for which a browser stays admitted.
+_SESSION: Final = 30 * 24 * 3600
+#: Bytes of a request, but for tables.
+LARGEST: Final = 1 << 20
+HEADERS: Final = {
+    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    b"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+
+
+class Access:
+    """Tokens and sessions.
+
+    Args:
+        store: keeps sessions by their hashes.
+        port: of the server.
+        secure: whether cookies are for TLS alone.
+    """
+
+    def __init__(self, store: Store, port: int, *, secure: bool = False) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._store, self._name, self._secure = store, f"{COOKIE}{port}", secure
+        # Taken by the first who has the token, and never given back.
+        self._use = threading.Lock()
+        self._wrong = Buckets(0.1, 10.0)
+
+    def admit(self, token: str, address: str) -> tuple[str, str]:
+        """Return cookie and CSRF value of a new session; Refusal: the token is wrong, or was used.
+
+        Args:
+            token: as the page was given it.
+            address: of the client; wrong tokens from it are slowed.
+        """
+        if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
+            code = "not-admitted" if self._wrong.take(address) else "too-often"
+            raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
+        session = secrets.token_urlsafe(32)
+        self._store.admit(_hash(session), time.time() + _SESSION)
+        return self._cookie(session, _SESSION), csrf_of(session)
+
+    def dismiss(self, session: str) -> str:
+        """End a session; return the cookie that replaces its own."""
+        self._store.dismiss(_hash(session))
+        return self._cookie("", 0)
+
+    def session_in(self, headers: Collection[tuple[bytes, bytes]]) -> str | None:
+        """Return the session of a request's cookie, None where it has none that is known."""
+        try:
+            cookies = SimpleCookie(_header(headers, b"cookie") or "")
+        except CookieError:
+            return None
+        session = cookies[self._name].value if self._name in cookies else ""
+        return session if session and self._store.is_admitted(_hash(session)) else None
+
+    def _cookie(self, session: str, seconds: int) -> str:
+        secure = "; Secure" if self._secure else ""
+        return f"{self._name}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}"
+
+
+def _hash(session: str) -> str:
+    return hashlib.sha256(session.encode()).hexdigest()
+
+
+def csrf_of(session: str) -> str:
+    """Return what a page must send beside its cookie; it tells nothing of the cookie."""
+    return hashlib.sha256(f"csrf {session}".encode()).hexdigest()
+
+
+class Gate:
+    """An application behind its access: nothing passes that is not of an admitted page.
+
+    Args:
+        application: answers whoever is admitted.
+        access: see there.
+        names: host names under which it answers, beside localhost and addresses.
+    """
+
+    def __init__(self, application: Application, access: Access, names: Collection[str] = ()) -> None:
+        self._application, self._access = application, access
+        self._names = {name.casefold() for name in names}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        started = _with_headers(send)
+        scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
+        try:
+            scope["state"] = {**scope.get("state", {}), "session": self._passed(scope)}
+        except Refusal as refusal:
+            await refuse(refusal, started)
+            return
+        await self._application(scope, receive, started)
+
+    def _passed(self, scope: Scope) -> str | None:
+        """Return the session of a request that may pass; Refusal: it may not."""
+        headers, path, method = scope["headers"], scope["path"], scope["method"]
+        host = host_of(headers)
+        if host is None or not is_host(host, self._names):
+            raise Refusal("wrong-host", "this studio does not answer under that name")
+        reads = method in ("GET", "HEAD")
+        if not reads:
+            _require_own_origin(scope)
+        session = self._access.session_in(headers)
+        is_page = reads and (path == "/" or path.startswith("/assets/"))
+        if session is None and not is_page and (method, path) != ("POST", "/api/session"):
+            raise Refusal("not-admitted", "open the link that graphveil studio printed")
+        if (session is not None and not reads and path != "/api/session") or method == "DELETE":
+            _require_csrf(headers, session or "")
+        if not reads and not path.startswith("/api/tables/"):
+            _require_small(headers)
+        return session
+
+
+async def refuse(refusal: Refusal, send: Send) -> None:
+    """Answer with a refusal, before any framework."""
+    body = json.dumps({"error": refusal.line, "code": refusal.code}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _require_own_origin(scope: Scope) -> None:
+    origin, host = _header(scope["headers"], b"origin"), _header(scope["headers"], b"host")
+    site = _header(scope["headers"], b"sec-fetch-site")
+    if (origin is not None and origin != f"{scope['scheme']}://{host}") or site not in (None, "same-origin"):
+        raise Refusal("forbidden", "a request from another page")
+
+
+def _require_csrf(headers: Collection[tuple[bytes, bytes]], session: str) -> None:
+    if not hmac.compare_digest((_header(headers, b"x-csrf-token") or "").encode(), csrf_of(session).encode()):
+        raise Refusal("forbidden", "a request without the page's own header X-CSRF-Token")
+
+
+def _require_small(headers: Collection[tuple[bytes, bytes]]) -> None:
+    length = _header(headers, b"content-length") or "0"
+    # In chunks no size is declared, and the framework reads a body of any size to its end.
+    if _header(headers, b"transfer-encoding") is not None or not length.isdigit() or int(length) > LARGEST:
+        raise Refusal("too-large", f"a request of more than {LARGEST:,} bytes, or of no declared size")
+
+
+def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None:
+    return next((value.decode("latin-1") for key, value in headers if key == name), None)
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message["headers"]}
+            more = [(name, value) for name, value in HEADERS.items() if name not in present]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,312 @@
+"""Commands as processes of their own: a crash of one leaves the studio up, and the end of the studio leaves them up.
+
+    .graphveil-studio/jobs/ID/   words.json, stdout, stderr, progress.jsonl, and rc once the command has ended
+
+Jobs wait in order for one of a few places. Whether one runs is told by the lock that its `runner` holds, which the
+system takes away however the process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.studio import runner
+from graphveil.studio.refusals import Refusal, without_cells
+from graphveil.studio.root import STATE, Root
+from graphveil.studio.store import Job, State, Store
+
+#: The command. Without -P a file of the root, where it runs, could take the place of any library.
+PROGRAM: Final = (sys.executable, "-P", "-m", "graphveil")
+#: Seconds after which a command that was told to stop is killed, and in which one that was just started takes its lock.
+PATIENCE, _START = 20.0, 10.0
+#: Seconds that a query may take, and bytes of an answer that are read.
+QUERY: Final = 60.0
+_LARGEST: Final = 16 << 20
+#: Queries that run at once, and whose answers are remembered.
+_AT_ONCE, _ANSWERS = 2, 64
+_REFUSED: Final = 2
+#: What libraries read the number of their threads from.
+_THREADS: Final = (
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+    *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"),
+)
+_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a studio's jobs: how many at once, and memory and threads of each."""
+
+    jobs: int = 1
+    memory_mb: int = 4096
+    threads: int = 2
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict.fromkeys(_THREADS, str(self.threads))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left: its exit code, None where it did not come to one, its answer, and its error's line."""
+
+    code: int | None
+    answer: dict[str, Any] | None
+    error: str | None
+
+
+class Jobs:
+    """The jobs of a root.
+
+    Args:
+        patience: seconds between SIGINT and SIGKILL.
+        program: what is run with a job's words.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        store: Store,
+        limits: Limits,
+        patience: float = PATIENCE,
+        program: Sequence[str] = PROGRAM,
+    ) -> None:
+        self.root, self.store, self.limits, self._patience = root, store, limits, patience
+        self._program = program
+        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._answers: dict[tuple[object, ...], dict[str, Any]] = {}
+        self._lock = threading.RLock()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        shutil.rmtree(root.scratch, ignore_errors=True)
+        root.scratch.mkdir(mode=0o700)
+
+    def submit(self, kind: str, request: Mapping[str, Any], words: Sequence[str], out: str | None) -> Job:
+        """Queue a command and return its job.
+
+        Args:
+            kind: of job. request: from which it can be asked for again.
+            words: of the command, after its name.
+            out: the folder that it will write, as pages name it.
+        """
+        job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time())
+        with self._lock:
+            self.store.put(job)
+            self.tick()
+        return self.store.job(job.id)
+
+    def stop(self, job: Job) -> Job:
+        """Stop a job: one that waits never starts, one that runs is interrupted, and killed where it does not end."""
+        with self._lock:
+            job = self.store.job(job.id)
+            if job.state == "waiting":
+                return self.store.put(job, state="stopped", ended=time.time(), stopped=time.time())
+            if job.state == "running" and job.stopped is None:
+                self._signal(job, signal.SIGINT)
+                job = self.store.put(job, stopped=time.time())
+        return job
+
+    def folder(self, job: Job) -> Path:
+        return self.root.state / "jobs" / job.id
+
+    def tick(self) -> None:
+        """Write down which jobs have ended, kill those that do not stop, and start those whose turn it is."""
+        with self._lock:
+            running = [job for job in self.store.jobs("running") if not self._settled(job)]
+            for job in self.store.jobs("waiting")[: max(0, self.limits.jobs - len(running))]:
+                self._start(job)
+
+    def _start(self, job: Job) -> None:
+        try:
+            self.processes[job.id] = self._launch(self.folder(job), job.words)
+        except OSError as error:
+            # A full disk, or no process left: the job has ended, and the next ones get their turn.
+            folder = self.folder(job)
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "stderr").write_text(f"error: {error.strerror or error}\n", encoding="utf-8")
+            self.store.put(job, state="failed", ended=time.time())
+            return
+        self.store.put(job, state="running", began=time.time())
+
+    def _settled(self, job: Job) -> bool:
+        """Return whether a job has ended, and write down how."""
+        folder, now = self.folder(job), time.time()
+        process = self.processes.get(job.id)
+        begins = process is not None and process.poll() is None
+        if begins or _is_locked(folder, now - (job.began or 0.0)):
+            if job.stopped is not None and now - job.stopped > self._patience:
+                self._signal(job, signal.SIGKILL)
+            return False
+        self.processes.pop(job.id, None)
+        self.store.put(job, state=state_of(code_in(folder), stopped=job.stopped is not None), ended=now)
+        return True
+
+    def query(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the answer of a command that spends and writes nothing; the last one where no folder has changed.
+
+        Args:
+            words: of the command; Refusal as of `ask`.
+        """
+        named = [path for word in words if (path := self.root.folder / word).is_dir()]
+        stamps = [(file, file.stat().st_mtime_ns) for folder in named for file in sorted(folder.iterdir())]
+        key = (*words, *stamps)
+        if key not in self._answers:
+            answer = self.ask(words)
+            # The oldest first: dictionaries keep their order.
+            self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), key: answer}
+        return self._answers[key]
+
+    def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
+        """Run a command at once and return its answer; Refusal: it refuses, or takes too long.
+
+        Args:
+            words: of the command.
+            seconds: that it may take.
+        """
+        with self._places:
+            return self._answer(words, seconds)
+
+    def _answer(self, words: Sequence[str], seconds: float) -> dict[str, Any]:
+        folder = self.root.scratch / secrets.token_hex(8)
+        try:
+            process = self._launch(folder, words)
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise Refusal("too-slow", f"no answer within {seconds:g} seconds: the data is large") from None
+            ended = ended_in(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if ended.code != 0 or ended.answer is None:
+            raise Refusal("refused", ended.error or "the command gave no answer")
+        return ended.answer
+
+    def _signal(self, job: Job, number: int) -> None:
+        """Send a signal to the runner of a job and its command, if they live."""
+        process, folder = self.processes.get(job.id), self.folder(job)
+        with suppress(OSError, ValueError):
+            if process is not None and process.poll() is None:
+                os.killpg(process.pid, number)
+            elif _is_locked(folder, _START):  # so the number in the file is still its own
+                os.killpg(int((folder / "running").read_text(encoding="utf-8")), number)
+
+    def _launch(self, folder: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        folder.mkdir(parents=True, mode=0o700)
+        job = {
+            "command": [*self._program, *words, "--json"],
+            "cwd": str(self.root.folder),
+            "memory": self.limits.memory_mb << 20,
+            "environment": self.limits.environment,
+        }
+        (folder / "words.json").write_text(json.dumps(job), encoding="utf-8")
+        # Its own session: Ctrl-C at the studio's terminal is not for its jobs.
+        return subprocess.Popen(
+            [sys.executable, "-I", runner.__file__, str(folder)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+
+def state_of(code: int | None, *, stopped: bool) -> State:
+    """Return the state of a job that has ended.
+
+    Args:
+        code: its exit code, None where it was killed together with what would have written it.
+        stopped: whether its user stopped it.
+    """
+    if code == 0:
+        return "done"
+    if stopped or code == _INTERRUPTED:
+        return "stopped"
+    if code == _REFUSED:
+        return "refused"
+    return "killed" if code is None or code < 0 else "failed"
+
+
+def code_in(folder: Path) -> int | None:
+    try:
+        return int((folder / "rc").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def ended_in(folder: Path, *, whole: bool = True) -> Ended:
+    """Return what the command of a folder left.
+
+    Args:
+        whole: whether its answer is read too.
+    """
+    code, answer = code_in(folder), None
+    with suppress(ValueError):
+        answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
+    lines = [line for line in _tail(folder / "stderr", 1 << 16).splitlines() if line.strip()]
+    wrong = next((line for line in reversed(lines) if line.startswith(("error: ", "internal error: "))), None)
+    return Ended(code, answer if isinstance(answer, dict) else None, _sentence(code, wrong))
+
+
+def warnings_in(folder: Path) -> list[str]:
+    """Return the warnings that a command has printed so far."""
+    lines = _tail(folder / "stderr", 1 << 16).splitlines()
+    return [without_cells(line.removeprefix("warning: ")) for line in lines if line.startswith("warning: ")]
+
+
+def _sentence(code: int | None, wrong: str | None) -> str | None:
+    if code == 0:
+        return None
+    if wrong is not None and wrong.startswith("error: "):
+        return without_cells(wrong.removeprefix("error: "))
+    if wrong is not None:
+        # Without its message, which may quote what it read.
+        return f"{': '.join(wrong.split(': ')[:2])}; its stderr is in {STATE}/jobs, please report it"
+    if code is None:
+        return "it was killed, or the machine was switched off, before it ended"
+    if code == _INTERRUPTED:
+        return "interrupted; no partial files remain"
+    if code < 0:
+        why = ": most likely the machine had no memory left" if code == -signal.SIGKILL else ""
+        return f"it was ended by signal {-code} ({signal.Signals(-code).name}){why}; no result was written"
+    return f"it ended with code {code} and no reason"
+
+
+def _tail(file: Path, size: int = _LARGEST) -> str:
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - size))
+            return stream.read(size).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _is_locked(folder: Path, seconds: float) -> bool:
+    """Whether the runner of a folder lives.
+
+    Args:
+        folder: of the job.
+        seconds: since it was started.
+    """
+    try:
+        file = os.open(folder / "running", os.O_RDWR)
+    except OSError:
+        return seconds < _START
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -1,0 +1,251 @@
+"""The JSON that a studio reads and answers, as `/openapi.json` describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat
+
+from graphveil.studio.jobs import Limits
+from graphveil.studio.root import Finished, Source
+from graphveil.studio.store import State
+
+#: A path below the studio's folder, or `name:cora` for a named set.
+Data = Annotated[str, Field(max_length=1_000)]
+Word = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,:=_+-]*$")]
+Setting = str | int | float | bool | None
+
+
+class Strict(BaseModel):
+    """Nothing beside what is declared."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+# ---- asked ----
+
+
+class Work(Strict):
+    """What a command shall do; each command refuses what it does not take."""
+
+    data: Data | None = None
+    method: Word | None = None
+    methods: list[Word] = Field([], max_length=20)
+    trust: Word | None = None
+    settings: dict[str, Setting] = Field({}, max_length=60, description="Of the method, epsilons and delta among them.")
+    epsilons: dict[str, list[PositiveFloat]] = Field(
+        {}, max_length=4, description="Of a comparison: budget -> its values."
+    )
+    want: Word | None = Field(None, description="A goal: accuracy=0.8 or lift=0.02.")
+    pilot: Data | None = None
+    degree: float | None = Field(None, gt=0, lt=1e6)
+    epsilon: float | None = Field(None, gt=0, description="Of a rehearsal.")
+    runs: list[Data] = Field([], max_length=50)
+    run: Data | None = None
+    attack: Word | None = None
+    truth: Data | None = None
+    nodes: int | Data | None = Field(None, description="Of an attack: how many; of an import: the table of people.")
+    shadows: int | None = Field(None, ge=4)
+    seed: int | None = Field(None, ge=0)
+    repeats: int | None = Field(None, ge=1, le=100)
+    split: Word | None = None
+    controls: bool = True
+    private_share: float | None = Field(None, gt=0, le=1)
+    reproducible_noise: int | None = Field(None, ge=0, description="Voids the guarantee.")
+    without_lift: bool = False
+    folder: Data | None = Field(None, description="Of an import: the folder to create.")
+    source: Data | None = Field(None, description="Of an import: a file below, sqlite:///FILE or postgresql://...")
+    nodes_query: str | None = Field(None, max_length=10_000)
+    edges_query: str | None = Field(None, max_length=10_000)
+
+
+class Query(Work):
+    """A question that spends and writes nothing."""
+
+    query: Literal["describe", "plan", "advise", "compare-runs"]
+
+
+class Start(Work):
+    """A job; whatever spends privacy names the price that its button showed."""
+
+    job: Literal["train", "release", "attack", "plan", "advise", "compare", "import"]
+    price: str | None = Field(None, max_length=20_000)
+
+
+# ---- answered ----
+
+
+class Problem(Strict):
+    """Why something was refused, in one line."""
+
+    error: str
+    code: str
+
+
+class Trust(Strict):
+    """Who may see raw data, and what `advise` recommends and offers there."""
+
+    name: str
+    sentence: str
+    methods: list[str]
+
+
+class Budget(Strict):
+    """A budget of a method: its default, and what one unit of it protects."""
+
+    key: str
+    default: float | str | None
+    unit: str
+
+
+class SettingOf(Strict):
+    """A setting of a method."""
+
+    key: str
+    kind: str
+    default: Setting
+    allowed: list[str]
+    help: str
+
+
+class MethodOf(Strict):
+    """A method, as the registry knows it."""
+
+    name: str
+    summary: str
+    trust: str
+    page: str | None
+    budgets: list[Budget]
+    settings: list[SettingOf]
+    command: Literal["train", "release"]
+
+
+class Stop(Strict):
+    """An epsilon on the slider: so many of so many guesses are right at most; None where nearly all may be."""
+
+    epsilon: float
+    right: int | None
+    of: int | None
+    sentence: str
+
+
+class Attack(Strict):
+    """An attack, what it is after, and on what: a run, a release or a federation."""
+
+    name: str
+    summary: str
+    on: Literal["run", "release", "federation"]
+
+
+class Choices(Strict):
+    """Everything that a page offers."""
+
+    version: str
+    root: str
+    limits: Limits
+    trusts: list[Trust]
+    methods: list[MethodOf]
+    column_kinds: list[str]
+    stops: list[Stop]
+    attacks: list[Attack]
+    named: list[str]
+
+
+class Folders(Strict):
+    """What lies below the studio's folder."""
+
+    data: list[Source]
+    runs: list[Finished]
+
+
+class Declared(Strict):
+    """The declaration that was written, the command that writes the same, and what the check said."""
+
+    toml: str
+    command: str
+    notes: list[str]
+
+
+class Answered(Strict):
+    """A command and its own JSON; the price that a job of the same work must name, None where it is free."""
+
+    command: str
+    answer: dict[str, JsonValue] | None = None
+    price: str | None = None
+    config: Annotated[str | None, Field(description="Of a plan: the file that --config takes for the same.")] = None
+
+
+class Progress(Strict):
+    """How far a job is."""
+
+    stage: str
+    done: int
+    total: int
+    epsilon: float | None
+
+
+class JobOf(Strict):
+    """A job; moments are seconds since 1970."""
+
+    id: str
+    job: str
+    words: list[str]
+    command: str
+    state: State
+    created: float
+    began: float | None
+    ended: float | None
+    progress: Progress | None
+    warnings: list[str]
+    error: str | None
+    answer: dict[str, JsonValue] | None
+    out: str | None
+    price: str | None = Field(description="What its button named.")
+
+
+class Run(Strict):
+    """A finished run, for its owner: figures, guarantee, files and the picture of its parties."""
+
+    path: str
+    kind: Literal["run", "release", "federation", "collection"]
+    result: dict[str, JsonValue]
+    files: list[str]
+    report: str | None = Field(description="The full report, which stays on this machine.")
+    attacks: list[str]
+    private: list[str]
+    parties: dict[str, JsonValue] | None
+
+
+class Node(Strict):
+    """A node of the picture; label and right are left out where labels are private."""
+
+    x: int
+    y: int
+    predicted: int
+    label: int | None
+    right: bool | None
+    part: str | None
+
+
+class Edges(Strict):
+    """Edges of a kind, as pairs of places in the list of nodes."""
+
+    kind: str
+    pairs: list[tuple[int, int]]
+
+
+class Graph(Strict):
+    """A sample of the graph with predictions, and what was left out, in sentences."""
+
+    total: int
+    classes: list[str]
+    nodes: list[Node]
+    edges: list[Edges]
+    left_out: list[str]
+
+
+class Saved(Strict):
+    """The choices of the page, and the version of them that they are, or were made from."""
+
+    version: int = Field(ge=0)
+    saved: dict[str, JsonValue]

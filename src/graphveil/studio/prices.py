@@ -1,0 +1,31 @@
+"""What a button would spend, in the library's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from graphveil.studio.models import Start, Work
+
+
+def price_of(work: Work, plan: Mapping[str, Any]) -> str:
+    """Return the sentence for the button of what was planned.
+
+    Args:
+        work: what would be trained or released.
+        plan: the command's answer.
+    """
+    sentence = str(plan["guarantee_sentence"])
+    if work.reproducible_noise is not None:
+        return f"VOID, this protects nobody (reproducible noise): {sentence}"
+    return sentence if work.repeats in (None, 1) else f"{work.repeats} trainings, each of which spends: {sentence}"
+
+
+def price_of_comparison(start: Start) -> str:
+    """Return the sentence for the button of a comparison, each of whose trainings has a price of its own."""
+    lists = {key: ", ".join(f"{value:g}" for value in values) for key, values in start.epsilons.items()}
+    budgets = "; ".join(f"{key} {text}" for key, text in lists.items()) or "epsilon 1, 2, 3"
+    cells = prod(len(values) for values in start.epsilons.values()) if start.epsilons else 3
+    count = cells * len(start.methods) * (start.repeats or 3)
+    return f"up to {count} trainings, each of which spends its own epsilon ({budgets})"

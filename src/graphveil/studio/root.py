@@ -1,0 +1,179 @@
+"""The folder that a studio serves: paths confined to it, and what lies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from graphveil.errors import GraphveilError
+from graphveil.files.reading import LARGEST_TOML, read_json, read_text
+from graphveil.graphs.declared.declaration import FILE as DECLARATION
+from graphveil.graphs.declared.declaration import Declaration, read_declaration
+from graphveil.graphs.load import is_name
+from graphveil.studio.refusals import Refusal
+
+Kind: TypeAlias = Literal["run", "release", "federation", "collection"]
+STATE: Final = ".graphveil-studio"
+RUNS: Final = "runs"
+TABLES: Final = (".csv", ".parquet")
+#: How deep folders are looked for, and how many are listed.
+_DEPTH, _MOST = 5, 2_000
+#: Finished work, by the file that each kind of folder has.
+_KINDS: Final[Mapping[str, Kind]] = {
+    "result.json": "run",
+    "release.json": "release",
+    "agreement.toml": "federation",
+    "collection.json": "collection",
+}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A folder with finished work."""
+
+    path: str
+    kind: Kind
+    method: str
+    data: str
+    modified: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder with data: declared, tables without a declaration, or a declaration that cannot be read."""
+
+    path: str
+    state: Literal["declared", "tables", "broken"]
+    files: list[str]
+    private: list[str] = field(default_factory=list)
+    error: str | None = None
+    toml: str | None = None
+
+
+@dataclass(frozen=True)
+class Root:
+    """Everything that a page may name lies below `folder`, symbolic links resolved."""
+
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        return self.folder / STATE
+
+    @property
+    def scratch(self) -> Path:
+        """What is of no use once the studio ends: answers to queries, tables that are half there."""
+        return self.state / "scratch"
+
+    def path(self, relative: str) -> Path:
+        """Return the path that a request names; Refusal: it leads out, is hidden, or cannot be a file's name."""
+        if relative == ".":
+            return self.folder
+        parts = relative.split("/")
+        if len(relative) > 1_000 or not all(_is_plain(part) for part in parts):
+            raise Refusal("bad-path", f"{relative[:80]!r} is no path below the studio's folder")
+        path = self.folder.joinpath(*parts)
+        try:
+            inside = path.resolve().relative_to(self.folder)
+        except (ValueError, OSError, RuntimeError):
+            raise Refusal("bad-path", f"{relative!r} leads out of the studio's folder") from None
+        if any(part.startswith(".") for part in inside.parts):
+            raise Refusal("bad-path", f"{relative!r} leads to a hidden folder")
+        return path
+
+    def existing(self, relative: str) -> Path:
+        """Return a path that is there; Refusal as of `path`, or not found."""
+        path = self.path(relative)
+        if not path.exists():
+            raise Refusal("not-found", f"there is no {relative}")
+        return path
+
+    def word(self, relative: str) -> str:
+        """Return how a command names a path, run in this folder; Refusal as of `existing`."""
+        self.existing(relative)
+        # A named set wins over a folder of its name.
+        return f"./{relative}" if is_name(relative) else relative
+
+    def relative(self, path: Path) -> str:
+        """Return how a page names a path below; Refusal: it is not below."""
+        try:
+            return path.resolve().relative_to(self.folder).as_posix()
+        except ValueError:
+            raise Refusal("bad-path", "it lies outside the studio's folder") from None
+
+    def sources(self) -> list[Source]:
+        return [source for folder in self._folders() if (source := self._source(folder)) is not None]
+
+    def finished(self) -> list[Finished]:
+        return [work for folder in self._folders() if (work := self._finished(folder)) is not None]
+
+    def _folders(self) -> Iterator[Path]:
+        """Yield visible folders, without what lies inside of finished work; links are not followed."""
+        pending, count = [(self.folder, 0)], 0
+        while pending and count < _MOST:
+            folder, depth = pending.pop()
+            count += 1
+            yield folder
+            if depth < _DEPTH and kind_of(folder) is None:
+                pending += [(path, depth + 1) for path in reversed(_inside(folder)) if path.is_dir()]
+
+    def _source(self, folder: Path) -> Source | None:
+        if kind_of(folder) is not None and not (folder / "release.json").is_file():
+            return None
+        files = sorted(path.name for path in _inside(folder) if path.is_file() and path.suffix in TABLES)
+        if not (folder / DECLARATION).is_file():
+            return Source(self.relative(folder), "tables", files) if files else None
+        declared, error = declaration_of(folder)
+        place, files = self.relative(folder), [DECLARATION, *files]
+        if declared is None:
+            return Source(place, "broken", files, error=error)
+        toml = read_text(folder / DECLARATION, largest=LARGEST_TOML)
+        return Source(place, "declared", files, list(declared.private), toml=toml)
+
+    def _finished(self, folder: Path) -> Finished | None:
+        kind = kind_of(folder)
+        if kind is None:
+            return None
+        file = next(name for name, of in _KINDS.items() if of == kind)
+        facts = object_in(folder / file) if file.endswith(".json") else {}
+        modified = datetime.fromtimestamp((folder / file).stat().st_mtime, UTC).isoformat(timespec="seconds")
+        method, data = (str(facts.get(name, ""))[:200] for name in ("method", "data"))
+        return Finished(self.relative(folder), kind, method, data, modified)
+
+
+def declaration_of(folder: Path) -> tuple[Declaration | None, str | None]:
+    """Return what a folder declares, or why that cannot be read; no table is opened."""
+    try:
+        return read_declaration(folder / DECLARATION), None
+    except GraphveilError as error:
+        return None, str(error).replace(f"{folder}/", "")
+
+
+def object_in(file: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; empty where the file cannot be read, so that a list shows the others."""
+    try:
+        content = read_json(file)
+    except (GraphveilError, OSError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_plain(part: str) -> bool:
+    # A leading "-" would become an option of a command.
+    return bool(part) and part.isprintable() and part[0] not in ".-" and "\\" not in part and len(part) < 200
+
+
+def kind_of(folder: Path) -> Kind | None:
+    """Return what kind of finished work a folder holds, None for none."""
+    return next((kind for name, kind in _KINDS.items() if (folder / name).is_file()), None)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return what a page may see of a folder; links are not followed."""
+    try:
+        return sorted(path for path in folder.iterdir() if _is_plain(path.name) and not path.is_symlink())
+    except OSError:
+        return []

@@ -1,0 +1,367 @@
+"""The studio as one ASGI application: its routes, each of which reads files below the root or starts a command."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, FastAPI, Header, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from pydantic import JsonValue
+
+import graphveil
+from graphveil.collection.service.pages import Asset
+from graphveil.collection.service.troubles import write_down
+from graphveil.errors import GraphveilError
+from graphveil.files.serial import json_safe, to_json
+from graphveil.files.writing import write_text
+from graphveil.graphs.declared.declaration import FILE as DECLARATION
+from graphveil.graphs.drafts.draft import draft
+from graphveil.studio import models
+from graphveil.studio.access import Access, csrf_of
+from graphveil.studio.choices import choices
+from graphveil.studio.commands import SPENDING, Commands, line_of
+from graphveil.studio.events import events, last_progress
+from graphveil.studio.jobs import Jobs, ended_in, warnings_in
+from graphveil.studio.prices import price_of, price_of_comparison
+from graphveil.studio.refusals import STATUS, Refusal, without_cells
+from graphveil.studio.results import FinishedWork
+from graphveil.studio.root import kind_of
+from graphveil.studio.store import OPEN, Job
+from graphveil.studio.tables import store_table
+
+Text = Annotated[str, Body(embed=True, max_length=1_000)]
+Facts = Annotated[dict[str, JsonValue], Body()]
+Truth = Annotated[bool, Body()]
+Price = Annotated[str | None, Body(embed=True, max_length=20_000)]
+ANSWERS = "graph.answers.json"
+OWN = Path(__file__).parent / "assets"
+COLLECTORS = Path(graphveil.__file__).parent / "collection" / "assets"
+VENDORED = Path(graphveil.__file__).parent / "reports" / "vendor"
+#: What the page uses of others' files; its own are all in its folder.
+SHARED = (
+    *(COLLECTORS / name for name in ("look.css", "dom.js", "numbers.js", "icon.svg")),
+    *(VENDORED / name for name in ("uPlot.iife.min.js", "uPlot.min.css", "cytoscape.min.js")),
+)
+#: Seconds between two looks at the jobs.
+_EVERY = 0.3
+_DOWNLOAD = {"content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
+
+
+class Studio:
+    """The application.
+
+    Args:
+        jobs: of its root.
+        access: who may use it.
+        data_root: where named sets lie; None: where commands look by themselves.
+    """
+
+    def __init__(self, jobs: Jobs, access: Access, data_root: Path | None = None) -> None:
+        self.jobs, self.root, self.store, self.access = jobs, jobs.root, jobs.store, access
+        self._data_root = data_root
+        self._commands = Commands(self.root, data_root)
+        self.app = self._build()
+
+    @asynccontextmanager
+    async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
+        looking = asyncio.create_task(self._look())
+        yield
+        looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(sqlite3.Error, OSError):
+                await asyncio.to_thread(self.jobs.tick)
+            await asyncio.sleep(_EVERY)
+
+    def _build(self) -> FastAPI:
+        app = FastAPI(
+            title="graphveil studio", version=graphveil.__version__, lifespan=self._alive,
+            docs_url=None, redoc_url=None, openapi_url=None,
+            generate_unique_id_function=lambda route: route.name.strip("_"),
+        )  # fmt: skip
+        app.include_router(page_routes())
+        for status in (404, 405):
+            app.add_exception_handler(status, _unknown)
+        for kind in (Refusal, GraphveilError, RequestValidationError, OSError, sqlite3.Error, Exception, 400):
+            app.add_exception_handler(kind, self._refuse)
+        for route, answer in self._routes().items():
+            _add(app.router, route, answer)
+        app.get("/openapi.json", include_in_schema=False, response_model=None)(cache(app.openapi))
+        return app
+
+    def _routes(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "POST /api/session": self._begin,
+            "GET /api/session": self._session,
+            "DELETE /api/session": self._end,
+            "GET /api/choices": self._choices,
+            "GET /api/folders": self._folders,
+            "PUT /api/tables/{folder:path}/{file}": self._table,
+            "POST /api/drafts": self._draft,
+            "POST /api/declarations": self._declare,
+            "POST /api/queries": self._query,
+            "POST /api/prices": self._price,
+            "POST /api/parties": self._parties,
+            "POST /api/jobs": self._start,
+            "GET /api/jobs": self._list,
+            "GET /api/jobs/{id}": self._job,
+            "DELETE /api/jobs/{id}": self._stop,
+            "POST /api/jobs/{id}/again": self._again,
+            "GET /api/jobs/{id}/events": self._events,
+            "GET /api/runs/{path:path}/files/{name:path}": self._file,
+            "GET /api/runs/{path:path}/graph": self._graph,
+            "GET /api/runs/{path:path}": self._run,
+            "GET /api/saved": self._saved,
+            "PUT /api/saved": self._save,
+        }
+
+    def _refuse(self, _: Request, error: Exception) -> Response:
+        refusal = refusal_of(error)
+        # As the page names paths; where the folder lies on this machine is nothing to a page.
+        return _answered(Refusal(refusal.code, refusal.line.replace(f"{self.root.folder}/", "")))
+
+    # ---- sessions ----
+
+    def _begin(self, token: Text, request: Request, response: Response) -> dict[str, str]:
+        cookie, csrf = self.access.admit(token, request.client.host if request.client else "")
+        response.headers["set-cookie"] = cookie
+        return {"csrf": csrf}
+
+    def _session(self, request: Request) -> dict[str, str]:
+        return {"csrf": csrf_of(request.state.session)}
+
+    def _end(self, request: Request) -> Response:
+        return Response(status_code=204, headers={"set-cookie": self.access.dismiss(request.state.session)})
+
+    # ---- what may be chosen ----
+
+    def _choices(self) -> models.Choices:
+        return choices(self.root.folder.name, self.jobs.limits, self._data_root)
+
+    def _folders(self) -> models.Folders:
+        return models.Folders(data=self.root.sources(), runs=self.root.finished())
+
+    async def _table(self, folder: str, file: str, request: Request) -> dict[str, JsonValue]:
+        return {"path": f"{folder}/{file}", "bytes": await store_table(self.root, folder, file, request.stream())}
+
+    def _draft(self, folder: Text) -> dict[str, JsonValue]:
+        return {"draft": json_safe(draft(self.root.existing(folder)).facts())}
+
+    def _declare(self, folder: Text, answers: Facts, replace: Truth = False) -> models.Declared:
+        place = self.root.existing(folder)
+        if (place / DECLARATION).exists() and not replace:
+            raise Refusal("used", f"{folder} has a {DECLARATION} already")
+        # Beside the declaration, so that the command can be run again.
+        write_text(place / ANSWERS, to_json(answers, indent=2) + "\n")
+        words = self._commands.declare(folder, ANSWERS, replace=replace)
+        declared = self.jobs.ask(words)
+        notes = [*declared["notes"], f"checked: {declared['checked']}"]
+        return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
+
+    # ---- commands ----
+
+    def _query(self, query: models.Query) -> models.Answered:
+        words = self._commands.words(query.query, query)
+        answered = models.Answered(command=line_of(words), answer=self.jobs.query(words))
+        if query.query == "plan" and answered.answer is not None:
+            answered.price = price_of(query, answered.answer)
+            answered.config = self._commands.config(query)
+        return answered
+
+    def _price(self, start: models.Start) -> models.Answered:
+        price, plan = self._priced(start)
+        return models.Answered(
+            command=line_of(self._commands.words(start.job, start, self._out(start))), answer=plan, price=price
+        )
+
+    def _priced(self, start: models.Start) -> tuple[str | None, dict[str, Any] | None]:
+        """Return what a job would spend, in the library's words, and the plan that says so; None for nothing."""
+        if start.job not in SPENDING:
+            return None, None
+        if start.job == "compare":
+            return price_of_comparison(start), None
+        plan = self.jobs.query(self._commands.plan(start))
+        return price_of(start, plan), plan
+
+    def _parties(self, work: models.Work) -> dict[str, JsonValue]:
+        return dict(self.jobs.query(self._commands.plan(work))["parties"])
+
+    def _start(self, start: models.Start) -> models.JobOf:
+        return self._begun(start, self._out(start))
+
+    def _begun(self, start: models.Start, out: str | None) -> models.JobOf:
+        words = self._commands.words(start.job, start, out)
+        # Planned again: what a page says of prices is not believed.
+        if start.price != (price := self._priced(start)[0]):
+            raise Refusal("other-price", f"the button did not name this price: {price}")
+        request = start.model_dump(mode="json", exclude_unset=True)
+        return self._described(self.jobs.submit(start.job, request, words, out))
+
+    def _out(self, start: models.Start) -> str | None:
+        used = {job.out for job in self.store.jobs()}
+        return self._commands.out_of(start, datetime.now(), used.__contains__)
+
+    # ---- jobs ----
+
+    def _list(self) -> dict[str, list[models.JobOf]]:
+        return {"jobs": [self._described(job, whole=False) for job in reversed(self.store.jobs())]}
+
+    def _job(self, id: str) -> models.JobOf:
+        return self._described(self.store.job(id))
+
+    def _stop(self, id: str) -> models.JobOf:
+        return self._described(self.jobs.stop(self.store.job(id)))
+
+    def _again(self, id: str, price: Price = None) -> models.JobOf:
+        job = self.store.job(id)
+        if job.state in OPEN:
+            raise Refusal("used", "this job has not ended")
+        start = models.Start.model_validate({**job.request, "price": price})
+        # The same words, unless their folder is there; a comparison goes on in its own.
+        is_free = job.out is None or start.job == "compare" or not self.root.path(job.out).exists()
+        return self._begun(start, job.out if is_free else self._out(start))
+
+    def _events(self, id: str, last_event_id: Annotated[str | None, Header()] = None) -> StreamingResponse:
+        job = self.store.job(id)
+        after = int(last_event_id) if last_event_id is not None and last_event_id.isdecimal() else 0
+        stream = events(lambda: self.store.job(id), self.jobs.folder(job), after)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    def _described(self, job: Job, *, whole: bool = True) -> models.JobOf:
+        folder = self.jobs.folder(job)
+        ended = None if job.state in OPEN else ended_in(folder, whole=whole)
+        never = job.state == "stopped" and job.began is None
+        return models.JobOf(
+            **{name: value for name, value in vars(job).items() if name in models.JobOf.model_fields},
+            command=line_of(job.words),
+            progress=last_progress(folder),
+            warnings=warnings_in(folder),
+            error="it was stopped before it began" if never else None if ended is None else ended.error,
+            answer=None if ended is None else ended.answer,
+            price=job.request.get("price"),
+        )
+
+    # ---- finished work ----
+
+    def _work(self, path: str) -> FinishedWork:
+        kind = kind_of(self.root.existing(path))
+        if kind is None:
+            raise Refusal("not-found", f"nothing finished lies in {path}")
+        return FinishedWork(self.root, path, kind)
+
+    def _run(self, path: str) -> models.Run:
+        work = self._work(path)
+        return models.Run(
+            path=path,
+            kind=work.kind,
+            result=work.facts(),
+            files=work.files(),
+            report=work.report(),
+            attacks=work.attacks(),
+            private=list(work.private()),
+            parties=work.parties(),
+        )
+
+    def _graph(self, path: str) -> models.Graph:
+        work = self._work(path)
+        if work.kind != "run":
+            raise Refusal("not-found", f"{path} is a {work.kind}, and only a run has predictions to draw")
+        return work.graph()
+
+    def _file(self, path: str, name: str) -> FileResponse:
+        file = self._work(path).file(name)
+        if file is None:
+            raise Refusal("not-found", f"{path} has no {name[:80]!r} to download")
+        return FileResponse(file, filename=file.name, headers=_DOWNLOAD)
+
+    # ---- the page's own choices ----
+
+    def _saved(self) -> models.Saved:
+        version, saved = self.store.saved()
+        return models.Saved(version=version, saved=saved)
+
+    def _save(self, saving: models.Saved) -> models.Saved:
+        if len(saving.model_dump_json()) > 64 << 10:
+            raise Refusal("too-large", "more than 64 kB of choices")
+        return models.Saved(version=self.store.save(saving.version, saving.saved), saved=saving.saved)
+
+
+def page_routes() -> APIRouter:
+    """Return the routes of the page, whose files are read once."""
+    routes = APIRouter(include_in_schema=False)
+    own = sorted(path for path in OWN.glob("*") if path.suffix in (".css", ".js", ".svg"))
+    files = {"/": OWN / "studio.html", **{f"/assets/{path.name}": path for path in (*SHARED, *own)}}
+    for address, path in files.items():
+        if path.is_file():
+            routes.get(address)(_served(Asset.of(path)))
+    return routes
+
+
+def _served(asset: Asset) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        given = asset.answer(request.headers.get("if-none-match"))
+        # The gate adds its own policy, which also admits pictures that the page draws.
+        del given.headers["content-security-policy"]
+        return given
+
+    return answer
+
+
+_TEXT, _BYTES = {"schema": {"type": "string"}}, {"schema": {"type": "string", "format": "binary"}}
+_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
+#: What is answered otherwise than by JSON with the status 200.
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "POST /api/jobs": {"status_code": 201},
+    "POST /api/jobs/{id}/again": {"status_code": 201},
+    "PUT /api/tables/{folder:path}/{file}": {"status_code": 201, "openapi_extra": _BODY},
+    "DELETE /api/session": {"status_code": 204, "response_class": Response},
+    "GET /api/jobs/{id}/events": {"response_class": Response, "content": {"text/event-stream": _TEXT}},
+    "GET /api/runs/{path:path}/files/{name:path}": {"response_class": Response, "content": {"*/*": _BYTES}},
+}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": models.Problem} for status in sorted({*STATUS.values()})
+}
+
+
+def _add(routes: APIRouter, route: str, answer: Callable[..., Any]) -> None:
+    method, path = route.split()
+    how = dict(_OTHERWISE.get(route, {}))
+    responses = dict(_PROBLEMS)
+    if "content" in how:
+        responses[200] = {"content": how.pop("content")}
+    routes.add_api_route(path, answer, methods=[method], responses=responses, **how)
+
+
+def _unknown(_: Request, __: Exception) -> Response:
+    return _answered(Refusal("not-found", "there is nothing at this address"))
+
+
+def _answered(refusal: Refusal) -> Response:
+    return JSONResponse({"error": refusal.line, "code": refusal.code}, refusal.status)
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Return how a page hears of an error."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, RequestValidationError):
+        # Where it is wrong, never what was sent.
+        places = [".".join(str(part) for part in wrong["loc"][1:]) + f": {wrong['msg']}" for wrong in error.errors()]
+        return Refusal("bad-request", "; ".join(places[:3])[:500])
+    if isinstance(error, GraphveilError):
+        return Refusal("refused", without_cells(str(error)))
+    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+        return Refusal("no-room", "the disk of the studio's folder is full")
+    if isinstance(error, OSError):
+        return Refusal("no-room", f"the studio's folder cannot be written: {error.strerror or error}")
+    write_down(error)
+    return Refusal("fault", "an internal error: the studio's terminal says where")

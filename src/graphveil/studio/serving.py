@@ -1,0 +1,108 @@
+"""A studio on a port: one for each folder, loopback by default, and no log of requests."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphveil.errors import InputError, MissingExtraError, UsedPathError
+from graphveil.files.writing import writing
+from graphveil.studio.root import STATE, Root
+
+if TYPE_CHECKING:
+    from graphveil.collection.service.serving import Place
+    from graphveil.studio.jobs import Limits
+
+#: Seconds that open streams of events have when the server ends.
+_GRACE = 1
+
+
+def require_extra() -> None:
+    """Raise MissingExtraError where a package that the studio needs is not installed, InputError on Windows."""
+    if os.name == "nt":
+        raise InputError("jobs need what Windows lacks", where="studio", remedy="use the Linux subsystem (WSL)")
+    for name in ("fastapi", "uvicorn", "pydantic"):
+        if find_spec(name) is None:
+            remedy = "run: pip install 'graphveil[studio]'"
+            raise MissingExtraError(f"the package {name} is not installed", where="studio", remedy=remedy)
+
+
+def serve(
+    folder: Path, place: Place, limits: Limits, data_root: Path | None, started: Callable[[dict[str, object]], None]
+) -> None:
+    """Serve a folder's studio until told to end; its jobs go on.
+
+    Args:
+        folder: below which everything lies that a page may name.
+        place: where it listens.
+        limits: of its jobs.
+        data_root: where named sets lie; None: where commands look by themselves.
+        started: called with the address, whose fragment holds the token, and with the folder.
+
+    Raises:
+        InputError: the folder, the address or a file of TLS cannot be used.
+        UsedPathError: another studio serves this folder.
+    """
+    import uvicorn
+
+    from graphveil.collection.service.serving import address, ended_by_signals, listening, run
+    from graphveil.studio.access import Access, Gate
+    from graphveil.studio.jobs import Jobs
+    from graphveil.studio.service import Studio
+    from graphveil.studio.store import Store
+
+    place.require_files()
+    if not place.here and place.certificate is None:
+        raise InputError(
+            f"other machines would reach {place.host} without TLS",
+            where="--host",
+            remedy="add --certificate and --certificate-key, or forward the port: ssh -L",
+        )
+    root = Root(folder.resolve())
+    with owned(root), listening(place) as own:
+        try:
+            store = Store(root.state / "studio.sqlite")
+        except sqlite3.Error as error:
+            raise InputError(f"the studio's database cannot be used ({error})", where=str(root.state)) from error
+        access = Access(store, own.getsockname()[1], secure=place.certificate is not None)
+        studio = Studio(Jobs(root, store, limits), access, data_root)
+        config = uvicorn.Config(
+            Gate(studio.app, access, place.hosts),
+            log_config=None, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=_GRACE,
+            ssl_certfile=place.certificate, ssl_keyfile=place.key,
+        )  # fmt: skip
+        # That open streams of events were cut when the server ends is no news.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        server = uvicorn.Server(config)
+        with ended_by_signals(server):
+            started({"url": f"{address(own, place)}/#token={access.token}", "folder": str(root.folder)})
+            run(server, own)
+        store.close()
+
+
+@contextmanager
+def owned(root: Root) -> Iterator[None]:
+    """Have a root for this process alone; UsedPathError where another studio serves it."""
+    import fcntl
+
+    if not root.folder.is_dir():
+        raise InputError(f"{root.folder} is no folder", where="studio", allowed="a folder for data and runs")
+    with writing(root.state):
+        root.state.mkdir(mode=0o700, exist_ok=True)
+        # Taken away by the system, however the process ends.
+        lock = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            remedy = "open the link that it printed, or name another folder"
+            raise UsedPathError(f"another studio serves {root.folder}", where=STATE, remedy=remedy) from error
+        yield
+    finally:
+        os.close(lock)

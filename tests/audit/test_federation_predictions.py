@@ -1,0 +1,129 @@
+"""Predictions for people who joined later: what is shipped hides them, each weakened copy is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.audit.federation.predictions import (
+    EVERYBODY,
+    audit_predicted_once,
+    audit_prediction_holders,
+    audit_prediction_server,
+)
+from graphveil.audit.verdict import Audit
+from graphveil.federation.core.publisher import Publisher
+from graphveil.federation.effects import Receive, Send
+from graphveil.federation.modes import linear_predict
+from graphveil.federation.predicting import People
+from tests.audit import test_federation_dealer as dealer
+from tests.audit import test_federation_holders as together
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.mark.parametrize("holders", [2, 3])
+@pytest.mark.parametrize("audit", [audit_prediction_server, audit_prediction_holders, audit_predicted_once])
+def test_a_prediction_shows_the_noisy_sum_of_new_people_alone(audit: Callable[[int], Audit], holders: int) -> None:
+    """False-alarm rate 1e-6 each, seeds fixed; refusals involve no chance."""
+    found = audit(holders)
+    assert found.holds and "prediction" in found.target, found.notes
+    assert found.false_alarm == (0.0 if audit is audit_predicted_once else 1e-6)
+
+
+def multiplied_anew(patch: Patch) -> None:
+    real = linear_predict.publish_rest
+
+    def publish(exchange: Any, commitment: Any, y: Tensor, *rest: Any) -> Any:
+        off = exchange.run.state is not None and exchange.run.me == "holder1"
+        return real(exchange, commitment, y + int(off), *rest)
+
+    patch.setattr(linear_predict, "publish_rest", publish)
+
+
+def nothing_counted(patch: Patch) -> None:
+    patch.setattr(Publisher, "count", lambda me, name: None)
+
+
+def the_server_hears_more(patch: Patch) -> None:
+    announced, serve = linear_predict._announced, linear_predict.propagation.serve_walks
+
+    def announces(run: Any, *rest: Any) -> Any:
+        rows = yield from announced(run, *rest)
+        if run.me == "holder1":
+            yield Send("server", "kept-round", torch.tensor([1]))
+        return rows
+
+    def serves(*rest: Any) -> Any:
+        if rest[-1] == EVERYBODY:  # in the prediction alone
+            yield Receive("holder1", "kept-round", (1,))
+        return (yield from serve(*rest))
+
+    patch.setattr(linear_predict, "_announced", announces)
+    patch.setattr(linear_predict.propagation, "serve_walks", serves)
+
+
+def relabelled(label: str, instead: str | None) -> Callable[[Patch], None]:
+    return lambda patch: together.expanded(patch, lambda real: instead if real == label else real)
+
+
+def whoever_was_in_another_prediction_counts_as_new(patch: Patch) -> None:
+    real = People.new
+    patch.setattr(People, "new", lambda me, order: real(People(me.graph, me.ids, me.before, set()), order))
+
+
+def whoever_was_in_the_run_counts_as_new(patch: Patch) -> None:
+    patch.setattr("graphveil.federation.predicting.digest_rows", lambda digests: set())
+
+
+def an_announcement_is_believed(patch: Patch) -> None:
+    def announced(run: Any, nodes: int, new: Tensor) -> Any:
+        if run.me == run.setting.label_holder:
+            for name in (run.setting.server, *run.roster.other_holders):
+                yield Send(name, "new-rows", new)
+        else:
+            new = yield Receive(run.setting.label_holder, "new-rows", (-1,))
+        return linear_predict.rows_of(nodes, new)
+
+    patch.setattr(linear_predict, "_announced", announced)
+
+
+SERVER: Callable[[], Audit] = audit_prediction_server
+HOLDERS: Callable[[], Audit] = audit_prediction_holders
+
+
+@pytest.mark.parametrize(
+    ("audit", "weaken", "note"),
+    [
+        (SERVER, dealer.sent_shares_unmasked, "less its product"),
+        (SERVER, dealer.masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
+        (SERVER, dealer.half_the_noise, "less noise than"),
+        (SERVER, dealer.low_bits_kept, "below the steps"),
+        (SERVER, dealer.noise_repeated_with_other_data, "other data under the same noise"),
+        (SERVER, dealer.noise_of_one_holder_repeated_with_other_data, "other data under the same noise"),
+        (SERVER, dealer.matrices_in_the_clear, "leaves of the other matrix of holder1"),
+        (SERVER, dealer.one_key_for_both_readers, "leaves of the matrix of holder2"),
+        (SERVER, multiplied_anew, "opened another sum"),
+        (SERVER, nothing_counted, "published again with other data"),
+        (SERVER, the_server_hears_more, "kept-round was sent to the server"),
+        (HOLDERS, relabelled("V hop 0", None), "follow from what they were dealt"),
+        (HOLDERS, relabelled("weights of X", None), "masked share 1 of holder2"),
+        (HOLDERS, relabelled("V last hop 1", "V last hop 0"), "masked shares 2 and 3"),
+        (HOLDERS, relabelled("weights of X", "V hop 0"), "masked shares 0 and 1"),
+        (HOLDERS, together.parts_sent_unmasked, "masks of the server's parts"),
+        (HOLDERS, together.one_mask_of_all_parts, "parts from one to the next"),
+        (audit_predicted_once, whoever_was_in_another_prediction_counts_as_new, "again under another name"),
+        (audit_predicted_once, whoever_was_in_the_run_counts_as_new, "in the first prediction"),
+        (audit_predicted_once, an_announcement_is_believed, "an announcement made"),
+    ],
+)
+def test_a_weakened_copy_is_found(
+    audit: Callable[[], Audit], weaken: Callable[[Patch], None], note: str, monkeypatch: Patch
+) -> None:
+    weaken(monkeypatch)
+    found = audit()
+    assert not found.holds and any(note in line for line in found.notes), found.notes

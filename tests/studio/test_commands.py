@@ -1,0 +1,142 @@
+"""Requests as words: what a page may say, what a command is given, and what its errors may not repeat."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.attacks.catalogue import ATTACKS as OF_RUNS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
+from graphveil.cli.base.choices import NAMED
+from graphveil.methods.advise.rules import TRUSTS
+from graphveil.methods.registry import METHODS
+from graphveil.studio.choices import ATTACKS, choices
+from graphveil.studio.commands import FLAGS, Commands
+from graphveil.studio.jobs import Limits
+from graphveil.studio.models import Query, Start
+from graphveil.studio.refusals import Refusal, without_cells
+from graphveil.studio.root import Root
+
+ENDS = "; the file alone shows the value"
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    for name in ("town", "cora", "runs/one", "runs/two"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "graph.graphml").touch()
+    return Commands(Root(tmp_path.resolve()))
+
+
+POSTGRES = "postgresql://me@db.example:5432/town"
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"query": "describe", "data": "town"}, "data describe town"),
+        ({"query": "describe", "data": "name:cora"}, "data describe cora"),
+        ({"query": "describe", "data": "cora"}, "data describe ./cora"),
+        ({"query": "describe", "data": "."}, "data describe ."),
+        ({"query": "advise", "data": "town", "trust": "links", "degree": 4}, "advise town --trust links --degree 4"),
+        ({"query": "compare-runs", "runs": ["runs/one", "runs/two"]}, "compare-runs runs/one runs/two"),
+        ({"query": "plan", "data": "town", "method": "lpgnn", "settings": {"epsilon_x": None, "hidden": 8}},
+         "plan lpgnn town --epsilon-x none --set hidden=8"),
+        ({"job": "train", "data": "town", "method": "class-sums", "settings": {"epsilon": 0.1, "unit": "edge"},
+          "seed": 3, "controls": False, "reproducible_noise": 7, "repeats": 2},
+         "train class-sums town --epsilon 0.1 --unit edge --seed 3 --repeats 2 --no-controls --reproducible-noise 7 "
+         "--out runs/town-class-sums-20270131-090000"),
+        ({"job": "release", "data": "name:cora", "method": "heterorr", "settings": {"epsilon_a": 2}},
+         "release heterorr cora --epsilon-a 2 --out runs/cora-heterorr-release-20270131-090000"),
+        ({"job": "compare", "data": "town", "methods": ["lpgnn", "gap"], "epsilons": {"epsilon": [1, 2.5]}},
+         "compare lpgnn,gap town --epsilon 1,2.5 --out runs/town-compare-20270131-090000"),
+        ({"job": "attack", "run": "runs/one", "attack": "lira", "shadows": 8, "truth": "town"},
+         "attack runs/one --attack lira --truth town --shadows 8"),
+        ({"job": "import", "source": "graph.graphml", "folder": "new"}, "data import graph.graphml --out new"),
+        ({"job": "import", "source": POSTGRES, "folder": "new", "nodes_query": "SELECT 1", "edges_query": "SELECT 2"},
+         f"data import {POSTGRES} --nodes-query SELECT 1 --edges-query SELECT 2 --out new"),
+    ],
+)  # fmt: skip
+def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: str, commands: Commands) -> None:
+    if "query" in request_:
+        made = commands.words(request_["query"], Query(**request_))
+    else:
+        start = Start(**request_)
+        made = commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
+    assert " ".join(made) == words
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"job": "train", "data": "town", "method": "lpgnn", "settings": {"hidden": "-8"}},
+        {"job": "train", "data": "town", "method": "lpgnn", "settings": {"model": "a\nb"}},
+        {"job": "train", "data": "town", "method": "lpgnn", "settings": {"out": "x"}},
+        {"job": "train", "data": "town", "method": "class-sums", "settings": {"start": "/etc/passwd"}},
+        {"job": "train", "data": "town"},
+        {"job": "release", "data": "town", "method": "lpgnn", "settings": {}},
+        {"job": "release", "data": "town", "method": "heterorr", "settings": {"hidden": 8}},
+        {"job": "compare", "data": "town", "methods": ["lpgnn"], "epsilons": {"out": [1]}},
+        {"job": "import", "source": "postgresql://me:word@db/town", "folder": "new"},
+        {"job": "import", "source": "mysql://db/town", "folder": "new"},
+        {"job": "import", "source": "graph.graphml", "folder": "town"},
+        {"job": "import", "source": "graph.graphml", "folder": "new", "nodes_query": "--debug"},
+        {"job": "attack", "run": "runs/one", "attack": "lira", "nodes": "town"},
+        {"job": "advise", "data": "town", "trust": "me"},
+    ],
+)
+def test_nothing_else_becomes_a_word(request_: dict[str, Any], commands: Commands) -> None:
+    start = Start(**request_)
+    with pytest.raises(Refusal):
+        commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31), lambda name: False))
+
+
+def test_an_output_never_takes_a_name_that_is_used(commands: Commands) -> None:
+    start, now = Start(job="train", data="town", method="gap"), datetime(2027, 1, 31, 9)
+    first = commands.out_of(start, now, lambda name: False)
+    assert first == "runs/town-gap-20270131-090000"
+    commands.root.path(first).mkdir()
+    assert commands.out_of(start, now, lambda name: name == f"{first}-2") == f"{first}-3"
+
+
+def test_a_file_of_settings_says_what_the_words_say(commands: Commands) -> None:
+    settings = {"epsilon_x": None, "epsilon_y": "2", "hidden": 8, "epsilon_a": "inf"}
+    plan = Query(query="plan", data="town", method="solitude", settings=settings, seed=3, controls=False)
+    written = {"epsilon_x": "none", "epsilon_y": 2.0, "hidden": 8, "epsilon_a": float("inf")}
+    rest = {"method": "solitude", "data": "town", "options": {"seed": 3, "controls": False}}
+    assert tomllib.loads(commands.config(plan)) == {**rest, "settings": written}
+
+
+def test_choices_are_what_the_library_has() -> None:
+    offered = choices("root", Limits(), None)
+    assert [method.name for method in offered.methods] == list(METHODS) and FLAGS == NAMED
+    assert {trust.name: trust.sentence for trust in offered.trusts} == dict(TRUSTS)
+    assert set(ATTACKS) == {*OF_RUNS, *FEDERATION_ATTACKS}
+    assert {name for name, (on, _) in ATTACKS.items() if on == "federation"} == set(FEDERATION_ATTACKS)
+    assert {"digits", "social"} <= set(offered.named)
+    assert [(stop.right, stop.of) for stop in offered.stops if stop.epsilon == 1] == [(74, 100)]
+    epsilons = [stop.epsilon for stop in offered.stops]
+    assert len(epsilons) == 25 and epsilons == sorted(set(epsilons))
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("t/nodes.csv, line 7: age is 'SECRET; allowed: x', not a number; allowed: 14 to 95; write SECRET",
+         "t/nodes.csv, line 7: age is ..., not a number; allowed: 14 to 95" + ENDS),
+        ("t/n.parquet, row 7: x12 31.5 appears twice", "t/n.parquet, row 7: x12 ... appears twice" + ENDS),
+        ("t/n.csv, line 9: tags is \"it's SECRET...; allowed: a", "t/n.csv, line 9: tags is ..." + ENDS),
+        ("t/n.csv: cannot be read (could not parse `SECRET`)", "t/n.csv: cannot be read"),
+        ("t.graphml: cannot be read as XML (SECRET)", "t.graphml: cannot be read as XML"),
+        ("x.json, node 3: id is ['SECRET']", "x.json, node 3: id is [...]" + ENDS),
+        ("db: the database refuses (invalid integer: \"SECRET\")", "db: the database refuses (invalid integer: ...)"),
+        ("t/n.csv, line 1: column 3 is 'a b'", "t/n.csv, line 1: column 3 is 'a b'"),
+        ("lpgnn has no setting 'x'; allowed: a, b", "lpgnn has no setting 'x'; allowed: a, b"),
+    ],
+)  # fmt: skip
+def test_an_error_repeats_no_cell(line: str, shown: str) -> None:
+    assert without_cells(line) == shown and "SECRET" not in shown

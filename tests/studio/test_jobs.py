@@ -1,0 +1,145 @@
+"""Jobs as processes: how each ends, who waits, and what a studio that was started again knows of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import UsedPathError
+from graphveil.studio.jobs import PROGRAM, Limits
+from graphveil.studio.root import Root
+from graphveil.studio.service import refusal_of
+from graphveil.studio.serving import owned
+from graphveil.studio.store import Job
+from tests.studio import program
+from tests.studio.studios import Open, studio_at
+
+FAKE = (sys.executable, program.__file__)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Open]:
+    with studio_at(tmp_path / "root", limits=Limits(1, 512, 3), program=FAKE, patience=0.5) as opened:
+        yield opened
+
+
+def begin(here: Open, kind: str) -> str:
+    job: Job = here.jobs.submit("attack", {"job": "attack"}, [kind], None)
+    return job.id
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    for _ in range(2_000):
+        if found := holds():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "error"),
+    [
+        ("done", "done", None),
+        ("refuse", "refused", "town/nodes.csv, line 7: age is ..., not a number; the file alone shows the value"),
+        ("hungry", "refused", "not enough memory; choose smaller settings"),
+        ("fault", "failed", "internal error: ValueError; its stderr is in .graphveil-studio/jobs, please report it"),
+        ("crash", "killed", "ended by signal 9 (SIGKILL): most likely the machine had no memory left"),
+    ],
+)
+def test_a_job_ends_in_a_state_with_a_sentence(kind: str, state: str, error: str | None, here: Open) -> None:
+    job = here.ended(begin(here, kind), state)
+    assert error is None or error in job["error"]
+    assert "MARKER" not in json.dumps(job) and job["progress"]["stage"] == "training"
+    assert job["warnings"] == (["of the command"] if kind == "refuse" else [])
+    if kind == "done":
+        assert job["answer"]["threads"] == "3" and job["answer"]["nice"] > os.nice(0)
+        assert job["progress"] == {"done": 9, "total": 9, "stage": "training", "epsilon": 4.5}
+
+
+@pytest.mark.parametrize("kind", ["wait", "stubborn"])
+def test_a_job_is_stopped_and_killed_where_it_does_not_stop(kind: str, here: Open) -> None:
+    id = begin(here, kind)
+    until((here.studio.root.folder / "waits").exists)
+    stopped = here.page.ask("DELETE", f"/api/jobs/{id}").json
+    assert stopped["state"] == "running" and here.page.ask("DELETE", f"/api/jobs/{id}").json["state"] == "running"
+    assert "error" in here.ended(id, "stopped")
+    assert here.page.ask("POST", f"/api/jobs/{id}/again", {}).status in (400, 404)
+
+
+def test_jobs_wait_for_their_turn_and_one_that_waits_is_stopped_before_it_begins(here: Open) -> None:
+    first, second, third = (begin(here, kind) for kind in ("wait", "done", "done"))
+    until((here.studio.root.folder / "waits").exists)
+    assert [job["state"] for job in here.page.get("/api/jobs")["jobs"]] == ["waiting", "waiting", "running"]
+    stopped = here.page.ask("DELETE", f"/api/jobs/{second}").json
+    assert (stopped["state"], stopped["error"]) == ("stopped", "it was stopped before it began")
+    (here.studio.root.folder / "go").touch()
+    assert here.ended(first)["ended"] <= here.ended(third)["began"] + 1
+    assert here.page.get(f"/api/jobs/{second}")["state"] == "stopped"
+
+
+def test_a_studio_that_was_started_again_knows_its_jobs(tmp_path: Path) -> None:
+    folder, limits = tmp_path / "root", Limits(3, 512, 1)
+    with studio_at(folder, limits=limits, program=FAKE) as before:
+        running, killed = begin(before, "wait"), begin(before, "wait")
+        until((folder / "waits").exists)
+        places = [before.jobs.folder(before.jobs.store.job(id)) for id in (running, killed)]
+        until(lambda: all((place / "progress.jsonl").exists() for place in places))
+        # The same processes to a server that did not start them.
+        children = dict(before.jobs.processes)
+    with studio_at(folder, limits=limits, program=FAKE) as here:
+        here.jobs.tick()
+        assert here.page.get(f"/api/jobs/{running}")["state"] == "running"
+        os.killpg(int((places[1] / "running").read_text()), signal.SIGKILL)
+        children[killed].wait()
+        lost = here.ended(killed, "killed")
+        assert "before it ended" in lost["error"]
+        (folder / "go").touch()
+        children[running].wait()
+        assert here.ended(running)["answer"]["kind"] == "wait"
+
+
+def test_one_studio_serves_a_folder(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    with owned(root), pytest.raises(UsedPathError, match="another studio serves"), owned(root):
+        pass
+    with owned(root):
+        assert root.state.stat().st_mode & 0o777 == 0o700
+
+
+def test_events_end_with_the_state_and_go_on_where_a_page_lost_them(here: Open) -> None:
+    id = begin(here, "done")
+    here.ended(id)
+    text = here.page.ask("GET", f"/api/jobs/{id}/events").body.decode()
+    events = [dict(line.split(": ", 1) for line in event.splitlines()) for event in text.strip().split("\n\n")]
+    assert [event["event"] for event in events] == ["progress", "state"]
+    assert json.loads(events[0]["data"])["done"] == 9 and json.loads(events[1]["data"]) == {"state": "done"}
+    resumed = here.page.ask("GET", f"/api/jobs/{id}/events", last_event_id=events[0]["id"]).body.decode()
+    assert "progress" not in resumed and '"done"' in resumed
+    assert here.page.ask("GET", "/api/jobs/none/events").status == 404
+
+
+def test_a_full_disk_is_one_line(here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("graphveil.studio.jobs.subprocess.Popen", full)
+        assert here.ended(begin(here, "done"), "failed")["error"] == "No space left on device"
+    assert here.ended(begin(here, "done"))["answer"]["kind"] == "done"
+    assert refusal_of(sqlite3.OperationalError("database or disk is full")).status == 507
+
+
+def test_no_file_of_the_root_takes_a_librarys_place(tmp_path: Path) -> None:
+    with studio_at(tmp_path / "root", program=(*PROGRAM[:2], *FAKE[1:])) as here:
+        (here.studio.root.folder / "json.py").write_text("raise SystemExit(9)")
+        assert here.ended(begin(here, "done"))["answer"]["path"] != str(here.studio.root.folder)
+    assert PROGRAM[1] == "-P"
