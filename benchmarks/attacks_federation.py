@@ -109,6 +109,8 @@ def _hidden_row(graph: Graph, mode: str, number: int, epochs: int) -> dict[str, 
     start = time.process_time()
     seen = simulated(setting, holdings, randomness=SeededRandomness(1), seed=number)
     seconds, predictions = time.process_time() - start, head_of(seen.holdings).predictions
+    if predictions is None:
+        raise RuntimeError("no round was finished")
     right = (predictions.argmax(dim=1) == graph.y)[split.test]
     attacks = {} if number else {name: attack_federation(name, seen, seed=SEED).to_dict() for name in ATTACKS}
     row = {"mode": mode, "split": number, "seconds": seconds, "accuracy": float(right.float().mean())}
