@@ -34,11 +34,9 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.crypto.keys import Identity, new_identity
 from graphveil.federation.effects import Program
-from graphveil.federation.modes.holder import Holding, holder, server
-from graphveil.federation.modes.linear import linear_holder
-from graphveil.federation.modes.linear_server import linear_server
+from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.traffic import traffic_of
-from graphveil.federation.simulation import partition_graph, vertical_partition
+from graphveil.federation.simulation import mode_holder, mode_server, partition_graph, vertical_partition
 from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 from graphveil.reproduction.clear import Part, Plan, run
@@ -178,16 +176,12 @@ def _party(name: str, stage: Stage) -> None:
 def _program(name: str, stage: Stage, done: int, state: Any) -> Program[Any]:
     setting, randomness, generator = stage.setting, SecureRandomness(), torch.Generator().manual_seed(7)
     run = RunContext(name, setting, randomness, generator, done, state)
-    linear = setting.protocol.mode == "shared-linear"
     if name == setting.server:
-        serve = linear_server if linear else server
-        return serve(run, stage.nodes, stage.rows)
+        return mode_server(run, stage.nodes, stage.rows)
     holding = stage.holdings[name]
     if holding.head is not None:
         holding.head.open(setting, randomness=randomness, generator=generator)
-    if linear:
-        return linear_holder(run, holding)
-    return holder(run, holding)
+    return mode_holder(run, holding)
 
 
 def _free_port() -> int:

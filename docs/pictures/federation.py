@@ -104,7 +104,7 @@ def panel(axes: Axes, corner: tuple[float, float], content: Panel) -> None:
 
 
 def modes() -> Figure:
-    """The four modes, two by two."""
+    """All modes but "all-shares", two by two."""
     figure = Figure(figsize=(6.9, 8.2), facecolor="white")
     axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
     axes.set(xlim=(-3.5, 69.5), ylim=(0.5, 87))

@@ -67,6 +67,21 @@ def test_holders_learn_nothing_in_the_default_mode(name: str) -> None:
     assert result.tpr_at_1_fpr.mean < 0.06
 
 
+def test_on_shares_the_label_holder_alone_has_anything_to_look_at() -> None:
+    """Intervals are 95%. The server is sent no row of anything; the label holder adds z up."""
+    for name in ("label-inference", "feature-recovery-server", "gram-server"):
+        assert found(name, "all-shares").auc.mean == pytest.approx(0.5, abs=0.02), name
+    for name in ("label-inference-holder", "gram"):
+        result = found(name, "all-shares")
+        assert result.auc.low < max(0.5, result.baseline or 0.0) + 0.05, name
+    shown = run("all-shares").view("holder1").rows()["hidden-share"]
+    assert len(shown) == QUICK["epochs"] and {rows.shape for rows in shown} == {(80, 16)}
+    assert (
+        all(0.0 < float(z.mean()) < 1.0 for z in shown)
+        and "hidden-share" not in run("all-shares").view("holder2").rows()
+    )
+
+
 def test_opened_layers_with_secret_weights_give_more_than_own_data() -> None:
     result = found("feature-recovery", "paper")
     assert result.auc.low > (result.baseline or 1.0) + 0.1

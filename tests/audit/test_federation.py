@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ from graphveil.federation.crypto import hidden_matrix, products
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Receive, Send
-from graphveil.federation.modes import linear, propagation
+from graphveil.federation.modes import all_shares_parties, linear, propagation
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.privacy import SeededRandomness
 
@@ -43,7 +44,7 @@ Patch = pytest.MonkeyPatch
 def test_every_mode_is_audited_by_name() -> None:
     found, predictions = targets()["federation"], 2 * 4 + 5
     of_runs = len(found.method) - predictions
-    assert len(found.mechanism) == 5 and of_runs == (2 + 4) * len(MODES) + 2 * (1 + 5) + 2 * len(ROLES)
+    assert len(found.mechanism) == 5 and of_runs == (2 + 4) * len(MODES) + 3 * (1 + 5) + 2 * len(ROLES)
 
 
 # ---- what holders publish ----
@@ -90,7 +91,7 @@ def test_a_clip_that_is_not_applied_is_found(monkeypatch: Patch) -> None:
 # ---- shares ----
 
 
-@pytest.mark.parametrize("mode", ["paper", "shared-linear"])
+@pytest.mark.parametrize("mode", ["paper", "shared-linear", "all-shares"])
 def test_shares_are_uniform(mode: str) -> None:
     """False-alarm rate 1e-6 for all streams of a run together."""
     found = audit_shares(mode)
@@ -123,6 +124,27 @@ def test_a_mask_of_shared_linear_that_is_left_out_is_found(label: str, said: str
 
     monkeypatch.setattr(MaskKey, "expand", expand)
     found = audit_shares("shared-linear")
+    assert not found.holds and any(said in note for note in found.notes), found.notes
+
+
+class Flat(MaskKey):
+    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.zeros(shape, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("weak", "said"),
+    [
+        ("factor", "masked-left (16 x 8) to"),
+        ("product", "correction (20 x 8) to"),
+        ("cut", "masked-sum (60 x 8) to"),
+    ],
+)
+def test_a_mask_of_all_shares_that_is_left_out_is_found(weak: str, said: str, monkeypatch: Patch) -> None:
+    """Of factors, of their products and of cuts: the three keys that a holder is dealt for one session."""
+    real, flat = all_shares_parties._Keys, Flat(bytes(32))
+    monkeypatch.setattr(all_shares_parties, "_Keys", lambda *keys: replace(real(*keys), **{weak: flat}))
+    found = audit_shares("all-shares")
     assert not found.holds and any(said in note for note in found.notes), found.notes
 
 

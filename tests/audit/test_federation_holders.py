@@ -17,6 +17,7 @@ from graphveil.federation.modes import linear_server
 
 Patch = pytest.MonkeyPatch
 CASES = [("shared-linear", 2, 0), ("shared-linear", 3, 1), ("shared-linear", 4, 2), ("paper", 2, 1), ("paper", 3, 0)]
+CASES += [("all-shares", 2, 1), ("all-shares", 2, 0), ("all-shares", 3, 2)]
 
 
 @pytest.mark.parametrize(("mode", "holders", "victim"), CASES)

@@ -19,7 +19,8 @@ from graphveil.runtime.progress import Progress
 SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
 
 
-@pytest.mark.parametrize("mode", list(MODES))
+# Mode all-shares has no epsilon: see `modes.test_all_shares`.
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "all-shares"])
 def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     graph = load_graph("social-200")
     made = VFGNN(epsilon=8.0, mode=mode, **SMALL).fit(graph, shares=(2, 1, 1), randomness=SecureRandomness())

@@ -102,19 +102,25 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
 
 
 @pytest.mark.parametrize(
-    "mode", ["individual", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("paper", "shared-linear"))]
+    "mode",
+    ["individual", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("paper", "shared-linear", "all-shares"))],
 )
 def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one too: key, weights and randomized labels are kept before it, so a party may be lost in it."""
     wire = Watching(monkeypatch)
-    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2")
+    epsilon = "inf" if mode == "all-shares" else "8"
+    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2", epsilon=epsilon)
     found = run_threads(path, kills={"holder1": [0, 1], "holder2": [2, 4], "server": [0, 3]})
     for name in NAMES:
         assert isinstance(found[name], Outcome), found[name]
     for place, name in enumerate(NAMES[1:], start=1):
         publisher = found[name].publisher
+        if mode == "all-shares":
+            # Nothing is published, so nobody waits for it; all the same no party is rounds ahead, and all go on.
+            assert publisher is None and len(wire.of("blinded-ids", place)) == 2
+            continue
         assert len(publisher.seen) == 5 and publisher.spent <= 8
         if mode != "shared-linear":  # where the noisy rows themselves cross the wire: of those who train five times,
             # not a sixth, and once of those who validate and of all others

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
+from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
+from graphveil.federation.modes.all_shares_arithmetic import SIGMOID, TANH
 from graphveil.federation.simulation import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
-from graphveil.reproduction import secureml
 from graphveil.reproduction.clear import Part, Plan
 from graphveil.reproduction.federated import run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
@@ -65,11 +66,11 @@ def test_the_dealer_is_sent_nothing_and_the_label_holder_alone_opens_z() -> None
     shared = run_on_shares(PLAN, parts(3), GRAPH.y, SPLIT, 0, randomness=SeededRandomness(0))
     entries = shared.transcript.entries
     assert {entry.receiver for entry in entries} == {"holder1", "holder2", "holder3"}
-    opened = [entry for entry in entries if entry.kind == "opened-share"]
+    opened = [entry for entry in entries if entry.kind == "hidden-share"]
     assert {entry.receiver for entry in opened} == {"holder1"}
     assert len(opened) == 2 * PLAN.epochs and {entry.shape for entry in opened} == {(GRAPH.num_nodes, PLAN.width)}
     # All else is keys, and words that somebody's mask hides from the reader.
-    others = {entry.kind for entry in entries if entry.kind != "opened-share"}
+    others = {entry.kind for entry in entries if entry.kind != "hidden-share"}
     keys = {"mask-keys", "holder-key"}
     assert others == keys | {"masked-left", "masked-right", "correction", "masked-sum", "safe-bits"}
     assert {entry.sender for entry in entries if entry.kind in ("mask-keys", "correction")} >= {"server"}
@@ -78,7 +79,7 @@ def test_the_dealer_is_sent_nothing_and_the_label_holder_alone_opens_z() -> None
 def test_polynomials_are_taylors_near_zero() -> None:
     """c + a x - b x^3, and the slope (d - x^2) 2^-bits that belongs to it, at most a term of degree 5 away."""
     x = torch.linspace(-0.3, 0.3, 31, dtype=torch.float64)
-    functions = ((secureml.TANH, torch.tanh, 2 / 15), (secureml.SIGMOID, torch.sigmoid, 1 / 480))
+    functions = ((TANH, torch.tanh, 2 / 15), (SIGMOID, torch.sigmoid, 1 / 480))
     for shape, function, fifth in functions:
         taken = shape.constant + shape.linear * x - shape.cubic * x**3
         assert torch.allclose(taken, function(x), rtol=0, atol=fifth * 0.3**5)
@@ -127,10 +128,10 @@ def test_what_shares_cannot_do_is_refused() -> None:
     for wrong, words in (
         ({"combine": "concat"}, "concat"),
         ({"layers": 2}, "2 hidden layers"),
-        ({"shared_rate": 3.0}, "power of two"),
+        ({"shared_rate": 9.0}, "power of two"),
         ({"shared_rate": 2.0**12}, "below 4096"),
         ({"shared_rate": 2.0**11}, "lower shared_rate"),
     ):
         with pytest.raises(InputError, match=words):
             in_clear(replace(PLAN, **wrong))  # type: ignore[arg-type]
-    assert secureml.rate_bits(replace(PLAN, shared_rate=0.5)) == -1
+    assert [Rate.of(rate) for rate in (0.5, 20.0)] == [Rate(1, -1), Rate(5, 2)]

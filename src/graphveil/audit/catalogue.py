@@ -49,7 +49,7 @@ ALL: Final = "all"
 #: Groups of targets, which can be named like one.
 GROUPS: Final = (MECHANISMS, METHODS, ALL)
 #: Modes of a federation that train on shares.
-ON_SHARES: Final = ("paper", "shared-linear")
+ON_SHARES: Final = ("paper", "shared-linear", "all-shares")
 Run = Callable[[int], Audit]
 
 

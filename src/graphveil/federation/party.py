@@ -155,7 +155,7 @@ class Outcome:
 
     @property
     def publisher(self) -> Publisher | GuessPublisher | None:
-        """A holder's publisher; None at the server."""
+        """A holder's publisher; None at the server, and in mode "all-shares"."""
         result = self.result
         return result.publisher if isinstance(result, EmbeddingHolder | LinearHolder | GuessingHolder) else None
 

@@ -21,6 +21,7 @@ from graphveil.federation.core.networks import Combination
 from graphveil.federation.core.setting import Member, Setting, room_for
 from graphveil.federation.core.states import RunContext
 from graphveil.federation.effects import Program, Watch
+from graphveil.federation.modes.all_shares import AllSharesHolder, all_shares_holder, all_shares_server
 from graphveil.federation.modes.embedding_server import embedding_server
 from graphveil.federation.modes.guesses import GuessingHolder, guessing_holder, guessing_server
 from graphveil.federation.modes.holder import EmbeddingHolder, Holding, holder
@@ -33,7 +34,7 @@ from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import Randomness
 
 #: What a holder's program returns: its publisher, at the label holder its head, and what the mode trains.
-HolderResult: TypeAlias = EmbeddingHolder | GuessingHolder | LinearHolder
+HolderResult: TypeAlias = EmbeddingHolder | GuessingHolder | LinearHolder | AllSharesHolder
 #: What the server's program returns: its network, where it has one.
 ServerResult: TypeAlias = Combination | LinearNetwork | None
 
@@ -48,12 +49,13 @@ def mode_holder(run: RunContext, holding: Holding) -> Program[HolderResult]:
     programs: dict[str, Callable[[RunContext, Holding], Program[Any]]] = {
         "guesses": guessing_holder,
         "shared-linear": linear_holder,
+        "all-shares": all_shares_holder,
     }
     return programs.get(run.setting.protocol.mode, holder)(run, holding)
 
 
 def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]:
-    """Run the server's program of the agreed mode; return its network, None in mode "guesses".
+    """Run the server's program of the agreed mode; return its network, None where it has none.
 
     Args:
         run: the server's run.
@@ -62,7 +64,11 @@ def mode_server(run: RunContext, nodes: int, rows: int) -> Program[ServerResult]
     """
     if run.setting.protocol.mode == "guesses":
         return guessing_server(run)
-    return (linear_server if run.setting.protocol.mode == "shared-linear" else embedding_server)(run, nodes, rows)
+    programs: dict[str, Callable[[RunContext, int, int], Program[Any]]] = {
+        "shared-linear": linear_server,
+        "all-shares": all_shares_server,
+    }
+    return programs.get(run.setting.protocol.mode, embedding_server)(run, nodes, rows)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ def test_every_epoch_is_in_one_round(epochs: int, republish: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_options_come_back_as_they_were_given(mode: str) -> None:
     options = {"mode": mode, "width": 4, "epochs": 7, "republish": 3, "epsilon": 9.0, "opened": True}
+    options |= {"republish": 1, "epsilon": math.inf} if mode == "all-shares" else {}
     made = setting(**options)
     assert list(made.options) == list(OPTIONS)
     assert {name: made.options[name] for name in options} == options

@@ -224,6 +224,8 @@ def limit_of_rows(view: View) -> Limit:
         if view.setting.protocol.mode == "paper":
             return nothing("paper mode opens a projection of all features to all holders")
         return nothing("holders are kept apart by what is not sent or only as shares, not by an epsilon")
+    if view.setting.protocol.mode == "all-shares":
+        return nothing("the server is sent no row, and no epsilon bounds that")
     if math.isinf(view.setting.privacy.epsilon):
         return nothing("epsilon is inf: nothing is protected against the server")
     return nothing("epsilon is that of one published row; a person's features move the rows of neighbours too")

@@ -182,7 +182,8 @@ def limit_of_labels(view: View) -> Limit:
     epsilon = view.setting.privacy.epsilon_y
     if math.isfinite(epsilon):
         return Limit(epsilon, 0.0, "epsilon of one label, randomized once, beyond what the control finds")
-    if view.setting.protocol.mode == "shared-linear" and not view.is_server:
+    mode = view.setting.protocol.mode
+    if mode == "all-shares" or (mode == "shared-linear" and not view.is_server):
         return nothing("what is made of gradients reaches holders as shares, which no epsilon bounds")
     return nothing("epsilon_y is inf: labels are not protected")
 

@@ -27,6 +27,7 @@ from torch.nn import functional
 from graphveil.federation.core.setting import Option, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Send
+from graphveil.federation.modes.all_shares import AllSharesHolder
 from graphveil.federation.modes.dealer_view import DealerView
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
@@ -40,8 +41,18 @@ _NAIVE_ROUNDS = 12
 #: Kept of every round: keys, and who trains and validates.
 _ANNOUNCED = ("labelled-rows", "validation-rows")
 _ALWAYS = ("mask-keys", *_ANNOUNCED)
+#: The sender of what a receiver adds up itself.
+_OPENED = "all holders"
 #: With rows of those who train first in a round.
-_TRAINED = ("noisy-share", "embeddings", "embedding-gradient", "hidden", "hidden-gradient", "gradient-share")
+_TRAINED = (
+    "noisy-share",
+    "embeddings",
+    "embedding-gradient",
+    "hidden",
+    "hidden-gradient",
+    "gradient-share",
+    "hidden-share",
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ class View:
         """Whether most is known of those who train; in mode guesses, and of layers that holders open, of all alike."""
         mode = self.setting.protocol.mode
         opens = self.bodies("opened-share", self.setting.names[0])
-        return mode in ("shared-linear", "individual") or (mode == "paper" and not opens)
+        return mode in ("shared-linear", "individual", "all-shares") or (mode == "paper" and not opens)
 
     @cached_property
     def people(self) -> Tensor:
@@ -233,12 +244,21 @@ class Recorded:
         """
         relays = naive and party == self.setting.server
         # An adversary gets what reached it or left it; in the naive design the server passes all messages on.
-        own = tuple(m for m in self.messages if relays or party in (m.to, m.sender))
+        own = tuple(m for m in self._opened_messages() if relays or party in (m.to, m.sender))
         nodes = next(iter(self.holdings.values())).nodes
         holding = self.holdings.get(party)
         weights = self._weights() if naive and holding is not None else {}
         slopes = self._slopes() if naive and holding is not None else {}
         return View(party, self.setting, holding, nodes, own, weights, slopes)
+
+    def _opened_messages(self) -> Iterator[Message]:
+        """Yield all messages, and in mode all-shares in place of shares of z what the label holder adds them up to."""
+        yield from (m for m in self.messages if m.kind != "hidden-share")
+        holder = self.setting.label_holder
+        result = self.trained.holders.get(holder)
+        if isinstance(result, AllSharesHolder):
+            # One share alone is uniform, and its own is in no message.
+            yield from (Message(round, _OPENED, holder, "hidden-share", z) for round, z in result.hidden)
 
     def secret(self, name: str) -> Tensor:
         """Return what all holders of mode shared-linear share, words: the truth.

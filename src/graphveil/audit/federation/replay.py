@@ -43,7 +43,11 @@ _NODES, _COLUMNS, _CLASSES = 60, 6, 3
 # In shared-linear the last row of the last opening, which is of all who neither train nor validate.
 PERSON: Final = _NODES - 1
 #: What a mode opens: data may show there, and the guarantee says so.
-_OPENED: Final[Mapping[str, tuple[str, ...]]] = {"paper": ("opened-share",), "shared-linear": ("noisy-share",)}
+_OPENED: Final[Mapping[str, tuple[str, ...]]] = {
+    "paper": ("opened-share",),
+    "shared-linear": ("noisy-share",),
+    "all-shares": ("hidden-share",),
+}
 _ROUNDING: Final = 2.0**-6  # of the clip
 _FALSE_ALARM: Final = 1e-6
 
@@ -114,7 +118,7 @@ def audit_shares(mode: str, *, seed: int = 0) -> Audit:
         elif sent.kind == "hidden-matrix":
             for part, random in correction_words(sent.body).items():
                 words.setdefault(f"{part} of {sender}'s matrix to {sent.to}", []).append(random)
-        elif sent.kind == "noisy-share":
+        elif sent.kind in ("noisy-share", "hidden-share"):
             words.setdefault(f"{sent.kind} of {sender}", []).append(sent.body)
     return audit_uniform(f"federation {mode} (shares)", words, false_alarm=_FALSE_ALARM)
 
@@ -178,7 +182,9 @@ def made_setting(mode: str) -> Setting:
     """Return a small federation in one mode, with everything that protects switched on."""
     members = (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS))
     network: dict[str, Any] = {"width": 8, "hops": 2, "epochs": 3, "validate": 2, "opened": True, "clip": 0.5}
-    return Setting.of(members, _CLASSES, mode=mode, epsilon=50.0, epsilon_y=1.0, **network)
+    # Mode all-shares has no noise; what protects are masks.
+    epsilon = math.inf if mode == "all-shares" else 50.0
+    return Setting.of(members, _CLASSES, mode=mode, epsilon=epsilon, epsilon_y=1.0, **network)
 
 
 def made_holdings(changed: str = "") -> dict[str, Holding]:
@@ -247,7 +253,11 @@ def _outcome(run: Run, hidden: set[str]) -> dict[str, Any]:
     for _, name, sent in run.messages:
         if sent.kind not in hidden:
             outcome.setdefault(f"{sent.kind} from {name} to {sent.to}", []).append(sent.body)
-    return outcome | {"predictions": run.head.predictions, "history": tuple(run.head.history)}
+    predictions = run.head.predictions
+    if predictions is not None and "hidden-share" in hidden:
+        # The person's own are made of what the label holder is shown.
+        predictions = predictions[:PERSON]
+    return outcome | {"predictions": predictions, "history": tuple(run.head.history)}
 
 
 def _with_opened(audit: Audit, moved: tuple[float, float]) -> Audit:

@@ -45,6 +45,7 @@ from graphveil.federation.core.rows import REST, TRAIN, VALIDATION, times_of
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Send
+from graphveil.federation.modes.all_shares_arithmetic import features_of
 from graphveil.federation.modes.linear import hops_of, last_hops_of
 from graphveil.privacy import Randomness, SeededRandomness
 from graphveil.privacy.source.randomness import UInt64Array
@@ -69,6 +70,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "individual": _PUBLISHING,
     "paper": _PUBLISHING,
     "guesses": frozenset(),
+    "all-shares": frozenset({"labelled-rows", "validation-rows", "kept-round"}),
 }
 
 
@@ -93,7 +95,7 @@ def audit_dealer(mode: str, holders: int = 2, *, seed: int = 0) -> Audit:
         findings += _noise(first, rest[2])
     else:
         findings += _published_again(run, resumed)
-        if mode != "guesses":
+        if mode in ("individual", "paper"):
             findings += _grid(run, other, setting)
     target = f"federation {mode}, {holders} holders, server with dealt keys"
     return audit_uniform(target, words, findings, false_alarm=FALSE_ALARM)
@@ -312,11 +314,19 @@ def audit_holders(mode: str, holders: int = 2, *, victim: int = 1, seed: int = 0
         words |= _once(run, setting, victim_name) | _parts(Dealt.read(run, setting))
     else:
         words |= _by_round(run, setting, victim_name)
-    # In paper mode corrections for two colluders are made of their own keys, and stay as they were: two a round.
-    own = (holders - 1) * (holders - 2) * 2 * setting.publications if mode == "paper" else 0
+    # Corrections for two colluders' products of their own matrices are made of their own keys, and stay as they were.
+    own = (holders - 1) * (holders - 2) * _own_products(setting)
     findings = [f"{same - own} messages of the server follow from what they were dealt"] if same != own else []
     named = f"federation {mode}, {holders} holders, all but {victim_name} together"
     return audit_uniform(named, words, findings, false_alarm=FALSE_ALARM)
+
+
+def _own_products(setting: Setting) -> int:
+    """Return how many products with one's own matrices each pair of holders takes in a run."""
+    if setting.protocol.mode == "all-shares":
+        # Of features and of means, forth and back in each round, and once forth in the end.
+        return (1 + setting.model.hops) * (2 * setting.publications + 1)
+    return 2 * setting.publications if setting.protocol.mode == "paper" else 0
 
 
 def _keys(run: Run, setting: Setting, to: str) -> list[Tensor]:
@@ -353,6 +363,9 @@ def _colluders_share(run: Run, setting: Setting, victim: str, round: int, sent: 
     candidates: list[Tensor] = []
     if setting.protocol.mode == "shared-linear":
         candidates = [share for name in colluders if not round for share in shares_like(states[name], sent)]
+    elif setting.protocol.mode == "all-shares":
+        part = f"{'best' if round == setting.rounds else 'now'}/{features_of(setting.names.index(sent.to))}"
+        candidates = [states[name][part] for name in colluders if round and sent.kind == "masked-right"]
     elif sent.kind == "masked-right" and round:
         slopes = [each for (_, name, _), (each,) in run.bodies(round, "gradient-share").items() if name != victim]
         part = f"first/shares/{sent.to}"

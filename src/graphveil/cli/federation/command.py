@@ -39,7 +39,7 @@ Listen = Annotated[
 ]
 #: The exit code of a log that contradicts its agreement.
 _FAILED = 3
-_MODES = ("shared-linear", "individual", "paper", "guesses")
+_MODES = ("shared-linear", "individual", "paper", "guesses", "all-shares")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 Split = Annotated[
     Path | None,

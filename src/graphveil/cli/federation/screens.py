@@ -434,6 +434,8 @@ def _labels(answer: Mapping[str, Any]) -> str:
         return f"randomized once at their holder, epsilon {rounded_up(answer['epsilon_y'])} each"
     if answer["mode"] == "guesses":
         return "NOT PROTECTED: all holders are given those of training nodes"
+    if answer["mode"] == "all-shares":
+        return "stay at their holder: gradients reach others as uniform shares alone"
     return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
 
 

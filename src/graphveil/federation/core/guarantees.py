@@ -30,14 +30,14 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
         setting: the agreed run.
         void: why it does not hold, or None.
     """
-    guesses = setting.protocol.mode == "guesses"
+    guesses, labels = setting.protocol.mode == "guesses", setting.reader == "the label holder"
     return Guarantee(
         unit=person_of(setting) if setting.person else GUESS if guesses else EMBEDDING_ROW,
         relation="replace",
         model="vertical",
         epsilon=setting.privacy.epsilon,
         delta=_delta(setting),
-        against=LABEL_HOLDER if guesses else FEDERATION_SERVER,
+        against=LABEL_HOLDER if labels else FEDERATION_SERVER,
         assumes=(*(_ALONE if guesses else _TRUSTED), *_AGREED, OPENS[setting.protocol.mode], *_facts(setting)),
         void=void,
     )
@@ -53,8 +53,10 @@ def _facts(setting: Setting) -> Iterator[Assumption]:
     mode, public = setting.protocol.mode, setting.price.public
     if math.isfinite(setting.privacy.epsilon_y):
         yield assume("labels-randomized", epsilon=rounded_up(setting.privacy.epsilon_y))
-    else:
-        yield assume("labels-given") if mode == "guesses" else assume("labels-in-gradients", who=_WHO[mode])
+    elif mode == "guesses":
+        yield assume("labels-given")
+    elif mode in _WHO:
+        yield assume("labels-in-gradients", who=_WHO[mode])
     if setting.person:
         degree = setting.privacy.degree_bound
         yield assume("trains-or-is-guessed")

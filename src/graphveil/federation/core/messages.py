@@ -61,6 +61,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "opened-share": Kind(
             HOLDER, HOLDER, torch.int64, "the first layer h0 of all nodes: a projection of the other holders' features"
         ),
+        "hidden-share": Kind(
+            HOLDER, LABELS, torch.int64, "the last hidden layer, without noise: the sum of all holders' shares alone"
+        ),
         "noisy-share": Kind(
             HOLDER,
             SERVER,

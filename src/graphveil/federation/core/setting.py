@@ -5,6 +5,7 @@ paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
 shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, their sum opened to the server, noise within
 guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once;
                with unit "person" privately, of its edges at most noisy votes, and no guess of who trains (see `person`)
+all-shares     every layer but the last on shares, z opened to the label holder alone, without noise
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from graphveil.federation.core.dither import Bounds, Dither
 from graphveil.federation.core.networks import AGGREGATORS, COMBINES
 from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing, Publication
+from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
 from graphveil.privacy.statement.assumption import OPENS
@@ -39,6 +41,12 @@ RELEASE_SHARE = 0.25
 _MAX_COUNT = 1_000_000
 #: Room for connections a node of a holder's graph in mode "shared-linear".
 ENTRIES = 8
+#: What mode "all-shares" has an arithmetic for, and how often it opens z: in each step.
+_ON_SHARES: Mapping[str, bool | int | float | str] = MappingProxyType(
+    {"aggregator": "sage", "combine": "mean", "layers": 1, "republish": 1, "bits": FRACTION_BITS}
+)
+#: There all layers descend a sixteenth as fast as a first layer alone: faster, they leave the room of polynomials.
+_SLOWER = 4
 #: The value of an option: a flag, a whole number, a number (inf too) or a word.
 Option: TypeAlias = bool | int | float | str
 
@@ -251,6 +259,8 @@ class Setting:
         _ = self.price, self.label_channel
         if self.protocol.mode == "shared-linear":
             _ = self.bounds
+        if self.protocol.mode == "all-shares":
+            self._require_arithmetic()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -352,12 +362,17 @@ class Setting:
     @property
     def reader(self) -> str:
         """Who reads what holders publish."""
-        return "the label holder" if self.protocol.mode == "guesses" else "the server"
+        return "the label holder" if self.protocol.mode in ("guesses", "all-shares") else "the server"
 
     @property
     def label_channel(self) -> Tensor:
         """Pr[label as heard = column | true label = row] of the training labels, float32 [c, c]."""
         return Guessing(self.privacy.epsilon_y, self.classes).channel.float()
+
+    @property
+    def rates(self) -> tuple[Rate, Rate]:
+        """The rates of descent in mode "all-shares": of the first layer, and of all others on shares."""
+        return Rate.of(self.training.shared_rate), Rate.of(self.training.shared_rate, _SLOWER)
 
     def steps(self, round: int) -> int:
         """Return how many steps the server's network takes in round 1..R."""
@@ -376,6 +391,19 @@ class Setting:
                 raise InputError(f"entries = {_short(member.entries)}", where=member.name, allowed=allowed)
         if sum(member.labels for member in self.members) != 1:
             raise InputError("none or several holders have the labels", allowed="exactly one label holder")
+
+    def _require_arithmetic(self) -> None:
+        """Refuse what mode "all-shares" has no arithmetic for."""
+        if math.isfinite(self.privacy.epsilon):
+            raise InputError(
+                f"epsilon = {self.privacy.epsilon:g} in mode all-shares, which publishes nothing with noise",
+                allowed="inf",
+                remedy="take mode guesses, shared-linear or individual for a finite epsilon",
+            )
+        for name, allowed in _ON_SHARES.items():
+            if self.options[name] != allowed:
+                raise InputError(f"{name} = {self.options[name]} in mode all-shares", allowed=str(allowed))
+        _ = self.rates
 
     def _require_few_openings(self) -> None:
         opened = self.model.width * self.publications

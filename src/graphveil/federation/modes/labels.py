@@ -132,21 +132,38 @@ class LabelHead:
             round: its number, from 1.
             loss: of the round's last step.
         """
-        judged = self.val if bool(self.val.any()) else self.train
-        z = yield Receive(setting.server, "hidden", (int(judged.sum()), setting.model.width))
+        z = yield Receive(setting.server, "hidden", (int(self._judged.sum()), setting.model.width))
+        yield Send(setting.server, "kept-round", torch.tensor([int(self.improves(z, round, loss))]))
+
+    def improves(self, z: Tensor, round: int, loss: float) -> bool:
+        """Note how a round did, and return whether it validates best so far; then its last layer is kept.
+
+        Args:
+            z: hidden layer of those who validate, of those who train where nobody does, [m, h].
+            round: its number, from 1.
+            loss: of its last step.
+        """
         with torch.no_grad():
-            logits = torch.zeros(len(self.labels), setting.classes)
-            logits[judged] = self._output(z)
+            answers = self._output(z)
+            logits = torch.zeros(len(self.labels), answers.shape[1])
+            logits[self._judged] = answers
         best = max((_rank(row) for row in self.history), default=(-1.0, 0.0))
         self.history.append(self._row(logits, round, loss))
         keep = _rank(self.history[-1]) > best
         if keep:
             self.best, self._best_output = round, copy.deepcopy(self._output)
-        yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
+        return keep
+
+    @property
+    def _judged(self) -> Tensor:
+        return self.val if bool(self.val.any()) else self.train
 
     def finish(self, setting: Setting) -> Program[None]:
         """Predict for all nodes, with the last layer of the round that was kept."""
-        z = yield Receive(setting.server, "hidden", (len(self.labels), setting.model.width))
+        self.predict((yield Receive(setting.server, "hidden", (len(self.labels), setting.model.width))))
+
+    def predict(self, z: Tensor) -> None:
+        """Predict for all nodes from their hidden layer [n, h], with the last layer of the round that was kept."""
         with torch.no_grad():
             self.predictions = torch.softmax(self._best_output(z), dim=1)
 
@@ -160,17 +177,25 @@ class LabelHead:
         for _ in range(setting.steps(round)):
             # Shapes are stated: a server that sent more rows would have them trained on as labelled ones.
             z = yield Receive(setting.server, "hidden", (len(self._rows), setting.model.width))
-            z.requires_grad_()
-            self._optimiser.zero_grad()
-            error = self._loss(z, self.reported[self._rows])
-            error.backward()  # type: ignore[no-untyped-call]
-            self._optimiser.step()
             # The last step's loss alone is noted: it stays with the label holder, who knows the labels.
-            loss = float(error.detach())
-            if z.grad is None:
-                raise RuntimeError("the loss does not depend on the hidden layer")
-            yield Send(setting.server, "hidden-gradient", z.grad)
+            gradient, loss = self.step(z)
+            yield Send(setting.server, "hidden-gradient", gradient)
         return loss
+
+    def step(self, z: Tensor) -> tuple[Tensor, float]:
+        """Train the last layer by one step; return dL/dz [t, h] and the loss.
+
+        Args:
+            z: hidden layer of those who train, [t, h].
+        """
+        z.requires_grad_()
+        self._optimiser.zero_grad()
+        error = self._loss(z, self.reported[self._rows])
+        error.backward()  # type: ignore[no-untyped-call]
+        self._optimiser.step()
+        if z.grad is None:
+            raise RuntimeError("the loss does not depend on the hidden layer")
+        return z.grad, float(error.detach())
 
     def _loss(self, z: Tensor, labels: Tensor) -> Tensor:
         return label_loss(self._output(z), labels, self._channel)
@@ -215,7 +240,7 @@ class LabelHead:
             self.best, self.predictions = round, torch.softmax(logits, dim=1)
 
     def _row(self, logits: Tensor, round: int, loss: float) -> dict[str, float]:
-        judged = self.val if bool(self.val.any()) else self.train
+        judged = self._judged
         on_val = judged is self.val
         val_loss = float(label_loss(logits[judged], self.reported[judged], self._channel)) if on_val else loss
         # Against labels as reported: a score on true ones would be a query that `epsilon_y` does not pay for.

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto.hidden_matrix import Shape
+from graphveil.federation.crypto.products import LeftMatrix
+from graphveil.federation.modes import all_shares
 from graphveil.federation.modes.holder import lefts_of, products_of
 
 WORD, FLOAT, KEY, SEAL = 8, 4, 32, 32
@@ -83,6 +85,8 @@ def traffic_of(setting: Setting, nodes: int, rows: int, validation: int | None =
         flows = _guesses(setting, nodes, rows)
     elif mode == "shared-linear":
         flows = _linear(setting, nodes, rows, looked)
+    elif mode == "all-shares":
+        flows = _all_shares(setting, nodes, rows, looked)
     else:
         flows = _embeddings(setting, nodes, rows, looked)
     return Traffic(tuple(flows), times)
@@ -151,12 +155,9 @@ def _embeddings(setting: Setting, nodes: int, rows: int, validation: int) -> Ite
         yield Flow(LOOK, "best-round", server, name, WORD)
         yield Flow(ROUND, "embedding-gradient", server, name, rows * width * FLOAT)
     for left in lefts_of(setting, nodes):
+        yield from _masked_left(server, left)
         for other in left.partners:
-            yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
-            yield Flow(ONCE, "mask-keys", server, other, KEY)
-            yield Flow(ONCE, "masked-left", left.owner, other, left.rows * left.columns * WORD)
             yield Flow(ROUND, "opened-share", left.owner, other, nodes * width * WORD)
-        yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
     for product in (*products_of(setting, nodes), *products_of(setting, nodes, transposed=True)):
         yield Flow(ROUND, "masked-right", product.other, product.left.owner, product.inner * product.width * WORD)
         yield Flow(ROUND, "correction", server, product.other, product.outer * product.width * WORD)
@@ -222,6 +223,33 @@ def _linear_set_up(setting: Setting, nodes: int, rows: int, validation: int) -> 
         yield Flow(ONCE, "masked-left", name, other, m * (d + rows) * WORD)
     for numbers in (*[nodes * d] * (setting.model.hops - 1), m * d, m * rows):
         yield from _truncation(setting, ONCE, numbers)
+
+
+def _all_shares(setting: Setting, nodes: int, rows: int, validation: int) -> Iterator[Flow]:
+    server, own_keys = setting.server, 3
+    yield from _announced(setting, rows, validation)
+    for name in setting.names:
+        yield Flow(ONCE, "aligned", name, server, WORD)
+        yield Flow(ONCE, "mask-keys", server, name, own_keys * KEY)
+        yield Flow(LOOK, "best-round", server, name, WORD)
+    yield Flow(ROUND, "kept-round", setting.label_holder, server, WORD)
+    for name, other in _pairs(setting.names):
+        yield Flow(ONCE, "holder-key", name, other, KEY)
+    for left in all_shares.lefts_of(setting, nodes).all:
+        yield from _masked_left(server, left)
+    counted = all_shares.counted(setting, nodes, rows, validation)
+    for when, sent in ((ROUND, counted.round), (LOOK, counted.look), (LAST, counted.last)):
+        for (kind, sender, receiver), size in sent.items():
+            yield Flow(when, kind, sender, receiver, size)
+
+
+def _masked_left(server: str, left: LeftMatrix) -> Iterator[Flow]:
+    """A masked matrix to each partner of its owner, and the keys of all masks."""
+    for other in left.partners:
+        yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
+        yield Flow(ONCE, "mask-keys", server, other, KEY)
+        yield Flow(ONCE, "masked-left", left.owner, other, left.rows * left.columns * WORD)
+    yield Flow(ONCE, "mask-keys", server, left.owner, KEY)
 
 
 def _truncation(setting: Setting, when: str, numbers: int) -> Iterator[Flow]:

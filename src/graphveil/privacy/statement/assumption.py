@@ -92,5 +92,5 @@ def names_in(sentence: str) -> tuple[str, ...]:
 
 #: What holders of a federation open to each other and to the server, by mode.
 OPENS: Final[Mapping[str, Assumption]] = MappingProxyType(
-    {mode: assume(f"opens-{mode}") for mode in ("individual", "paper", "shared-linear", "guesses")}
+    {mode: assume(f"opens-{mode}") for mode in ("individual", "paper", "shared-linear", "guesses", "all-shares")}
 )

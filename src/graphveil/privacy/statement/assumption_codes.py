@@ -363,6 +363,15 @@ _FEDERATION: Final = (
         backed_by="tests/federation/modes/test_guesses.py",
     ),
     _says(
+        "opens-all-shares",
+        "all parties are told who trains and who validates; else holders send each other nothing but uniform shares, "
+        "but the label holder is shown the last hidden layer, without noise, which tells of the others' features; the "
+        "server deals masks, and is told which rounds validate best",
+        means="What mode all-shares opens to whom.",
+        breaks="the server colludes with a holder",
+        backed_by="tests/federation/modes/test_all_shares.py",
+    ),
+    _says(
         "labels-randomized",
         "labels were randomized once: one label costs epsilon {epsilon} against everybody but its holder",
         means="Training labels have noise of their own, beside the epsilon of rows or guesses.",

@@ -93,7 +93,7 @@ OBSERVER_CODES: Final = table_of(
             "label-holder",
             "the label holder, and everybody who sees the trained model or its predictions",
             means="The holder of the labels, which reads the other holders' guesses, and users of the model.",
-            limits="The other holders are given the training labels.",
+            limits="In mode guesses the other holders are given the training labels.",
             backed_by="docs/explanation/trust-models.md#the-vertical-model",
         ),
     )

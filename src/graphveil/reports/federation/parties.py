@@ -24,6 +24,8 @@ _AMONG_HOLDERS: Final = tuple(kind for kind in ALIGNING if kind != "aligned")
 #: Kinds whose content comes from labels, and those that are computed from published rows.
 _OF_LABELS: Final = ("hidden-gradient", "embedding-gradient", "training-labels", "kept-round", "best-round")
 _OF_ROWS: Final = ("hidden",)
+#: Shares of what their reader opens, without noise.
+_TO_OPEN: Final = ("opened-share", "hidden-share")
 #: Kind of message and who reads it -> the attack on it.
 _ATTACKS: Final[Mapping[tuple[str, str], str]] = {
     ("embeddings", "server"): "feature-recovery-server",
@@ -32,6 +34,7 @@ _ATTACKS: Final[Mapping[tuple[str, str], str]] = {
     ("embedding-gradient", "holders"): "label-inference-holder",
     ("opened-share", "labels"): "feature-recovery",
     ("hidden", "labels"): "feature-recovery",
+    ("hidden-share", "labels"): "feature-recovery",
     ("guesses", "labels"): "feature-recovery",
 }
 _MASKED: Final = "masks, keys and masked numbers"
@@ -43,6 +46,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "embeddings": "embeddings",
     "noisy-share": "shares of a noisy sum",
     "hidden": "a hidden layer",
+    "hidden-share": "shares of a hidden layer, to be opened",
     **dict.fromkeys(("hidden-gradient", "embedding-gradient"), "gradients"),
     "training-labels": "training labels",
     "guesses": "guesses of classes",
@@ -107,7 +111,7 @@ def _state(kind: str, guarantee: Guarantee) -> State:
         return State.DERIVED if finite else State.PLAIN
     if listed.reveals.startswith("nothing") or listed.reveals == HALF:
         return State.SHARES
-    return State.PLAIN if kind == "opened-share" else State.PUBLIC
+    return State.PLAIN if kind in _TO_OPEN else State.PUBLIC
 
 
 def _arrow(

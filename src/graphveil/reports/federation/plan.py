@@ -16,6 +16,7 @@ from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.crypto.psi import alignment_bytes, alignment_trips
 from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.federation.modes import all_shares
 from graphveil.federation.modes.traffic import Traffic, traffic_of, ways_of
 from graphveil.federation.transport.line import Line
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
@@ -35,14 +36,21 @@ SENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "paper": (*_ALWAYS, *_ON_SHARES, "opened-share", "embeddings", "embedding-gradient", "best-round"),
         "shared-linear": (*_ALWAYS, *_ON_SHARES, *_AMONG_HOLDERS, "noisy-share", "gradient-share"),
         "guesses": (*ALIGNING, "training-labels", "guesses"),
+        "all-shares": (
+            *ALIGNING,
+            *("labelled-rows", "validation-rows", "kept-round", "best-round", "holder-key"),
+            *(*_ON_SHARES, "masked-sum", "safe-bits", "hidden-share"),
+        ),
     }
 )
 #: How many messages wait for each other, one way each: once, for each hop, for each publication, for each step.
 TRIPS: Mapping[str, tuple[int, int, int, int]] = MappingProxyType(
     {"individual": (3, 0, 2, 2), "paper": (5, 0, 5, 2), "shared-linear": (15, 4, 3, 2), "guesses": (1, 0, 1, 0)}
 )
+#: In mode "all-shares": before the first round.
+_SET_UP = 4
 #: Nobody publishes before all have saved, which each tells all; in "shared-linear" holders wait for each other's seals,
-#: which take as long.
+#: which take as long, and in "all-shares" for what they send each other.
 _SAVED: Mapping[str, int] = MappingProxyType({"individual": 1, "paper": 1, "shared-linear": 0, "guesses": 1})
 #: How often holders could publish, for the table that shows what fewer publications buy.
 _FEWER = (1, 10, 50)
@@ -56,6 +64,12 @@ _ONE_GUESS = (
 )
 
 
+_MOST_DENSE = 10_000
+_NO_NOISE = (
+    "the label holder sees the last hidden layer without noise, and no epsilon bounds what it tells; mode guesses, "
+    "shared-linear or individual with a finite epsilon adds noise"
+)
+_TOO_MANY = "all-shares masks nodes x nodes numbers for each holder; above {:,} nodes take mode shared-linear"
 _UNBOUNDED = (
     "no bound, since somebody who trains also moves what is published for everybody; mode guesses with unit=person "
     "bounds it"
@@ -159,8 +173,11 @@ def _on_line(line: Line, setting: Setting, nodes: int, traffic: Traffic) -> dict
 
 def trips_of(setting: Setting) -> int:
     """Return how many messages of a run wait for each other, one way each, after alignment."""
-    once, hop, publication, step = TRIPS[setting.protocol.mode]
     rounds, epochs = setting.publications, setting.training.epochs
+    if setting.protocol.mode == "all-shares":
+        each = all_shares.counted(setting, 1, 1, 0)
+        return _SET_UP + each.trips * rounds + 2 * setting.looked + each.last_trips
+    once, hop, publication, step = TRIPS[setting.protocol.mode]
     saved = _SAVED[setting.protocol.mode]
     trips = once + hop * setting.model.hops + (saved + publication) * rounds + step * epochs
     if setting.protocol.mode == "guesses":
@@ -240,6 +257,8 @@ def _advice(setting: Setting, nodes: int) -> list[str]:
     if setting.protocol.mode == "shared-linear" and nodes > MOST_NODES:
         advice.append(f"shared-linear works on nodes x nodes numbers; above {MOST_NODES:,} nodes take mode individual")
     rows_text = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
+    if setting.protocol.mode == "all-shares":
+        return [_NO_NOISE, *([_TOO_MANY.format(_MOST_DENSE)] if nodes > _MOST_DENSE else [])]
     if setting.price.public:
         advice.append(f"epsilon inf: {setting.reader} sees {rows_text}; give --epsilon a number to protect them")
     elif setting.protocol.mode != "guesses":

@@ -135,8 +135,8 @@ def _introduced(party: Party) -> dict[str, Any]:
 def _pays(setting: Setting, name: str) -> dict[str, float]:
     """Return the epsilon of each budget that a party spends; no epsilon, no publication."""
     labels = name == setting.label_holder
-    # The label holder is the one who reads guesses: it publishes none of its own.
-    publishes = name in setting.names and not (labels and setting.protocol.mode == "guesses")
+    # A label holder that reads what others publish publishes none of its own.
+    publishes = name in setting.names and not (labels and setting.reader == "the label holder")
     rows = {"people" if setting.person else "rows": setting.privacy.epsilon} if publishes else {}
     return rows | ({"labels": setting.privacy.epsilon_y} if labels else {})
 

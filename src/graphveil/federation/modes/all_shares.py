@@ -1,0 +1,272 @@
+"""Mode "all-shares": all layers but the last on shares, as SecureML computes; z alone is opened, to the label holder.
+
+    set-up   who trains and who validates; keys from the server; masked features and means to the other holders
+    round    z of those who train, now and then of those who validate -> label holder: its last layer, the loss, dL/dz
+             its slopes, masked as its own share -> back through all layers -> plain descent on shares
+    end      z of everybody, by the weights of the round that validated best
+
+Nobody knows a weight or an inner layer.  The label holder takes z apart as other modes' servers do, drops entries out,
+takes Adam's step on its last layer with decay, and shortens slopes, in floating point; shared layers have no dropout,
+decay or momentum.  Nothing has noise: against the label holder there is no epsilon.  The server deals masks, hears who
+trains, who validates and which rounds were kept, and colludes with no holder.  The arithmetic is in
+`all_shares_arithmetic`, how each party computes in `all_shares_parties`.
+Sources: Mohassel, Zhang, "SecureML", IEEE S&P 2017; Chen et al., IJCAI 2022, arXiv 2005.11903, which compares with it.
+Shapes: z of those who train [t, h], at looks [t + v, h].
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphveil.errors import InputError
+from graphveil.federation.core.networks import LENGTH, apart
+from graphveil.federation.core.rate import SLOPE_BITS
+from graphveil.federation.core.rows import Rows, receive_rows
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.core.states import RunContext
+from graphveil.federation.crypto.ring import decode, encode
+from graphveil.federation.crypto.sharing import secret_numbers
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes.all_shares_arithmetic import Arithmetic, Network, shapes_of
+from graphveil.federation.modes.all_shares_parties import Lefts, SizeArithmetic, deal, join, matrices_of
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.propagation import scaled_rows
+
+_NOW, _BEST, _REMEMBERED = "now/", "best/", 32
+#: How far z may be from what a sigmoid gives: beyond, its polynomial has left the curve, and training does not end.
+_ASTRAY = 4.0
+#: How long slopes of z may be, over the root of how many nodes train, at least as many as `_FEW`.
+_STEEPEST, _FEW = 4.0, 64
+
+
+@dataclass(frozen=True)
+class AllSharesHolder:
+    """A holder's shares of all layers, of now and of the round that validated best, which its program returns.
+
+    Attributes:
+        hidden: at the label holder, what it was shown last of those who train: (round, z float32 [t, h]).
+    """
+
+    network: Network
+    best: dict[str, Tensor]
+    head: LabelHead | None
+    hidden: deque[tuple[int, Tensor]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+    def state(self) -> dict[str, Tensor]:
+        state = {f"{_NOW}{name}": share for name, share in self.network.shares.items()}
+        state |= {f"{_BEST}{name}": share for name, share in self.best.items()}
+        return state | (self.head.state() if self.head is not None else {})
+
+
+def all_shares_holder(run: RunContext, holding: Holding) -> Program[AllSharesHolder]:
+    """The program of one holder in mode "all-shares": return its shares, and predictions at the label holder's head.
+
+    Args:
+        run: its run; the generator draws dropout, the randomness shares of weights and keys of masks.
+        holding: its features and edges, and the labels at the label holder.
+    """
+    setting, head = run.setting, holding.head
+    rows = yield from (head.announce_rows(setting) if head is not None else receive_rows(setting, holding.nodes))
+    # Polynomials are near tanh near 0 alone: rows of all holders together have length 1.
+    features = scaled_rows(holding.features, len(setting.members))
+    own = matrices_of(setting.names.index(run.me), features, holding.edge_index)
+    # In every session anew, also a resumed one: a round that runs again has masks of its own.
+    party = yield from join(
+        run.roster, lefts_of(setting, holding.nodes), own, setting.label_holder, randomness=run.randomness
+    )
+    best: dict[str, Tensor] = {}
+    if run.state is None:
+        shares = _drawn(run)
+    else:
+        shares, best = (_under(prefix, run.state) for prefix in (_NOW, _BEST))
+        if head is not None:
+            head.load(run.state)
+    result = AllSharesHolder(network_of(setting, shares), best, head)
+    yield from train(run, party, result, rows)
+    return result
+
+
+def all_shares_server(run: RunContext, nodes: int, rows: int) -> Program[None]:
+    """The server's program in mode "all-shares": it deals masks.
+
+    Args:
+        run: its run; the randomness draws keys of masks.
+        nodes: n, rows that all holders share.
+        rows: how many train; -1 where only the label holder knows.
+    """
+    setting = run.setting
+    announced = yield from receive_rows(setting, nodes, rows)
+    party = yield from deal(setting.names, lefts_of(setting, nodes), randomness=run.randomness)
+    yield from train(run, party, AllSharesHolder(network_of(setting, _sizes(setting)), {}, None), announced)
+
+
+def lefts_of(setting: Setting, nodes: int) -> Lefts:
+    """Return the sizes of all holders' own matrices; `nodes` is n."""
+    return Lefts.of(setting.names, nodes, [member.columns for member in setting.members])
+
+
+def network_of(setting: Setting, shares: Mapping[str, Tensor]) -> Network:
+    """Return the shared layers.
+
+    Args:
+        setting: the agreed run.
+        shares: a party's, by name.
+    """
+    first, rate = setting.rates
+    return Network(shares, len(setting.names), setting.model.hops, first=first, rate=rate)
+
+
+def train(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows) -> Program[None]:
+    """Train, and open z of everybody in the end: what holders and the server run, each with its arithmetic.
+
+    Args:
+        run: the party's.
+        party: its arithmetic.
+        result: what it begins from; trained in place.
+        rows: who trains, and who validates.
+    """
+    setting, head = run.setting, result.head
+    # A server has nothing to keep: masks are of one session, and sizes are agreed.
+    state = result.state if run.me in setting.names else dict
+    if run.state is None:  # so that a first round that runs again has the same weights and randomized labels
+        yield Checkpoint(0, state)
+    for round in run.rounds_left:
+        yield from _step(run, party, result, rows, round)
+        yield Checkpoint(round, state)
+    if run.done < setting.rounds:
+        network = network_of(setting, result.best)
+        z = yield from party.opened((yield from network.forward(party, torch.arange(rows.nodes))))
+        if z is not None and head is not None:
+            head.predict(apart(decode(z), LENGTH, like=decode(z)[rows.train]))
+        yield Checkpoint(setting.rounds, state)
+
+
+def _step(run: RunContext, party: Arithmetic, result: AllSharesHolder, rows: Rows, round: int) -> Program[None]:
+    setting, network, head = run.setting, result.network, result.head
+    before, looked = dict(network.shares), rows.some if setting.looks(round) else rows.train
+    z = yield from party.opened((yield from network.forward(party, looked)))
+    keep = False
+    if z is None or head is None:
+        slope = party.public(torch.zeros(len(rows.train), setting.model.width, dtype=torch.int64))
+    else:
+        slope, keep = _answer(run, head, decode(z), round)
+        result.hidden.append((round, decode(z[: len(rows.train)])))
+    if (yield from _relayed(run, keep, round)):
+        # The weights before the step: z that was judged is theirs.
+        result.best.update(before)
+    yield from network.backward(party, slope)
+
+
+def _answer(run: RunContext, head: LabelHead, z: Tensor, round: int) -> tuple[Tensor, bool]:
+    """Return the slopes of z of those who train, all of them as this holder's share, and whether the round is kept."""
+    rate, trained = run.setting.model.dropout, int(head.train.sum())
+    if float(z.abs().max()) > _ASTRAY:
+        raise InputError(
+            f"round {round}: descent along polynomials does not settle at shared_rate = "
+            f"{run.setting.training.shared_rate:g}",
+            where="mode all-shares",
+            remedy="make a new agreement with a lower one",
+        )
+    leaf, looked = z[:trained].requires_grad_(), z[trained:] if len(z) > trained else z.detach()
+    # Dropped out here, where z is known: on shares it would be a product more.
+    survives = (torch.rand(leaf.shape, generator=run.generator) >= rate) / (1 - rate)
+    seen = apart(leaf, LENGTH) * survives
+    pull, loss = head.step(seen.detach())
+    (slope,) = torch.autograd.grad(seen, leaf, pull)
+    keep = run.setting.looks(round) and head.improves(apart(looked.detach(), LENGTH, like=leaf.detach()), round, loss)
+    # So that no sum of slopes times a layer's values, at most 2/3 each, leaves the room of a cut.
+    longest = _STEEPEST / max(trained, _FEW) ** 0.5
+    return encode(slope * min(1.0, longest / max(float(slope.norm()), longest)), SLOPE_BITS), keep
+
+
+def _relayed(run: RunContext, keep: bool, round: int) -> Program[bool]:
+    """Return at all parties whether a round is kept: the label holder tells the server, and the server all holders."""
+    setting = run.setting
+    if run.me == setting.server:
+        # In each round: a dealer that waits for nobody would be rounds ahead of what holders have saved.
+        answer = yield Receive(setting.label_holder, "kept-round", (1,))
+        for name in setting.names if setting.looks(round) else ():
+            yield Send(name, "best-round", answer)
+        return bool(int(answer))
+    if run.me == setting.label_holder:
+        yield Send(setting.server, "kept-round", torch.tensor([int(keep)]))
+    return setting.looks(round) and bool(int((yield Receive(setting.server, "best-round", (1,)))))
+
+
+def _drawn(run: RunContext) -> dict[str, Tensor]:
+    """Draw this holder's shares of all weights, and zeros of biases."""
+    setting, shares = run.setting, {}
+    for name, (rows, columns) in _shapes(setting).items():
+        # Shares add up to W: each is drawn at 1 / sqrt(I) of the range; a row of features has length 1.
+        ends = columns + (1 if name in lefts_of(setting, 1).named else rows)
+        scale = 0.0 if rows == 1 else (6.0 / ends / len(setting.names)) ** 0.5
+        # From the secret source and not the seeded one: nobody knows a weight, from the first round on.
+        shares[name] = encode(secret_numbers((rows, columns), randomness=run.randomness) * scale)
+    return shares
+
+
+def _shapes(setting: Setting) -> dict[str, tuple[int, int]]:
+    columns = tuple(member.columns for member in setting.members)
+    return shapes_of(columns, setting.model.width, setting.model.hops)
+
+
+def _sizes(setting: Setting) -> dict[str, Tensor]:
+    """Return all weights without their numbers."""
+    return {name: torch.empty(shape, dtype=torch.int64, device="meta") for name, shape in _shapes(setting).items()}
+
+
+def _under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the rounds of a run send, (kind, sender, receiver) -> bytes, and how many messages wait for each other.
+
+    Attributes:
+        round, trips: each round.
+        look: more, where validation nodes are looked at.
+        last, last_trips: the end.
+    """
+
+    round: Counter[tuple[str, str, str]]
+    look: Counter[tuple[str, str, str]]
+    last: Counter[tuple[str, str, str]]
+    trips: int
+    last_trips: int
+
+
+def counted(setting: Setting, nodes: int, rows: int, validation: int) -> Counted:
+    """Count what the parties' own program would send.
+
+    Args:
+        setting: the agreed run.
+        nodes: n.
+        rows, validation: how many nodes train, and validate.
+    """
+
+    def count(looked: int, back: bool) -> SizeArithmetic:
+        sizes = SizeArithmetic(setting.names, setting.server, setting.label_holder, lefts_of(setting, nodes))
+        network = network_of(setting, _sizes(setting))
+        _run(sizes.opened(_run(network.forward(sizes, torch.arange(looked)))))
+        if back:
+            _run(network.backward(sizes, torch.empty(rows, setting.model.width, dtype=torch.int64, device="meta")))
+        return sizes
+
+    round, look, last = count(rows, True), count(rows + validation, True), count(nodes, False)
+    return Counted(round.sent, look.sent - round.sent, last.sent, len(round.trips), len(last.trips))
+
+
+def _run(program: Generator[Any, Any, Any]) -> Any:
+    try:
+        next(program)
+    except StopIteration as stop:
+        return stop.value
+    raise RuntimeError("sizes wait for nobody")
