@@ -206,5 +206,6 @@ def test_holders_that_align_different_rows_are_refused(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(party_module, "align", shorter)
     found = run_threads(path)
-    assert "aligned" in str(found["server"])
+    # By counts at the server, or at the holder that is told of a row it does not have: whichever comes first.
+    assert "aligned" in str(found["server"]) or "does not exist" in str(found["holder2"])
     assert not wire.of("embeddings") and not wire.of("hidden-gradient")

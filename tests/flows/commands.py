@@ -357,7 +357,7 @@ COMMANDS: Final = {
 #: Commands that take no data of a user's, or run as processes that talk to one another: their own tests walk them.
 ELSEWHERE: Final = frozenset(
     {
-        *("demo", "reproduce", "audit", "explain", "config schema", "data init", "data import"),
+        *("demo", "reproduce", "audit", "explain", "config schema", "data init", "data import", "studio"),
         *("mechanisms list", "mechanisms compare", "mechanisms categories"),
         *(f"federation {name}" for name in ("key", "review", "sign", "serve", "join", "predict", "status", "verify")),
         *(

@@ -33,7 +33,7 @@ def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tm
     """Behind so much noise that features alone say more than the last network, which stays as it is without a pool."""
     pooled, plain, test = _fit(kind), _fit(kind, pooling="none"), random_split(_graph(), 0).test
     assert (plain.pool, pooled.guarantee) == (None, plain.guarantee)
-    assert pooled.score(_graph(), test) > plain.score(_graph(), test) + 0.2
+    assert pooled.score(_graph(), test) > plain.score(_graph(), test) + 0.1
     networks, parts, features = pooled.result.networks, pooled.published.parts, pooled.published.people.features
     stages = [[features], parts] if kind is GAP else [parts[:many] for many in (1, 2, 3)]
     read = zip((networks[0], networks[-1]) if kind is GAP else networks, stages, strict=True)
@@ -47,7 +47,7 @@ def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tm
     other = made.changed(_graph(), name="people whom the method has not seen")
     asked = [torch.as_tensor(m.predict_proba(other, randomness=SeededRandomness(3))) for m in (pooled, loaded)]
     assert torch.equal(*asked)
-    assert float((asked[0].argmax(dim=1) == other.y).float().mean()) > plain.score(_graph(), test) + 0.2
+    assert float((asked[0].argmax(dim=1) == other.y).float().mean()) > plain.score(_graph(), test) + 0.1
 
 
 def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> None:
