@@ -77,6 +77,14 @@ def last_hops_of(setting: Setting, rows: Rows) -> list[Walk]:
 
 
 @dataclass(frozen=True)
+class Final:
+    """A holder's shares for the rows that never trained: S^(K-1) X W before the last hop [n, h], and W [d, h]."""
+
+    y: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True)
 class LinearHolder:
     """A holder's state in a run, which its program returns.
 
@@ -84,8 +92,7 @@ class LinearHolder:
         p, gram, z: its shares of P_o [m, d], G [m, t] and Z_0 [m, h], int64; they never change.
         w: its share of W_0, int64 [d, h].
         a: its share of A, int64 [t, h].
-        y, weights: its shares of S^(K-1) X W before the last hop, int64 [n, h], and of that W [d, h], from the round on
-            that multiplies them.
+        final: from the round on that multiplies it.
         publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
@@ -98,8 +105,7 @@ class LinearHolder:
     salt: bytes = field(repr=False)
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
-    y: Tensor | None = None
-    weights: Tensor | None = None
+    final: Final | None = None
 
     @property
     def publisher(self) -> Publisher:
@@ -113,8 +119,8 @@ class LinearHolder:
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}
-        if self.y is not None and self.weights is not None:
-            shares |= {"y": self.y, "weights": self.weights}
+        if self.final is not None:
+            shares |= {"y": self.final.y, "weights": self.final.weights}
         shares["seal/salt"] = as_message(self.salt)
         shares |= states.publishers_state(self.publishers)
         return shares | (self.head.state() if self.head is not None else {})
@@ -142,8 +148,8 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
     else:
         shares = {name: run.state[name] for name in ("p", "gram", "z", "w", "a")}
         salt = run.state["seal/salt"].numpy().tobytes()
-        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head)
-        party = replace(party, y=run.state.get("y"), weights=run.state.get("weights"))
+        final = Final(run.state["y"], run.state["weights"]) if "y" in run.state else None
+        party = LinearHolder(**shares, salt=salt, publishers=publishers, head=head, final=final)
     multiplied = yield from _masked_products(exchange, party, e)
     if run.state is None:  # so that a first round that runs again has the same key, shares and randomized labels
         yield Checkpoint(0, party.state)
@@ -153,15 +159,14 @@ def linear_holder(run: states.RunContext, holding: Holding) -> Program[LinearHol
             yield from head.answer(setting, round)
         party = replace(party, a=(yield from _receive_share(exchange, f"A {round}")))
         yield Checkpoint(round, party.state, party.spent)
-    if party.y is None:
+    if (final := party.final) is None:
         weights = yield from _weights(exchange, multiplied, party)
-        party = replace(party, y=(yield from multiplied_inputs(exchange, weights)), weights=weights)
+        final = Final((yield from multiplied_inputs(exchange, weights)), weights)
+        party = replace(party, final=final)
         # Saved before it is opened: rounded once more it would open a little apart, under the same noise.
         yield Checkpoint(setting.publications + 1, party.state, party.spent)
     if run.done < setting.rounds:
-        if party.y is None:
-            raise RuntimeError("published before it was multiplied")
-        yield from publish_rest(exchange, multiplied.commitment, party.y, party.publishers[REST], setting.rounds)
+        yield from publish_rest(exchange, multiplied.commitment, final.y, party.publishers[REST], setting.rounds)
         if head is not None:
             yield from head.finish(setting)
         yield Checkpoint(setting.rounds, party.state, party.spent)
