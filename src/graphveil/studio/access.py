@@ -163,7 +163,7 @@ def _require_csrf(headers: Collection[tuple[bytes, bytes]], session: str) -> Non
 def _require_small(headers: Collection[tuple[bytes, bytes]]) -> None:
     length = _header(headers, b"content-length") or "0"
     # In chunks no size is declared, and the framework reads a body of any size to its end.
-    if _header(headers, b"transfer-encoding") is not None or not length.isdigit() or int(length) > LARGEST:
+    if _header(headers, b"transfer-encoding") is not None or not length.isdecimal() or int(length) > LARGEST:
         raise Refusal("too-large", f"a request of more than {LARGEST:,} bytes, or of no declared size")
 
 
