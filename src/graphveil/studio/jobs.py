@@ -37,10 +37,8 @@ PATIENCE, _START = 20.0, 10.0
 #: Seconds that a query may take, and bytes of an answer that are read.
 QUERY: Final = 60.0
 _LARGEST: Final = 16 << 20
-#: Queries that run at once, and whose answers are remembered.
-_AT_ONCE, _ANSWERS = 2, 64
-#: Jobs that may wait.
-_WAITING: Final = 100
+#: Queries that run at once, and whose answers are remembered; jobs that may wait.
+_AT_ONCE, _ANSWERS, _WAITING = 2, 64, 100
 _REFUSED: Final = 2
 #: What libraries read the number of their threads from.
 _THREADS: Final = (
@@ -111,9 +109,7 @@ class Jobs:
             words: of the command, after its name.
             out: the folder that it will write, as pages name it.
             stamps: of the data whose price was confirmed; it does not begin where they have changed by its turn.
-
-        Raises:
-            Refusal: too many wait already.
+                Refusal: too many wait already.
         """
         job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time(), stamps=stamps)
         with self._lock:
@@ -159,7 +155,6 @@ class Jobs:
             self._end(job, "failed", error.strerror or str(error))
 
     def _end(self, job: Job, state: State, line: str) -> None:
-        """End a job that has no command."""
         folder = self.folder(job)
         with suppress(OSError):
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)

@@ -55,12 +55,14 @@ class Refusal(Exception):
 
 def without_cells(line: str) -> str:
     """Return a command's error without the cell that it quotes: file, line, column and what is allowed remain."""
-    # A cell that is quoted may look like a place itself.
     line = _PARSER.sub(r"\1", _DATABASE.sub(r"\1...)", line))
     match = _PLACE.match(line)
     if match is None:
         return line
-    where, what = _TEXT.sub("...", match["where"]), _TEXT.sub("...", match["what"])
+    where, what = match["where"], _TEXT.sub("...", match["what"])
+    if "'" in where or '"' in where:
+        # A cell that is quoted looks like a place itself.
+        return re.sub("['\"].*", "...", line)
     if where.endswith(", line 1"):
         # Names of columns are public, but what is refused as a name may be a value of a table without names.
         return f"{where}: {what}"

@@ -86,7 +86,7 @@ class Studio:
     def _build(self) -> FastAPI:
         app = FastAPI(
             title="graphveil studio", version=graphveil.__version__, lifespan=self._alive,
-            docs_url=None, redoc_url=None, openapi_url=None,
+            docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
             generate_unique_id_function=lambda route: route.name.strip("_"),
         )  # fmt: skip
         app.include_router(page_routes())
@@ -128,7 +128,8 @@ class Studio:
     def _refuse(self, _: Request, error: Exception) -> Response:
         refusal = refusal_of(error)
         # As the page names paths; where the folder lies on this machine is nothing to a page.
-        return _answered(Refusal(refusal.code, refusal.line.replace(f"{self.root.folder}/", "")))
+        line = refusal.line.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), ".")
+        return _answered(Refusal(refusal.code, line))
 
     # ---- sessions ----
 
