@@ -66,13 +66,10 @@ class FinishedWork:
     def facts(self) -> dict[str, Any]:
         """Return what the folder says of itself, paths of this machine as pages name them."""
         facts = self._object(_RECORDS[self.kind])
-        if source := _source(facts):
-            facts["options"] = {**facts["options"], "source": self._named(source)}
+        options = facts.get("options")
+        if isinstance(options, dict) and isinstance(options.get("source"), str):
+            facts["options"] = {**options, "source": self._named(options["source"])}
         return facts
-
-    def _object(self, name: str) -> dict[str, Any]:
-        file = self.folder / name
-        return object_in(file) if self.root.holds(file) else {}
 
     def files(self) -> list[str]:
         return [name for name in FILES if self.file(name) is not None]
@@ -95,7 +92,8 @@ class FinishedWork:
         """Return what the data of a run declares private: as its model recorded it, and as its folder says now."""
         if self.kind != "run":
             return ()
-        source = _source(self._object("result.json"))
+        options = self._object("result.json").get("options")
+        source = str(options.get("source", "")) if isinstance(options, dict) else ""
         if source and is_name(source):
             return ()
         declared, _ = declaration_of(Path(source)) if source else (None, None)
@@ -129,6 +127,10 @@ class FinishedWork:
             return _nothing(reason)
         return _drawn(picture, private)
 
+    def _object(self, name: str) -> dict[str, Any]:
+        file = self.folder / name
+        return object_in(file) if self.root.holds(file) else {}
+
     def _picture(self, private: Sequence[str]) -> Picture | None:
         """Return the maker's picture, or the copy for everybody if only that has no private edges."""
         pictures = []
@@ -159,13 +161,6 @@ def _recorded(folder: Path) -> Sequence[str]:
     except (OSError, SafetensorError, ValueError, KeyError, TypeError):
         return PRIVATE_PARTS
     return [str(part) for part in recorded]
-
-
-def _source(facts: Mapping[str, Any]) -> str:
-    """Return what a record says of where its data lay; empty where it says nothing."""
-    options = facts.get("options")
-    source = options.get("source") if isinstance(options, dict) else None
-    return source if isinstance(source, str) else ""
 
 
 def _guarantee(result: Mapping[str, Any]) -> Guarantee | None:

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import graphveil
 from graphveil.collection.service.pages import Asset
@@ -362,8 +363,8 @@ def refusal_of(error: Exception) -> Refusal:
         return Refusal("bad-request", "; ".join(places[:3])[:500])
     if isinstance(error, GraphveilError):
         return Refusal("refused", without_cells(str(error)))
-    if isinstance(error, HTTPException):
-        return Refusal("bad-request", "this is no JSON that can be read")
+    if isinstance(error, HTTPException | ClientDisconnect):
+        return Refusal("bad-request", "this is no JSON that can be read, or not all of it")
     if isinstance(error, sqlite3.OperationalError):
         return Refusal("no-room", f"the studio's database cannot be written: {error}")
     if isinstance(error, OSError):

@@ -95,8 +95,6 @@ def owned(root: Root) -> Iterator[None]:
         raise InputError(f"{root.folder} is no folder", where="studio", allowed="a folder for data and runs")
     with writing(root.state):
         root.state.mkdir(mode=0o700, exist_ok=True)
-        if root.state.is_symlink():
-            raise InputError("is a link", where=STATE, remedy="remove it")
         # It may have come with the folder, with modes of another machine.
         root.state.chmod(0o700)
         # Taken away by the system, however the process ends.
