@@ -53,12 +53,7 @@ class Access:
         self._wrong = Buckets(0.1, 10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
-        """Return cookie and CSRF value of a new session; Refusal: the token is wrong, or was used.
-
-        Args:
-            token: as the page was given it.
-            address: of the client; wrong tokens from it are slowed.
-        """
+        """Return cookie and CSRF value of a new session; Refusal: the token is wrong (these are slowed), or was used."""
         if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
             code = "not-admitted" if self._wrong.take(address) else "too-often"
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")

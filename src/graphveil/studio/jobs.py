@@ -175,11 +175,7 @@ class Jobs:
         return True
 
     def query(self, words: Sequence[str]) -> dict[str, Any]:
-        """Return the answer of a command that spends and writes nothing; the last one where no folder has changed.
-
-        Args:
-            words: of the command; Refusal as of `ask`.
-        """
+        """As `ask`, of a command that spends and writes nothing: the last answer where no folder has changed."""
         key = (*words, *self.stamps(words).items())
         if key not in self._answers:
             answer = self.ask(words)
@@ -194,12 +190,7 @@ class Jobs:
         return {str(file): file.stat().st_mtime_ns for file in files}
 
     def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
-        """Run a command at once and return its answer; Refusal: it refuses, or takes too long.
-
-        Args:
-            words: of the command.
-            seconds: that it may take.
-        """
+        """Run a command's words at once and return its answer; Refusal: it refuses, or takes so many seconds."""
         if not self._places.acquire(timeout=seconds):
             raise Refusal("too-often", "other questions are being answered: ask again in a minute")
         folder = self.root.scratch / secrets.token_hex(8)
@@ -245,12 +236,7 @@ class Jobs:
 
 
 def state_of(code: int | None, *, stopped: bool) -> State:
-    """Return the state of a job that has ended.
-
-    Args:
-        code: its exit code, None where it was killed together with what would have written it.
-        stopped: whether its user stopped it.
-    """
+    """Return the state of a job that has ended: by its exit code, None where what would have written it was killed too."""
     if code == 0:
         return "done"
     if stopped or code == _INTERRUPTED:
@@ -268,11 +254,7 @@ def code_in(folder: Path) -> int | None:
 
 
 def ended_in(folder: Path, *, whole: bool = True) -> Ended:
-    """Return what the command of a folder left.
-
-    Args:
-        whole: whether its answer is read too.
-    """
+    """Return what the command of a folder left, with its answer where that is wanted whole."""
     code, answer = code_in(folder), None
     with suppress(ValueError):
         answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
@@ -315,12 +297,7 @@ def _tail(file: Path, size: int = _LARGEST) -> str:
 
 
 def _is_locked(folder: Path, seconds: float) -> bool:
-    """Whether the runner of a folder lives.
-
-    Args:
-        folder: of the job.
-        seconds: since it was started.
-    """
+    # Whether the runner of a folder lives that was started so many seconds ago.
     try:
         file = os.open(folder / "running", os.O_RDWR)
     except OSError:

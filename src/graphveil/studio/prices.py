@@ -10,12 +10,7 @@ from graphveil.studio.models import Start, Work
 
 
 def price_of(work: Work, plan: Mapping[str, Any]) -> str:
-    """Return the sentence for the button of what was planned.
-
-    Args:
-        work: what would be trained or released.
-        plan: the command's answer.
-    """
+    """Return the sentence for the button of what would be trained or released, by the command's plan of it."""
     sentence = str(plan["guarantee_sentence"])
     if work.repeats not in (None, 1):
         sentence = f"{work.repeats} trainings, each of which spends: {sentence}"
