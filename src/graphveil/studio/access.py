@@ -53,7 +53,7 @@ class Access:
         self._wrong = Buckets(0.1, 10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
-        """Return cookie and CSRF value of a new session; Refusal: the token is wrong (these are slowed), or was used."""
+        """Return cookie and CSRF value of a new session; Refusal: the token is wrong (which is slowed) or used."""
         if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
             code = "not-admitted" if self._wrong.take(address) else "too-often"
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
@@ -90,13 +90,7 @@ def csrf_of(session: str) -> str:
 
 
 class Gate:
-    """An application behind its access: nothing passes that is not of an admitted page.
-
-    Args:
-        application: answers whoever is admitted.
-        access: see there.
-        names: host names under which it answers, beside localhost and addresses.
-    """
+    """An application, under localhost, addresses and some names: nothing passes that is not of an admitted page."""
 
     def __init__(self, application: Application, access: Access, names: Collection[str] = ()) -> None:
         self._application, self._access = application, access

@@ -74,7 +74,7 @@ class Commands:
         return ["data", "init", self.root.word(folder), "--answers", self.root.word(answers), *anew]
 
     def out_of(self, start: Start, now: datetime, used: Callable[[str], bool]) -> str | None:
-        """Return a name below `runs`, not used by another job, for the folder that a job writes; None: it writes none."""
+        """Return a name below `runs`, no other job's, for the folder that a job writes; None: it writes none."""
         if start.job == "import":
             folder = _required(start.folder, "folder")
             if self.root.path(folder).exists() or used(folder):

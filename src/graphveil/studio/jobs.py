@@ -236,7 +236,7 @@ class Jobs:
 
 
 def state_of(code: int | None, *, stopped: bool) -> State:
-    """Return the state of a job that has ended: by its exit code, None where what would have written it was killed too."""
+    """Return the state of a job that has ended, by its exit code: None where its runner was killed too."""
     if code == 0:
         return "done"
     if stopped or code == _INTERRUPTED:

@@ -47,13 +47,7 @@ _SEED: Final = 20_240
 
 @dataclass(frozen=True)
 class FinishedWork:
-    """A folder of finished work.
-
-    Args:
-        root: which it lies below.
-        path: as pages name it.
-        kind: of work, see `root`.
-    """
+    """A folder of finished work below a root, its path as pages name it."""
 
     root: Root
     path: str
