@@ -160,5 +160,45 @@ def test_requests_hold_nothing_unknown(here: Open) -> None:
         plan = {"query": "plan", "data": "name:digits", "method": "lpgnn", **more}
         reply = here.page.ask("POST", "/api/queries", plan)
         assert (reply.status, reply.json["code"]) == (400, "bad-request"), more
-    assert here.page.ask("POST", "/api/queries", data=b"{").status == 400
     assert not list(here.studio.root.scratch.iterdir())
+
+
+@pytest.mark.parametrize("value", ["{", "[" * 100_000, "\xff", "9" * 5_000, "NaN", "1e999", '"\\ud800"'])
+def test_a_body_that_no_file_could_hold_is_refused(value: str, here: Open) -> None:
+    body = b'{"version": 0, "folder": ".", "saved": {"x": %b}, "answers": {"x": %b}}' % ((value.encode("latin-1"),) * 2)
+    for method, path in (("PUT", "/api/saved"), ("POST", "/api/declarations"), ("POST", "/api/jobs")):
+        reply = here.page.ask(method, path, data=body)
+        assert (reply.status, reply.json["code"]) == (400, "bad-request")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"options": []}', '{"options": null, "guarantee": 5}', '{"method": "\\ud800"}', "9" * 9_999]
+)
+@pytest.mark.parametrize("file", ["result.json", "release.json", "collection.json"])
+def test_a_folder_that_somebody_edited_hides_no_other(file: str, text: str, here: Open) -> None:
+    for name, content in (("edited", text), ("sound", '{"method": "gap"}')):
+        (here.studio.root.folder / name).mkdir()
+        (here.studio.root.folder / name / file).write_text(content)
+    assert here.page.get("/api/folders")["runs"][1]["method"] == "gap"
+    assert here.page.get("/api/runs/edited")["parties"] is None
+    assert here.page.ask("GET", "/api/runs/edited/graph").status in (200, 404)
+
+
+def test_a_link_in_a_folder_leads_nowhere(here: Open) -> None:
+    """Neither out of the root, nor to what commands have printed."""
+    folder, outside = here.studio.root.folder, here.studio.root.folder.parent / "outside"
+    for name in ("result.json", "graph.toml", "picture.json"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / name).symlink_to(outside)
+    (folder / "run").mkdir()
+    (folder / "run" / "result.json").write_text("{}")
+    (folder / "run" / "picture.json").symlink_to(outside)
+    (folder / "run" / "card.md").symlink_to(here.studio.root.state / "studio.sqlite")
+    (folder / "graph.toml" / "nodes.csv").write_text("id\n")
+    outside.write_text('private = []\nclasses = ["a", "b"]\nrange = [0, 1]\nname = "OUTSIDE"\n')
+    assert here.page.ask("GET", "/api/runs/result.json").status == 404
+    assert here.page.ask("GET", "/api/runs/run/files/card.md").status == 404
+    assert here.page.get("/api/runs/run")["files"] == ["result.json"]
+    assert here.page.get("/api/runs/run/graph")["nodes"] == []
+    assert [source["state"] for source in here.page.get("/api/folders")["data"]] == ["tables"]
+    assert not any(b"OUTSIDE" in reply.body for reply in here.page.seen)

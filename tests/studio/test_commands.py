@@ -18,6 +18,7 @@ from graphveil.studio.choices import ATTACKS, choices
 from graphveil.studio.commands import FLAGS, Commands
 from graphveil.studio.jobs import Limits
 from graphveil.studio.models import Query, Start
+from graphveil.studio.prices import price_of_comparison
 from graphveil.studio.refusals import Refusal, without_cells
 from graphveil.studio.root import Root
 
@@ -76,6 +77,8 @@ def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: 
         {"job": "train", "data": "town", "method": "lpgnn", "settings": {"hidden": "-8"}},
         {"job": "train", "data": "town", "method": "lpgnn", "settings": {"model": "a\nb"}},
         {"job": "train", "data": "town", "method": "lpgnn", "settings": {"out": "x"}},
+        {"job": "train", "data": "town", "method": "lpgnn", "settings": {"hidden": "8" * 300}},
+        {"job": "import", "source": POSTGRES, "folder": "new", "nodes_query": "SELECT 1\0", "edges_query": "SELECT 1"},
         {"job": "train", "data": "town", "method": "class-sums", "settings": {"start": "/etc/passwd"}},
         {"job": "train", "data": "town"},
         {"job": "release", "data": "town", "method": "lpgnn", "settings": {}},
@@ -111,6 +114,14 @@ def test_a_file_of_settings_says_what_the_words_say(commands: Commands) -> None:
     assert tomllib.loads(commands.config(plan)) == {**rest, "settings": written}
 
 
+def test_the_price_of_a_comparison_says_what_is_spent_on_what() -> None:
+    start = Start(job="compare", methods=["gap", "lpgnn"], settings={"unit": "node"}, epsilons={"epsilon": [1, 2.5]})
+    spends = "up to 12 trainings of gap, lpgnn, unit node, each of which spends its own epsilon (epsilon 1, 2.5)"
+    assert price_of_comparison(start) == spends
+    void = start.model_copy(update={"reproducible_noise": 1})
+    assert price_of_comparison(void) == f"VOID, this protects nobody (reproducible noise): {spends}"
+
+
 def test_choices_are_what_the_library_has() -> None:
     offered = choices("root", Limits(), None)
     assert [method.name for method in offered.methods] == list(METHODS) and FLAGS == NAMED
@@ -134,7 +145,11 @@ def test_choices_are_what_the_library_has() -> None:
         ("t.graphml: cannot be read as XML (SECRET)", "t.graphml: cannot be read as XML"),
         ("x.json, node 3: id is ['SECRET']", "x.json, node 3: id is [...]" + ENDS),
         ("db: the database refuses (invalid integer: \"SECRET\")", "db: the database refuses (invalid integer: ...)"),
-        ("t/n.csv, line 1: column 3 is 'a b'", "t/n.csv, line 1: column 3 is 'a b'"),
+        ("t/n.parquet, row 1: age is 'SECRET'", "t/n.parquet, row 1: age is ..." + ENDS),
+        ("t/n.csv, line 1: column 3 is 'SECRET '; allowed: names", "t/n.csv, line 1: column 3 is ...; allowed: names"),
+        ("x.json: is not JSON (the key ', row 3: SECRET' appears twice)", "x.json: is not JSON"),
+        ("a.db: the database refuses (with text ', row 3: it's SECRET')", "a.db: the database refuses (with text ...)"),
+        ("x: column ', row 3: SECRET' is ', row 4: SECRET'", "x: column ..."),
         ("lpgnn has no setting 'x'; allowed: a, b", "lpgnn has no setting 'x'; allowed: a, b"),
     ],
 )  # fmt: skip

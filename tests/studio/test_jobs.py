@@ -10,20 +10,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from graphveil.errors import UsedPathError
 from graphveil.studio.jobs import PROGRAM, Limits
+from graphveil.studio.refusals import Refusal
 from graphveil.studio.root import Root
 from graphveil.studio.service import refusal_of
 from graphveil.studio.serving import owned
-from graphveil.studio.store import Job
+from graphveil.studio.store import Job, Store
 from tests.studio import program
 from tests.studio.studios import Open, studio_at
 
 FAKE = (sys.executable, program.__file__)
+WORDS = ["done", "town"], ["done", "other"]
 
 
 @pytest.fixture
@@ -107,10 +110,72 @@ def test_a_studio_that_was_started_again_knows_its_jobs(tmp_path: Path) -> None:
         assert here.ended(running)["answer"]["kind"] == "wait"
 
 
+def test_what_waited_for_an_earlier_studio_does_not_begin_by_itself(tmp_path: Path) -> None:
+    with studio_at(tmp_path / "root", limits=Limits(1, 512, 1), program=FAKE) as before:
+        running, waiting = begin(before, "wait"), begin(before, "done")
+        process = before.jobs.processes[running]
+    with studio_at(tmp_path / "root", program=FAKE) as here:
+        (tmp_path / "root" / "go").touch()
+        process.wait()
+        here.ended(running)
+        here.jobs.tick()
+        assert here.page.get(f"/api/jobs/{waiting}")["error"] == "it was stopped before it began"
+        assert not here.jobs.folder(here.jobs.store.job(waiting)).exists()
+
+
+def test_a_job_does_not_begin_once_the_data_of_its_price_have_changed(here: Open) -> None:
+    folder = here.studio.root.folder
+    for place in ("town", "other"):
+        (folder / place).mkdir()
+        (folder / place / "nodes.csv").write_text("id")
+    begin(here, "wait")
+    same, other = (here.jobs.submit("train", {}, words, None, here.jobs.stamps(words)) for words in WORDS)
+    (folder / "other" / "graph.toml").write_text("private = []")
+    (folder / "go").touch()
+    assert here.ended(same.id)["answer"]["kind"] == "done"
+    assert "the data has changed since" in here.ended(other.id, "refused")["error"]
+    assert not (here.jobs.folder(other) / "words.json").exists()
+
+
+def test_a_state_that_cannot_be_written_starts_no_command_twice(here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a job that is queued is queued, and one that was not written down as running does not run."""
+    put = Store.put
+
+    def full(store: Store, job: Job, **fields: object) -> Job:
+        if fields.get("state") == "running":
+            raise sqlite3.OperationalError("database or disk is full")
+        return put(store, job, **fields)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "put", full)
+        id = begin(here, "done")
+        assert here.page.get(f"/api/jobs/{id}")["state"] == "waiting" and not here.jobs.processes
+    assert here.ended(id)["answer"]["kind"] == "done"
+
+
+def test_neither_jobs_nor_questions_pile_up(here: Open) -> None:
+    ids = [begin(here, "wait") for _ in range(101)]
+    with pytest.raises(Refusal, match="100 jobs wait already"):
+        begin(here, "wait")
+    for id in reversed(ids):
+        here.page.ask("DELETE", f"/api/jobs/{id}")
+    questions = [Thread(target=here.jobs.ask, args=(["wait"],)) for _ in range(2)]
+    for question in questions:
+        question.start()
+    until(lambda: len(list(here.studio.root.scratch.iterdir())) == 2)
+    with pytest.raises(Refusal, match="other questions are being answered"):
+        here.jobs.ask(["done"], 0.01)
+    (here.studio.root.folder / "go").touch()
+    for question in questions:
+        question.join()
+    assert here.jobs.ask(["done"])["kind"] == "done"
+
+
 def test_one_studio_serves_a_folder(tmp_path: Path) -> None:
     root = Root(tmp_path)
     with owned(root), pytest.raises(UsedPathError, match="another studio serves"), owned(root):
         pass
+    root.state.chmod(0o777)  # as it may come with a folder from elsewhere
     with owned(root):
         assert root.state.stat().st_mode & 0o777 == 0o700
 
@@ -125,6 +190,8 @@ def test_events_end_with_the_state_and_go_on_where_a_page_lost_them(here: Open) 
     resumed = here.page.ask("GET", f"/api/jobs/{id}/events", last_event_id=events[0]["id"]).body.decode()
     assert "progress" not in resumed and '"done"' in resumed
     assert here.page.ask("GET", "/api/jobs/none/events").status == 404
+    for far in ("9" * 5_000, "9" * 300, "-1"):
+        assert b'"done"' in here.page.ask("GET", f"/api/jobs/{id}/events", last_event_id=far).body
 
 
 def test_a_full_disk_is_one_line(here: Open, monkeypatch: pytest.MonkeyPatch) -> None:

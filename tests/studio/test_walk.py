@@ -58,6 +58,10 @@ def walked(here: Open) -> dict[str, dict[str, Any]]:
     page.post("/api/declarations", {"folder": "town", "answers": ANSWERS}, 409)
     declared = page.post("/api/declarations", {"folder": "town", "answers": ANSWERS, "replace": True})
     assert declared["notes"][-1].startswith("checked: 61 people")
+    for place, private in (("streets", ["edges"]), ("people", ["features", "labels"])):
+        for name, data in tables().items():
+            assert page.ask("PUT", f"/api/tables/{place}/{name}", data=data).status == 201
+        page.post("/api/declarations", {"folder": place, "answers": {**ANSWERS, "private": private}})
     for query in ({"query": "describe"}, {"query": "advise"}, {"query": "plan", "method": "class-sums"}):
         page.post("/api/queries", {"data": "town", **query})
     page.post("/api/parties", {"data": "town", "method": "class-sums"})
@@ -65,6 +69,8 @@ def walked(here: Open) -> dict[str, dict[str, Any]]:
         "sums": here.run("train", data="town", method="class-sums", **SUMS),
         "node": here.run("train", data="town", method="node-sums", **SUMS),
         "local": here.run("train", data="town", method="solitude", settings={"epochs": 3}, controls=False),
+        "streets": here.run("train", data="streets", method="class-sums", **SUMS),
+        "people": here.run("train", data="people", method="lpgnn", settings={"epochs": 3}, controls=False),
         "release": here.run("release", data="town", method="edge-rand", settings={"epsilon_a": 4}, without_lift=True),
     }
     jobs["attack"] = here.run("attack", run=jobs["sums"]["out"], attack="membership")
@@ -92,13 +98,24 @@ def test_no_answer_holds_a_private_cell(here: Open, walked: dict[str, dict[str, 
 
 
 def test_a_graph_leaves_out_what_the_data_declares_private(here: Open, walked: dict[str, dict[str, Any]]) -> None:
-    graph = here.page.get(f"/api/runs/{walked['sums']['out']}/graph")
-    assert len(graph["nodes"]) == 61 and graph["edges"] == []
-    assert {(node["label"], node["right"], node["part"]) for node in graph["nodes"]} == {(None, None, None)}
-    assert [sentence.split(" ")[0] for sentence in graph["left_out"]] == ["Edges", "True"]
+    # Noise on edges alone: what is predicted of people is nearly their labels themselves.
+    uncovered = here.page.get(f"/api/runs/{walked['sums']['out']}/graph")
+    assert (
+        uncovered["nodes"] == [] and "private features and labels, which no epsilon covers" in uncovered["left_out"][0]
+    )
+    graph = here.page.get(f"/api/runs/{walked['streets']['out']}/graph")
+    assert len(graph["nodes"]) == 61 and graph["edges"] == [] and graph["left_out"][0].startswith("Edges are left out")
+    assert {node["right"] for node in graph["nodes"]} == {True, False}
     # What is drawn of two copies of a class has the same places: they follow from the class alone.
-    whole = json.loads((here.studio.root.folder / walked["sums"]["out"] / "picture.json").read_text())
+    whole = json.loads((here.studio.root.folder / walked["streets"]["out"] / "picture.json").read_text())
     assert {(node["x"], node["y"]) for node in graph["nodes"]}.isdisjoint({tuple(place) for place in whole["places"]})
+    people = here.page.get(f"/api/runs/{walked['people']['out']}/graph")
+    assert len(people["nodes"]) == 61 and people["edges"] and people["left_out"][0].startswith("True labels and errors")
+    assert {(node["label"], node["right"], node["part"]) for node in people["nodes"]} == {(None, None, None)}
+    # A declaration that says more than the run knew counts as well.
+    declaration = here.studio.root.folder / "streets" / "graph.toml"
+    declaration.write_text(declaration.read_text().replace('["edges"]', '["edges", "labels"]'))
+    assert here.page.get(f"/api/runs/{walked['streets']['out']}/graph")["nodes"] == []
     alone = here.page.get(f"/api/runs/{walked['node']['out']}/graph")
     assert alone["nodes"] == [] and "that person's eyes alone" in alone["left_out"][0]
     assert here.page.ask("GET", f"/api/runs/{walked['release']['out']}/graph").status == 404

@@ -53,12 +53,7 @@ class Access:
         self._wrong = Buckets(0.1, 10.0)
 
     def admit(self, token: str, address: str) -> tuple[str, str]:
-        """Return cookie and CSRF value of a new session; Refusal: the token is wrong, or was used.
-
-        Args:
-            token: as the page was given it.
-            address: of the client; wrong tokens from it are slowed.
-        """
+        """Return cookie and CSRF value of a new session; Refusal: the token is wrong (which is slowed) or used."""
         if not (hmac.compare_digest(token.encode(), self.token.encode()) and self._use.acquire(blocking=False)):
             code = "not-admitted" if self._wrong.take(address) else "too-often"
             raise Refusal(code, "this link is wrong or was used: start graphveil studio again for a new one")
@@ -95,13 +90,7 @@ def csrf_of(session: str) -> str:
 
 
 class Gate:
-    """An application behind its access: nothing passes that is not of an admitted page.
-
-    Args:
-        application: answers whoever is admitted.
-        access: see there.
-        names: host names under which it answers, beside localhost and addresses.
-    """
+    """An application, under localhost, addresses and some names: nothing passes that is not of an admitted page."""
 
     def __init__(self, application: Application, access: Access, names: Collection[str] = ()) -> None:
         self._application, self._access = application, access
@@ -163,7 +152,7 @@ def _require_csrf(headers: Collection[tuple[bytes, bytes]], session: str) -> Non
 def _require_small(headers: Collection[tuple[bytes, bytes]]) -> None:
     length = _header(headers, b"content-length") or "0"
     # In chunks no size is declared, and the framework reads a body of any size to its end.
-    if _header(headers, b"transfer-encoding") is not None or not length.isdigit() or int(length) > LARGEST:
+    if _header(headers, b"transfer-encoding") is not None or not length.isdecimal() or int(length) > LARGEST:
         raise Refusal("too-large", f"a request of more than {LARGEST:,} bytes, or of no declared size")
 
 

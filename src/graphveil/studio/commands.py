@@ -38,12 +38,7 @@ SPENDING: Final = ("train", "release", "compare")
 
 @dataclass(frozen=True)
 class Commands:
-    """Makes words.
-
-    Args:
-        root: confines paths.
-        data_root: where named sets lie; None: where the command looks by itself.
-    """
+    """Makes words, whose paths `root` confines; `data_root` is where named sets lie, None where the command looks."""
 
     root: Root
     data_root: Path | None = None
@@ -74,24 +69,12 @@ class Commands:
         return self.words("plan", work.model_copy(update={"want": None}))
 
     def declare(self, folder: str, answers: str, *, replace: bool) -> list[str]:
-        """Return the words that declare a folder of tables.
-
-        Args:
-            folder: as pages name it.
-            answers: the name of the file in it that holds a person's answers.
-            replace: whether a declaration that is there is written anew.
-        """
+        """Return the words that declare a folder of tables by a file of answers, both as pages name them."""
         anew = ["--replace"] if replace else []
-        return ["data", "init", self.root.word(folder), "--answers", self.root.word(f"{folder}/{answers}"), *anew]
+        return ["data", "init", self.root.word(folder), "--answers", self.root.word(answers), *anew]
 
     def out_of(self, start: Start, now: datetime, used: Callable[[str], bool]) -> str | None:
-        """Return a new name for the folder that a job writes, below `runs`; None where it writes none of its own.
-
-        Args:
-            start: the request.
-            now: in the name.
-            used: whether a name is another job's.
-        """
+        """Return a name below `runs`, no other job's, for the folder that a job writes; None: it writes none."""
         if start.job == "import":
             folder = _required(start.folder, "folder")
             if self.root.path(folder).exists() or used(folder):
@@ -173,7 +156,7 @@ class Commands:
         if work.nodes is not None:
             yield from ("--nodes", self.root.word(str(work.nodes)))
         for option, text in (("--nodes-query", work.nodes_query), ("--edges-query", work.edges_query)):
-            if text is not None and text.startswith("-"):
+            if text is not None and (text.startswith("-") or not "".join(text.split()).isprintable()):
                 raise Refusal("refused", f"{option} is no query: one begins with SELECT")
             yield from _options((option, text))
 
@@ -234,7 +217,7 @@ class Commands:
         if value is None:
             return OPEN_WORDS.get(key)
         text = text_of(value)
-        if not text or text.startswith("-") or not text.isprintable():
+        if not 0 < len(text) < 200 or text.startswith("-") or not text.isprintable():
             raise Refusal("refused", f"{key} = {text[:80]!r} is no value")
         # A setting that may name a file of this machine names one below the studio's folder.
         is_path = method.options[key].file and re.fullmatch("[a-z-]+", text) is None

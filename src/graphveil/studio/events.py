@@ -23,13 +23,7 @@ def last_progress(folder: Path) -> Progress | None:
 
 
 async def events(job: Callable[[], Job], folder: Path, after: int) -> AsyncIterator[str]:
-    """Yield the events of a job until it has ended.
-
-    Args:
-        job: returns its present state.
-        folder: of the job.
-        after: id of the last event that the page has.
-    """
+    """Yield the events of a job, `after` the last that the page has, until the job has ended."""
     state, quiet = "", 0.0
     while True:
         # First the state: what a command wrote before it ended is then read below.

@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -36,8 +37,8 @@ PATIENCE, _START = 20.0, 10.0
 #: Seconds that a query may take, and bytes of an answer that are read.
 QUERY: Final = 60.0
 _LARGEST: Final = 16 << 20
-#: Queries that run at once, and whose answers are remembered.
-_AT_ONCE, _ANSWERS = 2, 64
+#: Queries that run at once, and whose answers are remembered; jobs that may wait.
+_AT_ONCE, _ANSWERS, _WAITING = 2, 64, 100
 _REFUSED: Final = 2
 #: What libraries read the number of their threads from.
 _THREADS: Final = (
@@ -93,20 +94,32 @@ class Jobs:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         shutil.rmtree(root.scratch, ignore_errors=True)
         root.scratch.mkdir(mode=0o700)
+        # What waited for an earlier studio does not begin by itself: nobody has confirmed its price to this one.
+        for job in store.jobs("waiting"):
+            store.put(job, state="stopped", ended=time.time(), stopped=time.time())
 
-    def submit(self, kind: str, request: Mapping[str, Any], words: Sequence[str], out: str | None) -> Job:
+    def submit(
+        self, kind: str, request: Mapping[str, Any], words: Sequence[str], out: str | None,
+        stamps: dict[str, int] | None = None,
+    ) -> Job:  # fmt: skip
         """Queue a command and return its job.
 
         Args:
             kind: of job. request: from which it can be asked for again.
             words: of the command, after its name.
             out: the folder that it will write, as pages name it.
+            stamps: of the data whose price was confirmed; it does not begin where they have changed by its turn.
+                Refusal: too many wait already.
         """
-        job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time())
+        job = Job(secrets.token_hex(8), kind, dict(request), list(words), out, time.time(), stamps=stamps)
         with self._lock:
+            if len(self.store.jobs("waiting")) >= _WAITING:
+                raise Refusal("too-often", f"{_WAITING} jobs wait already")
             self.store.put(job)
-            self.tick()
-        return self.store.job(job.id)
+            # It is queued, whatever becomes of the others: a page that heard of an error would start it twice.
+            with suppress(sqlite3.Error, OSError):
+                self.tick()
+            return self.store.job(job.id)
 
     def stop(self, job: Job) -> Job:
         """Stop a job: one that waits never starts, one that runs is interrupted, and killed where it does not end."""
@@ -130,17 +143,23 @@ class Jobs:
                 self._start(job)
 
     def _start(self, job: Job) -> None:
+        if job.stamps is not None and job.stamps != self.stamps(job.words):
+            self._end(job, "refused", "the data has changed since this price was confirmed: start it again")
+            return
+        # Before it runs: a command that is on its way is never taken for one that waits, and started again.
+        job = self.store.put(job, state="running", began=time.time())
         try:
             self.processes[job.id] = self._launch(self.folder(job), job.words)
         except OSError as error:
             # A full disk, or no process left: the job has ended, and the next ones get their turn.
-            folder = self.folder(job)
-            with suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "stderr").write_text(f"error: {error.strerror or error}\n", encoding="utf-8")
-            self.store.put(job, state="failed", ended=time.time())
-            return
-        self.store.put(job, state="running", began=time.time())
+            self._end(job, "failed", error.strerror or str(error))
+
+    def _end(self, job: Job, state: State, line: str) -> None:
+        folder = self.folder(job)
+        with suppress(OSError):
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+            (folder / "stderr").write_text(f"error: {line}\n", encoding="utf-8")
+        self.store.put(job, state=state, ended=time.time())
 
     def _settled(self, job: Job) -> bool:
         """Return whether a job has ended, and write down how."""
@@ -156,31 +175,24 @@ class Jobs:
         return True
 
     def query(self, words: Sequence[str]) -> dict[str, Any]:
-        """Return the answer of a command that spends and writes nothing; the last one where no folder has changed.
-
-        Args:
-            words: of the command; Refusal as of `ask`.
-        """
-        named = [path for word in words if (path := self.root.folder / word).is_dir()]
-        stamps = [(file, file.stat().st_mtime_ns) for folder in named for file in sorted(folder.iterdir())]
-        key = (*words, *stamps)
+        """As `ask`, of a command that spends and writes nothing: the last answer where no folder has changed."""
+        key = (*words, *self.stamps(words).items())
         if key not in self._answers:
             answer = self.ask(words)
             # The oldest first: dictionaries keep their order.
             self._answers = {**dict(list(self._answers.items())[-_ANSWERS:]), key: answer}
         return self._answers[key]
 
+    def stamps(self, words: Sequence[str]) -> dict[str, int]:
+        """Return the files in the folders that words name, each with when it was changed."""
+        folders = [path for word in words if (path := self.root.folder / word).is_dir()]
+        files = [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file()]
+        return {str(file): file.stat().st_mtime_ns for file in files}
+
     def ask(self, words: Sequence[str], seconds: float = QUERY) -> dict[str, Any]:
-        """Run a command at once and return its answer; Refusal: it refuses, or takes too long.
-
-        Args:
-            words: of the command.
-            seconds: that it may take.
-        """
-        with self._places:
-            return self._answer(words, seconds)
-
-    def _answer(self, words: Sequence[str], seconds: float) -> dict[str, Any]:
+        """Run a command's words at once and return its answer; Refusal: it refuses, or takes so many seconds."""
+        if not self._places.acquire(timeout=seconds):
+            raise Refusal("too-often", "other questions are being answered: ask again in a minute")
         folder = self.root.scratch / secrets.token_hex(8)
         try:
             process = self._launch(folder, words)
@@ -193,6 +205,7 @@ class Jobs:
             ended = ended_in(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            self._places.release()
         if ended.code != 0 or ended.answer is None:
             raise Refusal("refused", ended.error or "the command gave no answer")
         return ended.answer
@@ -223,12 +236,7 @@ class Jobs:
 
 
 def state_of(code: int | None, *, stopped: bool) -> State:
-    """Return the state of a job that has ended.
-
-    Args:
-        code: its exit code, None where it was killed together with what would have written it.
-        stopped: whether its user stopped it.
-    """
+    """Return the state of a job that has ended, by its exit code: None where its runner was killed too."""
     if code == 0:
         return "done"
     if stopped or code == _INTERRUPTED:
@@ -246,11 +254,7 @@ def code_in(folder: Path) -> int | None:
 
 
 def ended_in(folder: Path, *, whole: bool = True) -> Ended:
-    """Return what the command of a folder left.
-
-    Args:
-        whole: whether its answer is read too.
-    """
+    """Return what the command of a folder left, with its answer where that is wanted whole."""
     code, answer = code_in(folder), None
     with suppress(ValueError):
         answer = json.loads(_tail(folder / "stdout")) if code == 0 and whole else None
@@ -293,12 +297,7 @@ def _tail(file: Path, size: int = _LARGEST) -> str:
 
 
 def _is_locked(folder: Path, seconds: float) -> bool:
-    """Whether the runner of a folder lives.
-
-    Args:
-        folder: of the job.
-        seconds: since it was started.
-    """
+    # Whether the runner of a folder lives that was started so many seconds ago.
     try:
         file = os.open(folder / "running", os.O_RDWR)
     except OSError:

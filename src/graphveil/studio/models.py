@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PositiveFloat
 
 from graphveil.studio.jobs import Limits
 from graphveil.studio.root import Finished, Source
@@ -14,6 +15,15 @@ from graphveil.studio.store import State
 Data = Annotated[str, Field(max_length=1_000)]
 Word = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,:=_+-]*$")]
 Setting = str | int | float | bool | None
+
+
+def _writable(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    # Python reads NaN and halves of characters, which no file and no other reader of JSON takes.
+    json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    return content
+
+
+Content = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
 
 
 class Strict(BaseModel):
@@ -248,4 +258,4 @@ class Saved(Strict):
     """The choices of the page, and the version of them that they are, or were made from."""
 
     version: int = Field(ge=0)
-    saved: dict[str, JsonValue]
+    saved: Content

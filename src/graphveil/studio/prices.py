@@ -10,16 +10,11 @@ from graphveil.studio.models import Start, Work
 
 
 def price_of(work: Work, plan: Mapping[str, Any]) -> str:
-    """Return the sentence for the button of what was planned.
-
-    Args:
-        work: what would be trained or released.
-        plan: the command's answer.
-    """
+    """Return the sentence for the button of what would be trained or released, by the command's plan of it."""
     sentence = str(plan["guarantee_sentence"])
-    if work.reproducible_noise is not None:
-        return f"VOID, this protects nobody (reproducible noise): {sentence}"
-    return sentence if work.repeats in (None, 1) else f"{work.repeats} trainings, each of which spends: {sentence}"
+    if work.repeats not in (None, 1):
+        sentence = f"{work.repeats} trainings, each of which spends: {sentence}"
+    return _void(work) + sentence
 
 
 def price_of_comparison(start: Start) -> str:
@@ -28,4 +23,9 @@ def price_of_comparison(start: Start) -> str:
     budgets = "; ".join(f"{key} {text}" for key, text in lists.items()) or "epsilon 1, 2, 3"
     cells = prod(len(values) for values in start.epsilons.values()) if start.epsilons else 3
     count = cells * len(start.methods) * (start.repeats or 3)
-    return f"up to {count} trainings, each of which spends its own epsilon ({budgets})"
+    about = ", ".join([*start.methods, *(f"{key} {value}" for key, value in sorted(start.settings.items()))])
+    return f"{_void(start)}up to {count} trainings of {about}, each of which spends its own epsilon ({budgets})"
+
+
+def _void(work: Work) -> str:
+    return "" if work.reproducible_noise is None else "VOID, this protects nobody (reproducible noise): "

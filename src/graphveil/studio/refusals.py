@@ -26,12 +26,14 @@ STATUS: Final[Mapping[str, int]] = MappingProxyType(
         "no-room": 507,
     }
 )
-#: A place in somebody's data, in a command's error. Names of columns, in line 1, are public.
-_PLACE: Final = re.compile(r"^(?P<where>.*?, (?:line|row|node|edge|link)s? (?!1:)[^ :]+): (?P<what>.*)$", re.DOTALL)
+#: A place in somebody's data, in a command's error.
+_PLACE: Final = re.compile(r"^(?P<where>.*?, (?:line|row|node|edge|link)s? [^ :]+): (?P<what>.*)$", re.DOTALL)
 #: A text in quotation marks, which may be cut off; a number or truth that stands alone; what a parser quotes.
 _TEXT: Final = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\.\.\.|$)|"(?:[^"\\]|\\.)*(?:"|\.\.\.|$)""", re.DOTALL)
 _NUMBER: Final = re.compile(r"(?<!\w)(?:-?\d[\d.]*(?:e[+-]?\d+)?|nan|-?inf|True|False)(?!\w)")
-_PARSER: Final = re.compile(r"(cannot be read[\w ]*) \(.*\)", re.DOTALL)
+_PARSER: Final = re.compile(r"(cannot be (?:read|unpacked)[\w ]*|is not JSON|is damaged) \(.*(?:\)|$)", re.DOTALL)
+#: A database quotes as it likes, and what it quotes may hold the mark that ends a quotation.
+_DATABASE: Final = re.compile(r"(the database refuses [^'\"]*)['\"].*$", re.DOTALL)
 
 
 class Refusal(Exception):
@@ -53,11 +55,19 @@ class Refusal(Exception):
 
 def without_cells(line: str) -> str:
     """Return a command's error without the cell that it quotes: file, line, column and what is allowed remain."""
+    line = _PARSER.sub(r"\1", _DATABASE.sub(r"\1...)", line))
     match = _PLACE.match(line)
     if match is None:
-        return _TEXT.sub("...", line) if "the database refuses" in line else _PARSER.sub(r"\1", line)
-    # Quoted texts first: one may hold whatever separates the parts of an error.
-    what, *rest = _TEXT.sub("...", match["what"]).split("; ")
+        return line
+    where, what = match["where"], _TEXT.sub("...", match["what"])
+    if "'" in where or '"' in where:
+        # A cell that is quoted looks like a place itself.
+        return re.sub("['\"].*", "...", line)
+    if where.endswith(", line 1"):
+        # Names of columns are public, but what is refused as a name may be a value of a table without names.
+        return f"{where}: {what}"
+    # Quoted texts went first: one may hold whatever separates the parts of an error.
+    what, *rest = what.split("; ")
     allowed = [part for part in rest if part.startswith("allowed: ")]
     # A remedy would repeat the value.
-    return "; ".join([f"{match['where']}: {_NUMBER.sub('...', what)}", *allowed, "the file alone shows the value"])
+    return "; ".join([f"{where}: {_NUMBER.sub('...', what)}", *allowed, "the file alone shows the value"])

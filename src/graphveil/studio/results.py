@@ -47,13 +47,7 @@ _SEED: Final = 20_240
 
 @dataclass(frozen=True)
 class FinishedWork:
-    """A folder of finished work.
-
-    Args:
-        root: which it lies below.
-        path: as pages name it.
-        kind: of work, see `root`.
-    """
+    """A folder of finished work below a root, its path as pages name it."""
 
     root: Root
     path: str
@@ -65,7 +59,7 @@ class FinishedWork:
 
     def facts(self) -> dict[str, Any]:
         """Return what the folder says of itself, paths of this machine as pages name them."""
-        facts = object_in(self.folder / _RECORDS[self.kind])
+        facts = self._object(_RECORDS[self.kind])
         options = facts.get("options")
         if isinstance(options, dict) and isinstance(options.get("source"), str):
             facts["options"] = {**options, "source": self._named(options["source"])}
@@ -79,9 +73,7 @@ class FinishedWork:
         if name not in FILES:
             return None
         places = (self.folder / name, self.folder / "public" / name)
-        # Confined once more: a link in a folder may lead anywhere.
-        inside = (place for place in places if place.resolve().is_relative_to(self.root.folder))
-        return next((place for place in inside if place.is_file()), None)
+        return next((place for place in places if self.root.holds(place)), None)
 
     def report(self) -> str | None:
         """Return where the full report lies, which stays on this machine."""
@@ -94,7 +86,8 @@ class FinishedWork:
         """Return what the data of a run declares private: as its model recorded it, and as its folder says now."""
         if self.kind != "run":
             return ()
-        source = str(object_in(self.folder / "result.json").get("options", {}).get("source", ""))
+        options = self._object("result.json").get("options")
+        source = str(options.get("source", "")) if isinstance(options, dict) else ""
         if source and is_name(source):
             return ()
         declared, _ = declaration_of(Path(source)) if source else (None, None)
@@ -111,22 +104,38 @@ class FinishedWork:
 
             return picture_json(federation_parties(read_agreement(self.folder).setting))
         facts = self.facts()
-        guarantee, released = _guarantee(facts), self.kind == "release"
-        if guarantee is None:
+        guarantee, released, chosen = _guarantee(facts), self.kind == "release", facts.get("settings")
+        if guarantee is None or not isinstance(chosen, dict):
             return None
-        method, settings = str(facts["method"]), {key: number_of(value) for key, value in facts["settings"].items()}
+        method, settings = str(facts.get("method")), {key: number_of(value) for key, value in chosen.items()}
         return picture_json(parties_of(guarantee, method, settings, private=self.private(), release=released))
 
     def graph(self) -> Graph:
         """Return a sample of the graph with predictions and errors, as far as the data allows."""
         private = self.private()
-        picture = _picture(self.folder, private)
+        picture = self._picture(private)
         if picture is None:
             return _nothing("this run drew no picture that a page may show: who keeps it does not hold the connections")
-        guarantee = _guarantee(object_in(self.folder / "result.json"))
-        if private and (reason := _uncovered(guarantee)) is not None:
+        guarantee = _guarantee(self._object("result.json"))
+        if private and (reason := _uncovered(guarantee, private)) is not None:
             return _nothing(reason)
         return _drawn(picture, private)
+
+    def _object(self, name: str) -> dict[str, Any]:
+        file = self.folder / name
+        return object_in(file) if self.root.holds(file) else {}
+
+    def _picture(self, private: Sequence[str]) -> Picture | None:
+        """Return the maker's picture, or the copy for everybody if only that has no private edges."""
+        pictures = []
+        for file in (place / PICTURE for place in (self.folder, self.folder / "public")):
+            try:
+                pictures += [Picture.from_dict(object_in(file))] if self.root.holds(file) else []
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise InputError("is damaged", where=file.name) from error
+        if "edges" in private:
+            pictures.sort(key=lambda picture: not set(picture.edges) <= {RELEASED})
+        return pictures[0] if pictures else None
 
     def _named(self, source: str) -> str:
         try:
@@ -148,20 +157,6 @@ def _recorded(folder: Path) -> Sequence[str]:
     return [str(part) for part in recorded]
 
 
-def _picture(folder: Path, private: Sequence[str]) -> Picture | None:
-    """Return the maker's picture, or the copy for everybody if only that has no private edges."""
-    files = [place / PICTURE for place in (folder, folder / "public") if (place / PICTURE).is_file()]
-    pictures = []
-    for file in files:
-        try:
-            pictures.append(Picture.from_dict(object_in(file)))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError("is damaged", where=file.name) from error
-    if "edges" in private:
-        pictures.sort(key=lambda picture: not set(picture.edges) <= {RELEASED})
-    return pictures[0] if pictures else None
-
-
 def _guarantee(result: Mapping[str, Any]) -> Guarantee | None:
     try:
         return Guarantee.from_dict(result["guarantee"])
@@ -169,13 +164,17 @@ def _guarantee(result: Mapping[str, Any]) -> Guarantee | None:
         return None
 
 
-def _uncovered(guarantee: Guarantee | None) -> str | None:
+def _uncovered(guarantee: Guarantee | None, private: Sequence[str]) -> str | None:
     """Return why predictions may not be shown where data is private; None where they may."""
     if guarantee is None or guarantee.void is not None or math.isinf(guarantee.epsilon):
         return "predictions are left out: no guarantee that holds covers them"
     if "one-node" in guarantee.unit.code:
         return "predictions are left out: with whole nodes protected, each is for that person's eyes alone"
-    return None
+    covers = {"features": {"features"}, "labels": {"label"}, "edges": {"edge", "edges", "entry"}}
+    parts = " and ".join(part for part in private if not guarantee.unit.covers & covers[part])
+    return (
+        f"predictions are left out: they follow from private {parts}, which no epsilon covers here" if parts else None
+    )
 
 
 def _nothing(reason: str) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,13 +77,24 @@ class Root:
         if len(relative) > 1_000 or not all(_is_plain(part) for part in parts):
             raise Refusal("bad-path", f"{relative[:80]!r} is no path below the studio's folder")
         path = self.folder.joinpath(*parts)
+        if not self._contains(path):
+            raise Refusal("bad-path", f"{relative!r} leads out of the studio's folder, or to a hidden one")
+        return path
+
+    def _contains(self, path: Path) -> bool:
         try:
             inside = path.resolve().relative_to(self.folder)
         except (ValueError, OSError, RuntimeError):
-            raise Refusal("bad-path", f"{relative!r} leads out of the studio's folder") from None
-        if any(part.startswith(".") for part in inside.parts):
-            raise Refusal("bad-path", f"{relative!r} leads to a hidden folder")
-        return path
+            return False
+        return not any(part.startswith(".") for part in inside.parts)
+
+    def holds(self, file: Path) -> bool:
+        """Return whether a file is there and may be read for a page: a link in a folder may lead anywhere."""
+        return file.is_file() and self._contains(file)
+
+    def kind(self, folder: Path) -> Kind | None:
+        """Return what kind of finished work a folder holds, None for none."""
+        return next((kind for name, kind in _KINDS.items() if self.holds(folder / name)), None)
 
     def existing(self, relative: str) -> Path:
         """Return a path that is there; Refusal as of `path`, or not found."""
@@ -117,14 +129,14 @@ class Root:
             folder, depth = pending.pop()
             count += 1
             yield folder
-            if depth < _DEPTH and kind_of(folder) is None:
+            if depth < _DEPTH and self.kind(folder) is None:
                 pending += [(path, depth + 1) for path in reversed(_inside(folder)) if path.is_dir()]
 
     def _source(self, folder: Path) -> Source | None:
-        if kind_of(folder) is not None and not (folder / "release.json").is_file():
+        if self.kind(folder) is not None and not (folder / "release.json").is_file():
             return None
         files = sorted(path.name for path in _inside(folder) if path.is_file() and path.suffix in TABLES)
-        if not (folder / DECLARATION).is_file():
+        if not self.holds(folder / DECLARATION):
             return Source(self.relative(folder), "tables", files) if files else None
         declared, error = declaration_of(folder)
         place, files = self.relative(folder), [DECLARATION, *files]
@@ -134,7 +146,7 @@ class Root:
         return Source(place, "declared", files, list(declared.private), toml=toml)
 
     def _finished(self, folder: Path) -> Finished | None:
-        kind = kind_of(folder)
+        kind = self.kind(folder)
         if kind is None:
             return None
         file = next(name for name, of in _KINDS.items() if of == kind)
@@ -156,7 +168,9 @@ def object_in(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty where the file cannot be read, so that a list shows the others."""
     try:
         content = read_json(file)
-    except (GraphveilError, OSError):
+        # Halves of characters, which JSON can hold and no answer can.
+        json.dumps(content, ensure_ascii=False).encode()
+    except (GraphveilError, OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -164,11 +178,6 @@ def object_in(file: Path) -> dict[str, Any]:
 def _is_plain(part: str) -> bool:
     # A leading "-" would become an option of a command.
     return bool(part) and part.isprintable() and part[0] not in ".-" and "\\" not in part and len(part) < 200
-
-
-def kind_of(folder: Path) -> Kind | None:
-    """Return what kind of finished work a folder holds, None for none."""
-    return next((kind for name, kind in _KINDS.items() if (folder / name).is_file()), None)
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +16,8 @@ from fastapi import APIRouter, Body, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import graphveil
 from graphveil.collection.service.pages import Asset
@@ -33,12 +36,11 @@ from graphveil.studio.jobs import Jobs, ended_in, warnings_in
 from graphveil.studio.prices import price_of, price_of_comparison
 from graphveil.studio.refusals import STATUS, Refusal, without_cells
 from graphveil.studio.results import FinishedWork
-from graphveil.studio.root import kind_of
 from graphveil.studio.store import OPEN, Job
 from graphveil.studio.tables import store_table
 
 Text = Annotated[str, Body(embed=True, max_length=1_000)]
-Facts = Annotated[dict[str, JsonValue], Body()]
+Facts = Annotated[models.Content, Body()]
 Truth = Annotated[bool, Body()]
 Price = Annotated[str | None, Body(embed=True, max_length=20_000)]
 ANSWERS = "graph.answers.json"
@@ -85,7 +87,7 @@ class Studio:
     def _build(self) -> FastAPI:
         app = FastAPI(
             title="graphveil studio", version=graphveil.__version__, lifespan=self._alive,
-            docs_url=None, redoc_url=None, openapi_url=None,
+            docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
             generate_unique_id_function=lambda route: route.name.strip("_"),
         )  # fmt: skip
         app.include_router(page_routes())
@@ -127,7 +129,8 @@ class Studio:
     def _refuse(self, _: Request, error: Exception) -> Response:
         refusal = refusal_of(error)
         # As the page names paths; where the folder lies on this machine is nothing to a page.
-        return _answered(Refusal(refusal.code, refusal.line.replace(f"{self.root.folder}/", "")))
+        line = refusal.line.replace(f"{self.root.folder}/", "").replace(str(self.root.folder), ".")
+        return _answered(Refusal(refusal.code, line))
 
     # ---- sessions ----
 
@@ -162,7 +165,7 @@ class Studio:
             raise Refusal("used", f"{folder} has a {DECLARATION} already")
         # Beside the declaration, so that the command can be run again.
         write_text(place / ANSWERS, to_json(answers, indent=2) + "\n")
-        words = self._commands.declare(folder, ANSWERS, replace=replace)
+        words = self._commands.declare(folder, self.root.relative(place / ANSWERS), replace=replace)
         declared = self.jobs.ask(words)
         notes = [*declared["notes"], f"checked: {declared['checked']}"]
         return models.Declared(toml=declared["toml"], command=line_of(words), notes=notes)
@@ -200,11 +203,12 @@ class Studio:
 
     def _begun(self, start: models.Start, out: str | None) -> models.JobOf:
         words = self._commands.words(start.job, start, out)
+        stamps = None if start.price is None else self.jobs.stamps(words)
         # Planned again: what a page says of prices is not believed.
         if start.price != (price := self._priced(start)[0]):
             raise Refusal("other-price", f"the button did not name this price: {price}")
         request = start.model_dump(mode="json", exclude_unset=True)
-        return self._described(self.jobs.submit(start.job, request, words, out))
+        return self._described(self.jobs.submit(start.job, request, words, out, stamps))
 
     def _out(self, start: models.Start) -> str | None:
         used = {job.out for job in self.store.jobs()}
@@ -232,7 +236,7 @@ class Studio:
 
     def _events(self, id: str, last_event_id: Annotated[str | None, Header()] = None) -> StreamingResponse:
         job = self.store.job(id)
-        after = int(last_event_id) if last_event_id is not None and last_event_id.isdecimal() else 0
+        after = int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,15}", last_event_id) else 0
         stream = events(lambda: self.store.job(id), self.jobs.folder(job), after)
         return StreamingResponse(stream, media_type="text/event-stream")
 
@@ -253,7 +257,7 @@ class Studio:
     # ---- finished work ----
 
     def _work(self, path: str) -> FinishedWork:
-        kind = kind_of(self.root.existing(path))
+        kind = self.root.kind(self.root.existing(path))
         if kind is None:
             raise Refusal("not-found", f"nothing finished lies in {path}")
         return FinishedWork(self.root, path, kind)
@@ -359,8 +363,10 @@ def refusal_of(error: Exception) -> Refusal:
         return Refusal("bad-request", "; ".join(places[:3])[:500])
     if isinstance(error, GraphveilError):
         return Refusal("refused", without_cells(str(error)))
-    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-        return Refusal("no-room", "the disk of the studio's folder is full")
+    if isinstance(error, HTTPException | ClientDisconnect):
+        return Refusal("bad-request", "this is no JSON that can be read, or not all of it")
+    if isinstance(error, sqlite3.OperationalError):
+        return Refusal("no-room", f"the studio's database cannot be written: {error}")
     if isinstance(error, OSError):
         return Refusal("no-room", f"the studio's folder cannot be written: {error.strerror or error}")
     write_down(error)

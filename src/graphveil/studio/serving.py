@@ -95,6 +95,8 @@ def owned(root: Root) -> Iterator[None]:
         raise InputError(f"{root.folder} is no folder", where="studio", allowed="a folder for data and runs")
     with writing(root.state):
         root.state.mkdir(mode=0o700, exist_ok=True)
+        # It may have come with the folder, with modes of another machine.
+        root.state.chmod(0o700)
         # Taken away by the system, however the process ends.
         lock = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:

@@ -39,6 +39,7 @@ class Job:
     began: float | None = None
     ended: float | None = None
     stopped: float | None = None
+    stamps: dict[str, int] | None = None  # of the data whose price was confirmed
 
 
 class Store:
@@ -67,10 +68,7 @@ class Store:
         """Store a job with other values of some fields, and return it."""
         changed = replace(job, **fields)  # type: ignore[arg-type]
         with self._turn() as file:
-            query = (
-                "INSERT INTO jobs (id, content) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content"
-            )
-            file.execute(query, (job.id, json.dumps(asdict(changed))))
+            file.execute(_PUT, (job.id, json.dumps(asdict(changed))))
         return changed
 
     def job(self, id: str) -> Job:
@@ -82,7 +80,8 @@ class Store:
 
     def jobs(self, *states: State) -> list[Job]:
         """Return the jobs in these states, or all, in the order in which they were started."""
-        return [job for job in self._jobs("ORDER BY number") if not states or job.state in states]
+        chosen = f"WHERE json_extract(content, '$.state') IN ({', '.join('?' * len(states))})" if states else ""
+        return self._jobs(f"{chosen} ORDER BY number", *states)
 
     def _jobs(self, rest: str, *values: str) -> list[Job]:
         with self._turn() as file:

@@ -18,15 +18,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 async def store_table(root: Root, folder: str, name: str, parts: AsyncIterator[bytes]) -> int:
-    """Write a table into a folder, which is made where it is absent, and return how many bytes it has.
+    """Write the parts of a table into a folder, which is made where it is absent, and return how many bytes it has.
 
-    Args:
-        root: confines the folder.
-        folder, name: of the file, which must not be there.
-        parts: of its content.
-
-    Raises:
-        Refusal: the name is no table's or is used, or the table is too large.
+    Refusal: the name is no table's or is used, or the table is too large.
     """
     place = root.path(folder)
     if _NAME.fullmatch(name) is None or Path(name).suffix not in TABLES:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 SQLITE_ENDINGS: Final = (".db", ".sqlite", ".sqlite3")
 _ROWS: Final = 10_000
+_READS: Final = (
+    *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE),
+    sqlite3.SQLITE_TRANSACTION,
+)
 
 
 def import_database(source: str, folder: Path, nodes_query: str, edges_query: str) -> Imported:
@@ -72,7 +76,20 @@ def _engine(source: str) -> tuple[Engine, str]:
         raise DataError("no such file", where=where, allowed="an SQLite database")
     # Only read: SQLite makes a database of any name that it is asked to open.
     address = f"file:{quote(str(Path(url.database).absolute()))}?mode=ro"
-    return create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True)), where
+    return create_engine("sqlite://", creator=lambda: _read_only(address)), where
+
+
+def _read_only(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True)
+    # That one file is opened for reading alone does not stop ATTACH and VACUUM INTO, which write others.
+    connection.set_authorizer(_authorized)
+    return connection
+
+
+def _authorized(action: int, _: str | None, value: str | None, *__: str | None) -> int:
+    # SQLAlchemy itself asks for a pragma, and ends transactions.
+    reads = action in _READS or (action == sqlite3.SQLITE_PRAGMA and value is None)
+    return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
 _ADDRESSES: Final = "sqlite:///FILE, postgresql://USER@HOST/DATABASE"
