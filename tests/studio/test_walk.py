@@ -60,7 +60,6 @@ def walked(here: Open) -> dict[str, dict[str, Any]]:
     assert declared["notes"][-1].startswith("checked: 61 people")
     for query in ({"query": "describe"}, {"query": "advise"}, {"query": "plan", "method": "class-sums"}):
         page.post("/api/queries", {"data": "town", **query})
-    page.post("/api/parties", {"data": "town", "method": "class-sums"})
     jobs = {
         "sums": here.run("train", data="town", method="class-sums", **SUMS),
         "node": here.run("train", data="town", method="node-sums", **SUMS),
