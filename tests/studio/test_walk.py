@@ -103,6 +103,16 @@ def test_a_graph_leaves_out_what_the_data_declares_private(here: Open, walked: d
     assert here.page.ask("GET", f"/api/runs/{walked['release']['out']}/graph").status == 404
 
 
+def test_a_collection_says_what_was_promised(here: Open) -> None:
+    folder = here.studio.root.folder / "exported"
+    folder.mkdir()
+    (folder / "collection.json").write_text('{"people": 3, "answered": 2}')
+    for task, sentence in (('{"task": {"guarantee": ["One.", "Two."]}}', "One. Two."), ('{"task": 1}', "")):
+        (folder / "task.json").write_text(task)
+        run = here.page.get("/api/runs/exported")
+        assert (run["kind"], run["result"]["guarantee_sentence"], run["parties"]) == ("collection", sentence, None)
+
+
 def test_a_public_sets_graph_is_whole(here: Open) -> None:
     run = here.run("train", data="name:digits", method="class-sums", **SUMS)
     graph = here.page.get(f"/api/runs/{run['out']}/graph")
