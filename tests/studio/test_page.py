@@ -78,7 +78,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.presses("Everybody else")
     officer.sees("May learn", "epsilon 4, delta 1e-05 for one undirected edge")
     look(officer, seen, "trust")
-    in_docs(officer, "studio-trust.png", "Who sees what", 870)
+    in_docs(officer, "studio-trust.png", "Who sees what", 1030)
     officer.presses("Choose the budget")
     officer.sees("Of 100 guesses about one connection at most 99 are right.")
     place = browser.ask("const one = document.querySelector('input[type=range]'); return one.value")
@@ -86,7 +86,7 @@ def test_from_data_to_plan_to_run_to_card(server: Server, officer: Officer, tmp_
     officer.sees("Of 100 guesses about one connection at most 89 are right.", "epsilon 2 for one edge")
     officer.presses("The whole curve")
     look(officer, seen, "budget")
-    in_docs(officer, "studio-budget.png", "How much may be learned?", 1010)
+    in_docs(officer, "studio-budget.png", "How much may be learned?", 850)
     officer.presses("Download plan.md")
     officer.presses("Download plan.json")
     assert officer.clicks < 25

@@ -98,7 +98,7 @@ function detail(part, app, entry) {
   if (options.length > 1) control.append(more("Choose another method", el("label", { for: "method" }, "Method"), choice));
   const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
-  const picture = el("div", {});
+  const [picture, same] = [0, 1].map(() => el("div", {}));
   const simulated = ["local", "links"].includes(entry.trust)
     ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. ",
       "Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
@@ -109,11 +109,12 @@ function detail(part, app, entry) {
       p("The command below tries it out on this machine, on a graph that is split in two. A finished federation stands under Results."));
   put(part, 
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
-    el("h2", {}, "Who sees what"), simulated, onward, picture,
-    method === null ? files(entry.command) : [],
+    el("h2", {}, "Who sees what"), simulated, picture, onward, same,
   );
+  if (method === null) put(same, files(entry.command));
   if (method === null) put(picture, p("It is drawn for the agreement that they sign, by ", el("code", {}, "graphveil federation plan"), "."));
-  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, command }) => (
-    [exposed(answer), parties(answer.parties), files(command.replace(/^graphveil plan/, `graphveil ${method.command}`))]
-  ));
+  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, command }) => {
+    put(same, files(command.replace(/^graphveil plan/, `graphveil ${method.command}`)));
+    return [exposed(answer), parties(answer.parties)];
+  });
 }
