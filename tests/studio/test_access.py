@@ -20,7 +20,7 @@ ROUTES = (
         "POST /api/jobs",
         "POST /api/prices",
     ),
-    *("POST /api/drafts", "POST /api/declarations", "POST /api/parties", "POST /api/jobs/1/again", "PUT /api/saved"),
+    *("POST /api/drafts", "POST /api/declarations", "POST /api/jobs/1/again", "PUT /api/saved"),
     *("PUT /api/tables/a/b.csv", "DELETE /api/jobs/1", "DELETE /api/session"),
 )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from graphveil.cli import main
 from graphveil.cli.base.console import json_lines
 from graphveil.graphs.load import present
 from graphveil.runtime.progress import Progress
+from graphveil.studio.root import STATE
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,43 @@ def test_what_cannot_be_served_is_one_line(
     assert main(["studio", *words]) == 2
     error = capsys.readouterr().err
     assert line in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TABLE jobs (id TEXT PRIMARY KEY, state TEXT)",
+        "CREATE TABLE sessions (token TEXT)",
+        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id TEXT UNIQUE, content TEXT);"
+        """INSERT INTO jobs VALUES (1, 'a', '{"id": "a", "before": 1}')""",
+        None,
+    ],
+    ids=["other-columns", "other-sessions", "other-jobs", "no-database"],
+)
+def test_a_database_of_another_version_is_refused(
+    script: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / STATE / "studio.sqlite"
+    file.parent.mkdir()
+    if script is None:
+        file.write_text("no database" * 100)
+    else:
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript(script)
+    assert main(["studio", str(tmp_path), "--port", "0"]) == 2
+    error = capsys.readouterr().err
+    assert "of another version or damaged" in error and "move the file away" in error and error.count("\n") == 1
+
+
+def test_a_link_is_one_line_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"http://127.0.0.1:8750/#token={'x' * 43}"
+    serve = lambda folder, place, limits, where, started: started({"url": url, "folder": str(folder)})  # noqa: E731
+    monkeypatch.setattr("graphveil.studio.serving.serve", serve)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["studio", str(tmp_path), "--no-browser"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == url
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(

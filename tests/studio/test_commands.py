@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from graphveil.attacks.catalogue import ATTACKS as OF_RUNS
 from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
+from graphveil.cli.app import build
 from graphveil.cli.base.choices import NAMED
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.registry import METHODS
@@ -31,6 +33,14 @@ def commands(tmp_path: Path) -> Commands:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "graph.graphml").touch()
     return Commands(Root(tmp_path.resolve()))
+
+
+def options_of(words: tuple[str, ...]) -> list[str]:
+    """The options of the command that begins with these words."""
+    command: Any = typer.main.get_command(build())
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    return [name for parameter in command.params for name in parameter.opts]
 
 
 POSTGRES = "postgresql://me@db.example:5432/town"
@@ -69,6 +79,9 @@ def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: 
         start = Start(**request_)
         made = commands.words(start.job, start, commands.out_of(start, datetime(2027, 1, 31, 9), lambda name: False))
     assert " ".join(made) == words
+    # The command has each of these options.
+    names = [word.partition("=")[0] for word in made if word.startswith("--")]
+    assert set(names) <= set(options_of(tuple(made)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +101,6 @@ def test_a_request_is_the_words_of_one_command(request_: dict[str, Any], words: 
         {"job": "import", "source": "mysql://db/town", "folder": "new"},
         {"job": "import", "source": "graph.graphml", "folder": "town"},
         {"job": "import", "source": "graph.graphml", "folder": "new", "nodes_query": "--debug"},
-        {"job": "attack", "run": "runs/one", "attack": "lira", "nodes": "town"},
         {"job": "advise", "data": "town", "trust": "me"},
     ],
 )
@@ -125,7 +137,13 @@ def test_the_price_of_a_comparison_says_what_is_spent_on_what() -> None:
 def test_choices_are_what_the_library_has() -> None:
     offered = choices("root", Limits(), None)
     assert [method.name for method in offered.methods] == list(METHODS) and FLAGS == NAMED
-    assert {trust.name: trust.sentence for trust in offered.trusts} == dict(TRUSTS)
+    assert [trust.name for trust in offered.trusts] == list(TRUSTS)
+    # Where a page offers to hide one connection or a whole person, the method can do both.
+    units = {
+        method.name: {unit for one in method.settings if one.key == "unit" for unit in one.allowed}
+        for method in offered.methods
+    }
+    assert {name for name, allowed in units.items() if {"edge", "node"} <= allowed} == {"gap", "progap"}
     assert set(ATTACKS) == {*OF_RUNS, *FEDERATION_ATTACKS}
     assert {name for name, (on, _) in ATTACKS.items() if on == "federation"} == set(FEDERATION_ATTACKS)
     assert {"digits", "social"} <= set(offered.named)

@@ -64,7 +64,6 @@ def walked(here: Open) -> dict[str, dict[str, Any]]:
         page.post("/api/declarations", {"folder": place, "answers": {**ANSWERS, "private": private}})
     for query in ({"query": "describe"}, {"query": "advise"}, {"query": "plan", "method": "class-sums"}):
         page.post("/api/queries", {"data": "town", **query})
-    page.post("/api/parties", {"data": "town", "method": "class-sums"})
     jobs = {
         "sums": here.run("train", data="town", method="class-sums", **SUMS),
         "node": here.run("train", data="town", method="node-sums", **SUMS),
@@ -119,6 +118,16 @@ def test_a_graph_leaves_out_what_the_data_declares_private(here: Open, walked: d
     alone = here.page.get(f"/api/runs/{walked['node']['out']}/graph")
     assert alone["nodes"] == [] and "that person's eyes alone" in alone["left_out"][0]
     assert here.page.ask("GET", f"/api/runs/{walked['release']['out']}/graph").status == 404
+
+
+def test_a_collection_says_what_was_promised(here: Open) -> None:
+    folder = here.studio.root.folder / "exported"
+    folder.mkdir()
+    (folder / "collection.json").write_text('{"people": 3, "answered": 2}')
+    for task, sentence in (('{"task": {"guarantee": ["One.", "Two."]}}', "One. Two."), ('{"task": 1}', "")):
+        (folder / "task.json").write_text(task)
+        run = here.page.get("/api/runs/exported")
+        assert (run["kind"], run["result"]["guarantee_sentence"], run["parties"]) == ("collection", sentence, None)
 
 
 def test_a_public_sets_graph_is_whole(here: Open) -> None:

@@ -54,10 +54,12 @@ def studio(
     from graphveil.studio.jobs import Limits
 
     def started(answer: dict[str, object]) -> None:
-        emit(answer, as_json=as_json, screen=lambda: described(answer))
+        url = str(answer["url"])
+        # First and unbroken: a link that a narrow terminal breaks cannot be copied.
+        emit(answer, as_json=as_json, screen=lambda: described({"folder": answer["folder"]}), first=url)
         # Now, because the command does not end and a script waits for the link.
         sys.stdout.flush()
-        if not (no_browser or as_json) and not webbrowser.open(str(answer["url"])):
+        if not (no_browser or as_json) and not webbrowser.open(url):
             complain("no browser could be opened: open the link yourself")
 
     place = Place(host, port, certificate, certificate_key, tuple(names or ()))

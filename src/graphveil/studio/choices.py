@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import graphveil
-from graphveil.files.columns import WORDS
 from graphveil.graphs.load import present
-from graphveil.methods.advise.rules import RULES, TRUSTS
+from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.method import RELEASE, Method, Option
 from graphveil.methods.base.settings import NAMES
 from graphveil.methods.curator.entries import CURATOR_METHODS
@@ -18,7 +17,7 @@ from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.registry import METHODS
 from graphveil.methods.release.entries import RELEASE_METHODS
-from graphveil.privacy.accounting.guessing import guesses_about, right_guesses
+from graphveil.privacy.accounting.guessing import right_guesses
 from graphveil.studio.jobs import Limits
 from graphveil.studio.models import Attack, Budget, Choices, MethodOf, SettingOf, Stop, Trust
 
@@ -31,7 +30,6 @@ _STOPS: Final = (
     *(0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5),
     *(2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0),
 )
-_KINDS: Final = {bool: "yes-no", int: "integer", float: "number", str: "text"}
 #: Attacks in people's words; a test holds that these are all there are.
 ATTACKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -67,15 +65,10 @@ def choices(root: str, limits: Limits, data_root: Path | None) -> Choices:
         data_root: where named sets lie.
     """
     return Choices(
-        version=graphveil.__version__,
         root=root,
         limits=limits,
-        trusts=[
-            Trust(name=name, sentence=sentence, methods=[method.name for method in _METHODS.get(name, ())])
-            for name, sentence in TRUSTS.items()
-        ],
+        trusts=[Trust(name=name, methods=[method.name for method in _METHODS.get(name, ())]) for name in TRUSTS],
         methods=[_method(method) for method in METHODS.values()],
-        column_kinds=list(WORDS),
         stops=[stop_at(epsilon) for epsilon in _STOPS],
         attacks=[Attack(name=name, on=on, summary=summary) for name, (on, summary) in ATTACKS.items()],  # type: ignore[arg-type]
         named=list(present(data_root)),
@@ -83,9 +76,9 @@ def choices(root: str, limits: Limits, data_root: Path | None) -> Choices:
 
 
 def stop_at(epsilon: float) -> Stop:
-    """Return an epsilon with what it lets anybody guess, in the library's words."""
+    """Return an epsilon with what it lets anybody guess."""
     right, guesses = right_guesses(epsilon, 0.0) or (None, None)
-    return Stop(epsilon=epsilon, right=right, of=guesses, sentence=guesses_about("one protected fact", epsilon, 0.0))
+    return Stop(epsilon=epsilon, right=right, of=guesses)
 
 
 def _method(method: Method) -> MethodOf:
@@ -95,21 +88,18 @@ def _method(method: Method) -> MethodOf:
         name=method.name,
         summary=method.summary,
         trust=trust,
-        page=next((rule.page for rule in RULES if rule.method == method.name), None),
-        budgets=[_budget(key, method.options[key]) for key in budgets],
+        budgets=[Budget(key=key, default=_finite(method.options[key].default)) for key in budgets],
         settings=[_setting(key, option) for key, option in method.options.items() if key not in budgets],
         command="release" if RELEASE in method.tags else "train",
     )
 
 
-def _budget(key: str, option: Option) -> Budget:
-    return Budget(key=key, default=_finite(option.default), unit=option.help)
-
-
 def _setting(key: str, option: Option) -> SettingOf:
     allowed = option.within or (NAMES.get(key, ()) if option.type is str else ())
-    kind = _KINDS.get(option.type, "text")
-    return SettingOf(key=key, kind=kind, default=_finite(option.default), allowed=list(allowed), help=option.help)
+    if key == "unit":
+        # Not every method has every unit: its own words name those that it has.
+        allowed = tuple(name for name in allowed if name in re.findall(r"[\w-]+", option.help))
+    return SettingOf(key=key, default=_finite(option.default), allowed=list(allowed))
 
 
 def _finite(value: float | str | None) -> float | str | None:

@@ -135,7 +135,7 @@ class Commands:
     def _attack(self, work: Work) -> Iterator[str]:
         yield from ("attack", self.root.word(_required(work.run, "run")), "--attack", _required(work.attack, "attack"))
         truth = None if work.truth is None else self._source(work.truth)
-        yield from _options(("--truth", truth), ("--nodes", _count(work.nodes)), ("--shadows", work.shadows))
+        yield from _options(("--truth", truth), ("--nodes", work.nodes), ("--shadows", work.shadows))
         yield from _options(("--seed", work.seed), ("--data-root", self.data_root))
 
     def _compare(self, work: Work) -> Iterator[str]:
@@ -153,8 +153,6 @@ class Commands:
 
     def _import(self, work: Work) -> Iterator[str]:
         yield from ("data", "import", self._address(_required(work.source, "source")))
-        if work.nodes is not None:
-            yield from ("--nodes", self.root.word(str(work.nodes)))
         for option, text in (("--nodes-query", work.nodes_query), ("--edges-query", work.edges_query)):
             if text is not None and (text.startswith("-") or not "".join(text.split()).isprintable()):
                 raise Refusal("refused", f"{option} is no query: one begins with SELECT")
@@ -264,12 +262,6 @@ def _method(name: str | None) -> Method:
     if _required(name, "method") not in METHODS:
         raise Refusal("refused", f"no method {name!r}; allowed: {', '.join(METHODS)}")
     return METHODS[str(name)]
-
-
-def _count(nodes: int | str | None) -> int | None:
-    if isinstance(nodes, str):
-        raise Refusal("bad-request", "nodes is how many, and here a text")
-    return nodes
 
 
 def _required(value: T | None, name: str) -> T:

@@ -54,7 +54,7 @@ class Work(Strict):
     run: Data | None = None
     attack: Word | None = None
     truth: Data | None = None
-    nodes: int | Data | None = Field(None, description="Of an attack: how many; of an import: the table of people.")
+    nodes: int | None = Field(None, description="Of an attack: how many.")
     shadows: int | None = Field(None, ge=4)
     seed: int | None = Field(None, ge=0)
     repeats: int | None = Field(None, ge=1, le=100)
@@ -96,26 +96,22 @@ class Trust(Strict):
     """Who may see raw data, and what `advise` recommends and offers there."""
 
     name: str
-    sentence: str
     methods: list[str]
 
 
 class Budget(Strict):
-    """A budget of a method: its default, and what one unit of it protects."""
+    """A budget of a method, and its default."""
 
     key: str
     default: float | str | None
-    unit: str
 
 
 class SettingOf(Strict):
     """A setting of a method."""
 
     key: str
-    kind: str
     default: Setting
     allowed: list[str]
-    help: str
 
 
 class MethodOf(Strict):
@@ -124,7 +120,6 @@ class MethodOf(Strict):
     name: str
     summary: str
     trust: str
-    page: str | None
     budgets: list[Budget]
     settings: list[SettingOf]
     command: Literal["train", "release"]
@@ -136,7 +131,6 @@ class Stop(Strict):
     epsilon: float
     right: int | None
     of: int | None
-    sentence: str
 
 
 class Attack(Strict):
@@ -150,12 +144,10 @@ class Attack(Strict):
 class Choices(Strict):
     """Everything that a page offers."""
 
-    version: str
     root: str
     limits: Limits
     trusts: list[Trust]
     methods: list[MethodOf]
-    column_kinds: list[str]
     stops: list[Stop]
     attacks: list[Attack]
     named: list[str]

@@ -63,6 +63,10 @@ class FinishedWork:
         options = facts.get("options")
         if isinstance(options, dict) and isinstance(options.get("source"), str):
             facts["options"] = {**options, "source": self._named(options["source"])}
+        if self.kind == "collection":
+            task = object_in(self.folder / "task.json").get("task")
+            promised = task.get("guarantee") if isinstance(task, dict) else None
+            facts["guarantee_sentence"] = " ".join(map(str, promised or ()))
         return facts
 
     def files(self) -> list[str]:

@@ -112,7 +112,6 @@ class Studio:
             "POST /api/declarations": self._declare,
             "POST /api/queries": self._query,
             "POST /api/prices": self._price,
-            "POST /api/parties": self._parties,
             "POST /api/jobs": self._start,
             "GET /api/jobs": self._list,
             "GET /api/jobs/{id}": self._job,
@@ -194,9 +193,6 @@ class Studio:
             return price_of_comparison(start), None
         plan = self.jobs.query(self._commands.plan(start))
         return price_of(start, plan), plan
-
-    def _parties(self, work: models.Work) -> dict[str, JsonValue]:
-        return dict(self.jobs.query(self._commands.plan(work))["parties"])
 
     def _start(self, start: models.Start) -> models.JobOf:
         return self._begun(start, self._out(start))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -66,10 +65,7 @@ def serve(
         )
     root = Root(folder.resolve())
     with owned(root), listening(place) as own:
-        try:
-            store = Store(root.state / "studio.sqlite")
-        except sqlite3.Error as error:
-            raise InputError(f"the studio's database cannot be used ({error})", where=str(root.state)) from error
+        store = Store(root.state / "studio.sqlite")
         access = Access(store, own.getsockname()[1], secure=place.certificate is not None)
         studio = Studio(Jobs(root, store, limits), access, data_root)
         config = uvicorn.Config(

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from graphveil.errors import InputError
 from graphveil.studio.refusals import Refusal
 
 _TABLES: Final = """
@@ -46,14 +47,22 @@ class Store:
     """The file; threads take turns.
 
     Args:
-        path: of the file, which is made where it is absent.
+        path: of the file, which is made where it is absent; InputError: it is no file of this version.
     """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        try:
+            self._file.executescript(_TABLES)
+            # All of it is read once: what another version wrote is refused now, and not at some click.
+            self.jobs(), self.is_admitted(""), self.saved()
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self.close()
+            remedy = "move the file away: data and runs stay, and choices and the list of jobs begin anew"
+            reason = f"the studio's database is of another version or damaged ({error})"
+            raise InputError(reason, where=str(path), remedy=remedy) from error
         path.chmod(0o600)
-        self._file.executescript(_TABLES)
 
     def close(self) -> None:
         with self._lock:

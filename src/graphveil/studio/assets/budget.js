@@ -5,7 +5,7 @@ import { band, curve, ranges } from "./charts.js";
 import { el, facts, more, note } from "./dom.js";
 import { count } from "./numbers.js";
 import { acts, box, button, field, files, fill, hint, p, percent, points, put, say, seconds, select, short, wrong } from "./parts.js";
-import { advice, request, TITLES } from "./trust.js";
+import { advice, exposed, planned, request, TITLES } from "./trust.js";
 import { finished } from "./results.js";
 import { progress } from "./watch.js";
 
@@ -35,14 +35,12 @@ export function render(body, app) {
   );
   if (!method.budgets.length) body.prepend(note("care", `${method.name} protects nothing: it has no budget.`));
   replan(0);
-  fill(bands, "Looking what is known.", () => evidence(app), (parts) => parts);
+  fill(bands, "Looking for what is known.", () => evidence(app), (parts) => parts);
   return () => {
     clearTimeout(wait);
     stop();
   };
 }
-
-export const planned = (app) => api.post("queries", { query: "plan", ...request(app) });
 
 /** One budget: a slider over the library's own stops, its sentence, and the curve that it moves on. */
 function slider(app, key, epsilon, moved) {
@@ -76,16 +74,17 @@ function slider(app, key, epsilon, moved) {
   return el("div", { class: "card" }, field(`About ${unit}`, control), ends, output, more("The whole curve", figure));
 }
 
-/** Whether a curator hides one connection or a whole person: the first decision, before any epsilon. */
+/** Whether a curator hides one connection or a whole person, where the method can do both: the first decision, before any epsilon. */
 function hidden(app, again) {
-  if (!app.method().settings.some((one) => one.key === "unit")) return [];
-  const value = app.unitOf("epsilon") === "one connection" ? "edge" : "node";
-  const changed = (unit) => {
-    app.change({ settings: { ...app.choices.settings, unit } });
+  const unit = app.method().settings.find((one) => one.key === "unit");
+  if (!unit || !["edge", "node"].every((name) => unit.allowed.includes(name))) return [];
+  const changed = (value) => {
+    app.change({ settings: { ...app.choices.settings, unit: value || undefined } });
     again("What is hidden has changed.");
   };
-  const units = [["edge", "one connection between two people"], ["node", "one whole person, with all their connections"]];
-  return field("What shall be hidden?", select(units, value, changed), "A whole person is much more than a connection: the same epsilon then costs more accuracy.");
+  const units = [["", "one connection between two people"], ["node", "one whole person, with all their connections"]];
+  return field("What shall be hidden?", select(units, app.choices.settings?.unit ?? "", changed),
+    "A whole person is much more than a connection: the same epsilon then costs more accuracy.");
 }
 
 /** What the method leaves open unless somebody protects it too. */
@@ -99,7 +98,9 @@ function beside(app, again) {
 
 /** What the plan says: the guarantee, what it leans on, time, and files. */
 function priced({ answer, command, config }, app) {
-  const parts = Object.entries(answer.epsilon).map(([unit, epsilon]) => `epsilon ${short(epsilon)} for ${unit}`);
+  const parts = spent(answer).map(([unit, epsilon]) => `epsilon ${short(epsilon)} for ${unit}`);
+  const { delta } = answer.guarantee;
+  if (delta) parts.push(`delta ${short(delta)}: the chance, at most, that the limit does not hold`);
   const lines = [
     ["In plain words", answer.adversary ?? "nothing is protected"],
     ["It spends", parts.join("; ") || "nothing"],
@@ -110,17 +111,20 @@ function priced({ answer, command, config }, app) {
   const entries = [["plan.md", written(answer, command, app)], ["plan.json", `${JSON.stringify(answer, null, 2)}\n`]];
   if (config) entries.push(["config.toml", config]);
   return [
-    facts(lines), more("The guarantee, word for word", el("p", { class: "sentence" }, answer.guarantee_sentence)),
+    exposed(answer), facts(lines), more("The guarantee, word for word", el("p", { class: "sentence" }, answer.guarantee_sentence)),
     acts(button("Go on to run it", () => app.go("run"), "main")), files(command, entries),
   ];
 }
+
+/** What a plan spends, without the parts that it does not use. */
+const spent = ({ epsilon }) => Object.entries(epsilon).filter(([, amount]) => amount !== 0);
 
 /** The plan as a page that can be handed on. */
 function written(answer, command, app) {
   const lines = [
     `# Plan: ${answer.method} on ${answer.data}`, "", `Whom we trust: ${TITLES[app.choices.trust] ?? app.choices.trust}.`, "", `> ${answer.guarantee_sentence}`, "",
     `In plain words: ${answer.adversary}.`, "", "| what | epsilon |", "| --- | --- |",
-    ...Object.entries(answer.epsilon).map(([unit, epsilon]) => `| ${unit} | ${short(epsilon)} |`), "",
+    ...spent(answer).map(([unit, epsilon]) => `| ${unit} | ${short(epsilon)} |`), "",
     "Assumes:", "", ...answer.guarantee.assumes.map((line) => `- ${line}`), "",
     ...(answer.advice.length ? ["Mind:", "", ...answer.advice.map((line) => `- ${line}`), ""] : []),
     `It takes about ${seconds(answer.seconds)}. Nothing has been spent for this plan.`, "", "```sh", command, "```", "",
@@ -203,7 +207,7 @@ function reached(outcome, app, use) {
     use("The budget is set to what the goal needs.");
   };
   if (high !== null) {
-    const sure = `Epsilon ${short(high)} is the smallest that reaches ${wanted} in every rehearsal.`;
+    const sure = `Of the epsilons that were tried ${short(high)} is the smallest that reaches ${wanted} in every rehearsal.`;
     return [note("good", sure, acts(button(`Use epsilon ${short(high)}`, take, "main"))), chart];
   }
   const words = low === null

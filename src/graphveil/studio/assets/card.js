@@ -8,6 +8,20 @@ import { parties } from "./parties.js";
 import { acts, button, field, fill, hint, p, percent, points, put, select, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
+/** What a run is compared with, each with less of the private data than the run. */
+const CONTROLS = {
+  "random-features": "noise as features", "label-propagation": "released labels, spread", "label-pool": "released labels, pooled",
+  majority: "the most frequent class", "no-edges": "no connections", "random-graph": "made-up connections", "random-edges": "made-up edges",
+  "public-only": "nothing private", "public-edges": "public edges", "public-part": "public parts",
+};
+/** What of a folder may be handed on. */
+const HANDED = {
+  run: "The card is what a reviewer reads. Only what lies in the folder public may be handed on.",
+  release: "The card is what a reviewer reads. It and what was published may be handed on; what attacks found may not.",
+  federation: "The card is what a reviewer reads. Keep the rest of the folder to yourself: your key lies in it.",
+  collection: "Reports have their noise already: train on them as often as you like.",
+};
+
 /** Show a finished folder; returns how to stop what it follows. */
 export function result(part, app, path) {
   const stops = [];
@@ -19,9 +33,13 @@ function card(run, app, stops) {
   const { result: outcome, kind } = run;
   const sections = [el("h2", {}, `What came of it: ${[outcome.method, outcome.data].filter(Boolean).join(" on ") || run.path}`)];
   if (outcome.accuracy) sections.push(worth(outcome));
+  if (kind === "collection") sections.push(p(`${outcome.answered} of ${outcome.people} people have answered.`));
   if (outcome.guarantee?.void) sections.push(note("bad", "Nobody is protected by this run.", p(outcome.guarantee.void)));
   if (outcome.guarantee_sentence) sections.push(el("h3", {}, "What is promised"), el("p", { class: "sentence" }, outcome.guarantee_sentence));
-  sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p("No picture is drawn for this kind of folder."));
+  const bare = kind === "collection"
+    ? "What the collector may learn about one person is limited as promised above, however it uses the reports."
+    : "No picture is drawn of it: it states no guarantee.";
+  sections.push(el("h2", {}, "What may be learned about one person"), run.parties ? parties(run.parties) : p(bare));
   if (kind === "run") sections.push(el("h2", {}, "On the graph"), drawn(run));
   if (["run", "federation", "release"].includes(kind)) sections.push(el("h2", {}, "Let an attacker try it"), attacks(run, app, stops));
   sections.push(taken(run));
@@ -32,11 +50,11 @@ function card(run, app, stops) {
 function worth(outcome) {
   const { accuracy, controls = {}, best_control: best, ceiling, lift, rivals = {} } = outcome;
   const rows = [{ name: "this run", kind: "own", ...band(accuracy) }];
-  for (const [name, one] of Object.entries(controls)) rows.push({ name: `no private data: ${name}`, ...band(one) });
+  for (const [name, one] of Object.entries(controls)) rows.push({ name: `less data: ${CONTROLS[name] ?? name}`, ...band(one) });
   for (const [name, one] of Object.entries(rivals)) rows.push({ name: `same protection: ${name}`, ...band(one) });
-  if (ceiling) rows.push({ name: "no protection at all", kind: "limit", ...band(ceiling) });
+  if (ceiling) rows.push({ name: "a plain network, no protection", kind: "limit", ...band(ceiling) });
   const numbers = [["Predicted rightly", percent(accuracy.mean)]];
-  if (controls[best]) numbers.push(["Best without the private data", percent(controls[best].mean)]);
+  if (controls[best]) numbers.push(["Best with less data", percent(controls[best].mean)]);
   if (lift) numbers.push(["Lift", points(lift.mean)]);
   const judged = lift ? verdict(lift) : [];
   return [
@@ -63,7 +81,10 @@ function drawn(run) {
 
 /** Attacks that fit this kind of folder: each is tried on the run and on a network without noise. */
 function attacks(run, app, stops) {
-  const offered = app.world.attacks.filter((one) => one.on === run.kind);
+  // First those on which the picture leans.
+  const leans = JSON.stringify(run.parties ?? "");
+  const proves = ({ name }) => Number(leans.includes(`--attack ${name}`));
+  const offered = app.world.attacks.filter(({ on }) => on === run.kind).sort((a, b) => proves(b) - proves(a));
   const place = el("div", { role: "status" });
   let name = offered[0]?.name;
   const what = el("p", { class: "hint" });
@@ -71,11 +92,16 @@ function attacks(run, app, stops) {
   tell();
   // Of a release or a federation the attacker's finds are judged by the data behind it, which its owner has.
   const truth = el("div", {});
-  let source = app.choices.data ?? "";
+  let source = "";
   if (run.kind !== "run") {
     fill(truth, "Looking for the data.", () => api.get("folders"), ({ data }) => {
-      const all = [...data.filter((one) => one.state === "declared").map((one) => [one.path, one.path]), ...app.world.named.map((one) => [`name:${one}`, one])];
-      source = all.some(([key]) => key === source) ? source : all[0]?.[0];
+      const declared = data.filter((one) => one.state === "declared" && one.path !== run.path).map((one) => one.path);
+      // A federation's data are a folder of each holder, all in one.
+      const parents = declared.filter((path) => path.includes("/")).map((path) => path.slice(0, path.lastIndexOf("/")));
+      const folders = run.kind === "federation" ? [...new Set(parents)] : declared;
+      const all = [...folders.map((path) => [path, path]), ...app.world.named.map((one) => [`name:${one}`, one])];
+      // A studio's folders begin with the name of their data.
+      source = [...all.filter(([, name]) => run.path.includes(name)), ...all].map(([key]) => key)[0];
       return field("The true data, to judge it by", select(all, source, (value) => { source = value; }));
     });
   }
@@ -97,14 +123,18 @@ function attacks(run, app, stops) {
 }
 
 function attacked({ attack, results }) {
-  const rows = Object.entries(results).map(([name, { auc }]) => (
-    name === "without protection" ? { name: "a plain network, without noise", ...band(auc, 1) } : { name: `this run (${name})`, kind: "own", ...band(auc, 1) }
-  ));
-  const first = Object.values(results)[0];
-  if (Number.isFinite(first.baseline)) rows.push({ name: "guessing blindly", kind: "limit", value: first.baseline });
-  const [ours, bare] = [rows[0], rows[1]];
-  const beside = Number.isFinite(bare?.value) ? bare.value.toFixed(2) : "not tried";
-  const words = `${attack}: ${first.target}. On this run ${ours.value.toFixed(2)}, without noise ${beside}; 0.50 is guessing and 1.00 finds everything.`;
+  const { "without protection": open, ...own } = results;
+  const rows = Object.entries(own).map(([name, { auc }]) => ({ name: `this run (${name})`, kind: "own", ...band(auc, 1) }));
+  if (open) rows.push({ name: "without noise", ...band(open.auc, 1) });
+  const first = Object.values(own)[0];
+  const words = [
+    `${attack}: ${first.target}. On this run ${first.auc.mean.toFixed(2)}, without noise ${open ? open.auc.mean.toFixed(2) : "not tried"};`,
+    " 0.50 is guessing and 1.00 finds everything.",
+  ];
+  if (Number.isFinite(first.baseline)) {
+    rows.push({ name: "without what is protected", value: first.baseline });
+    words.push(` Without what is protected ${first.baseline.toFixed(2)}: ${first.baseline_note}.`);
+  }
   const chart = ranges({ title: "How well the attack tells apart (AUC)", unit: "AUC", digits: 2, ends: [0.4, 1] }, rows);
   return [note("", "What it found", p(words)), chart, more("Notes", bullets(Object.values(results).flatMap((one) => one.notes)))];
 }
@@ -114,5 +144,5 @@ function taken(run) {
   const where = [["The folder", el("code", {}, run.path)]];
   if (run.report) where.push(["The full report, for you alone", el("code", {}, run.report)]);
   return el("section", { class: "card files" }, el("h2", {}, "Take it with you"),
-    p("The card is what a reviewer reads. Only what lies in the folder public may be handed on."), acts(run.files.map(link)), facts(where));
+    p(HANDED[run.kind]), acts(run.files.map(link)), facts(where));
 }

@@ -37,15 +37,17 @@ function offer({ data }, app, chosen) {
   const pick = (key) => {
     app.change({ data: key });
     mark();
-    detail(chosen, app);
+    detail(chosen, app).then(() => chosen.scrollIntoView({ block: "nearest" }));
   };
   const mark = () => {
     for (const one of all.querySelectorAll(".pick")) one.setAttribute("aria-pressed", String(one.dataset.key === app.choices.data));
   };
-  const entry = (key, name, words, act) => el("li", {}, button([el("strong", {}, theirs(name)), el("span", {}, words)], act, "pick", { "data-key": key, "aria-pressed": "false" }));
+  const entry = (key, name, words, act) => (
+    el("li", {}, button([el("strong", {}, theirs(name)), el("span", {}, words)], act, "pick", { "data-key": key, "aria-pressed": "false" }))
+  );
   const folders = data.map(({ path, state, files: names, error }) => {
     const name = path === "." || path === "" ? app.world.root : path;
-    if (state === "declared") return entry(path, name, "ready: its graph.toml says what is public", () => pick(path));
+    if (state === "declared") return entry(path, name, "ready: it is declared what is private", () => pick(path));
     if (state === "tables") return entry(path, name, `${list(names)}: tell what is in them`, () => app.go(`data/declare/${path}`));
     return entry(path, name, error, () => app.go(`data/declare/${path}`));
   });
@@ -62,18 +64,23 @@ function detail(part, app) {
   const key = app.choices.data;
   const [about, counts] = [0, 1].map(() => el("div", {}));
   put(part, el("h2", {}, theirs(app.named())), about, counts);
-  fill(about, "Reading what is public of it.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
-    const { nodes, labelled, classes, dimension, hidden } = answer.advice[0].facts;
-    const open = ["features", "labels", "edges"].filter((one) => !hidden.includes(one));
-    const words = { features: "what is known of each person (features)", labels: "which class each belongs to (labels)", edges: "who is connected with whom (edges)" };
+  return fill(about, "Reading what is public of it.", () => Promise.all([advice(key), api.get("folders")]), ([{ answer }, folders]) => {
+    const { nodes, labelled, classes, dimension } = answer.advice[0].facts;
+    const { toml, private: hidden } = folders.data.find((one) => one.path === key) ?? {};
+    const words = {
+      features: "what is known of each person (features)", labels: "which class each belongs to (labels)",
+      edges: "who is connected with whom (edges)",
+    };
     const lines = [
-      ["People", `${count(nodes)}, with ${count(dimension)} feature${dimension === 1 ? "" : "s"} each`],
+      ["People (nodes)", `${count(nodes)}, with ${count(dimension)} feature${dimension === 1 ? "" : "s"} each`],
       ["To predict", `which of ${classes} classes somebody belongs to; ${count(labelled)} have a label`],
-      ["Private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing is declared private: there is nothing to protect"],
-      ["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")],
     ];
+    if (hidden) {
+      const open = Object.keys(words).filter((one) => !hidden.includes(one));
+      lines.push(["Private", hidden.length ? list(hidden.map((one) => words[one])) : "nothing is declared private: there is nothing to protect"]);
+      lines.push(["Public", [...open.map((one) => words[one]), "who takes part"].join("; ")]);
+    } else lines.push(["Private", "nothing: it is a public example. What a method protects is treated as if it were private"]);
     const show = button("Show counts, for the owner alone", () => fill(counts, "Counting.", () => api.post("queries", { query: "describe", data: key }), described));
-    const { toml } = folders.data.find((one) => one.path === key) ?? {};
     const onward = acts(button("Say whom you trust", () => app.go("trust"), "main"), show);
     return [facts(lines), onward, toml ? files("", [["graph.toml", toml]]) : []];
   });
@@ -83,7 +90,8 @@ function described({ answer, command }) {
   const { degrees, homophily } = answer;
   const lines = [["Connections", count(answer.edges)], ["Without any", count(answer.isolated_nodes)]];
   lines.push(["Of one person", `${degrees.min} to ${degrees.max}, ${degrees.mean.toFixed(1)} on average`]);
-  if (homophily?.edge !== undefined && homophily.edge !== null) lines.push(["Friends alike", `${Math.round(100 * homophily.edge)} of 100 connections join people of one class`]);
+  const alike = homophily?.edge ?? null;
+  if (alike !== null) lines.push(["Friends alike", `${Math.round(100 * alike)} of 100 connections join people of one class`]);
   const rows = Object.entries(answer.classes ?? {}).map(([name, number]) => [theirs(name), count(number)]);
   const classes = more("Classes", table("How many people each class has", ["class", "#people"], rows));
   return [note("care", "For the data's owner alone.", p(answer.warning)), facts(lines), classes, more("Notes", points(answer.notes)), files(command)];
@@ -122,7 +130,8 @@ function bring(app) {
 }
 
 const stemOf = (name) => (/edge|link|contact|relation|friend|call|follow|tie/i.test(name) ? "edges" : /feature/i.test(name) ? "features" : "nodes");
-const folderOf = (app) => `data-${new Date().toISOString().slice(0, 10)}${app.choices.data ? "-2" : ""}`;
+/** By the date of this place: of Sweden's spelling, which is that of names. */
+const folderOf = (app) => `data-${new Date().toLocaleDateString("sv-SE")}${app.choices.data ? "-2" : ""}`;
 
 async function store(tables, folder, status, app) {
   const stems = tables.map((one) => one.stem);

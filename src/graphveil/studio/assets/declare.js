@@ -1,7 +1,7 @@
 /** The declaration of a folder, by the names of its columns and a person's answers alone. */
 
 import * as api from "./api.js";
-import { el, more, note, theirs } from "./dom.js";
+import { el, more, note, points, theirs } from "./dom.js";
 import { acts, box, button, field, files, fill, hint, p, put, select, wrong } from "./parts.js";
 
 const KINDS = [
@@ -13,7 +13,8 @@ const PRIVATE = [
   ["labels", "which class somebody belongs to"], ["none", "nothing: all of it is public"],
 ];
 const WHY =
-  "A range or a list that is read off the data gives some of it away. So only the names of the columns were read: what may stand in them has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.";
+  "A range or a list that is read off the data gives some of it away. So only the names of the columns were read: " +
+  "what may stand in them has to come from a form, a law, a manual. Afterwards the folder is checked against your answers.";
 const DIRECTIONS = [["", "choose"], ["no", "no: if A knows B, B knows A"], ["yes", "yes: A may follow B, and not B A"]];
 const ROLES = { id: "Which column names a person?", label: "Which column is to be predicted?", source: "A connection begins at", target: "and ends at" };
 
@@ -22,7 +23,7 @@ const words = (text) => text.split(text.includes("\n") ? "\n" : ",").map((word) 
 
 export function declaration(body, app, folder, finished) {
   const form = el("div", {});
-  body.append(p(el("a", { href: "#data" }, "← All data")), form);
+  body.append(p(el("a", { href: "#data" }, "← All data")), el("h2", {}, "What is in ", theirs(folder), "?"), form);
   fill(form, "Reading the names of the columns, and nothing else.", () => api.post("drafts", { folder }), ({ draft }) => ask(draft, app, folder, finished));
 }
 
@@ -61,15 +62,19 @@ function ask(draft, app, folder, finished) {
     el("fieldset", {}, el("legend", {}, "People and connections"), el("div", { class: "row" }, role("id", people), role("source", links), role("target", links)),
       field("Does a connection have a direction?", text("directed", select(DIRECTIONS, answers.directed)))),
     el("fieldset", {}, el("legend", {}, "To predict"), el("div", { class: "row" }, role("label", people),
-      field("All classes, in order", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })),
+      field("All classes", text("classes", el("textarea", { rows: "3", "data-answer": "classes" })),
         "All that exist, also those that nobody has. One a line, or with commas between them."))),
     el("fieldset", {}, el("legend", {}, "What each column may hold"), columns),
   ];
-  if (tables.some(([file]) => file.startsWith("features."))) parts.push(field("How many features are there?", text("dimension", el("input", { type: "number", min: "1" }))));
+  if (tables.some(([file]) => file.startsWith("features."))) {
+    parts.push(field("How many features are there?", text("dimension", el("input", { type: "number", min: "1" }))));
+  }
   const send = async (event) => {
     event?.preventDefault();
     const clear = answers.private.includes("none") ? answers.private.length === 1 : answers.private.length > 0;
     if (!clear) return put(status, note("care", "Say first what is private.", p("Tick one or more of the first questions; or that nothing is.")));
+    const open = unanswered(draft, answers);
+    if (open.length) return put(status, note("care", "Some answers are not there yet.", points(open)));
     put(status, el("p", { class: "waiting" }, "Writing graph.toml, and checking the folder against it."));
     try {
       const { toml, command, notes = [] } = await api.post("declarations", { folder, answers: complete(draft, answers), replace: answers.replace });
@@ -106,7 +111,9 @@ function column(feature, answers, keep) {
     state[key] = value;
     keep();
   };
-  const input = (key, name, more = {}) => field(name, el("input", { value: state[key] ?? "", change: (event) => set(key, event.target.value.trim()), ...more }));
+  const input = (key, name, more = {}) => (
+    field(name, el("input", { value: state[key] ?? "", change: (event) => set(key, event.target.value.trim()), ...more }))
+  );
   const needs = el("div", { class: "row" });
   const show = () => {
     const number = ["number", "integer"].includes(state.kind);
@@ -125,7 +132,26 @@ function column(feature, answers, keep) {
   show();
   const many = feature.columns.length > 1 ? ` (${feature.columns.length} columns)` : "";
   const why = feature.kind || feature.identifies ? `Suggested: ${feature.reason}.` : `Nothing is suggested: ${feature.reason}.`;
-  return el("div", { class: "column" }, el("h3", {}, theirs(feature.name), many), el("div", { class: "row" }, field(`What ${feature.name} holds`, choice, why), needs));
+  return el("div", { class: "column" }, el("div", { class: "row" }, field(["What ", theirs(feature.name), ` holds${many}`], choice, why), needs));
+}
+
+/** A number as it is typed, also with a decimal comma; NaN where it is none. */
+const number = (text = "") => (String(text).trim() ? Number(String(text).replace(",", ".")) : NaN);
+
+/** What is not answered yet, in sentences: the library would name one at a time, and in its own words. */
+function unanswered(draft, { roles, directed, columns, classes }) {
+  const open = [];
+  if (!directed) open.push("Does a connection have a direction?");
+  if (roles.label && !words(classes).length) open.push(`All classes of ${roles.label}.`);
+  for (const feature of draft.features.filter((one) => !reserved(one, { roles }))) {
+    const { name } = feature;
+    const { kind, low, high, words: listed = "", most } = columns[name] ?? {};
+    if (!kind) open.push(`What ${name} holds; or leave it out.`);
+    if (["number", "integer"].includes(kind) && !(number(low) < number(high))) open.push(`${name}: numbers from and to, the lower first.`);
+    if (["category", "ordinal", "tags"].includes(kind) && words(listed).length < 2) open.push(`${name}: two words or more.`);
+    if (kind === "tags" && !(number(most) >= 1)) open.push(`${name}: at most how many words one person has.`);
+  }
+  return open;
 }
 
 /** The answers as the library takes them. */
@@ -140,9 +166,9 @@ function complete(draft, answers) {
     const { kind, low, high, words: listed = "", most, missing } = answers.columns[feature.name] ?? {};
     if (kind === "leave out") result.leave_out.push(feature.name);
     else if (kind === "yes-no") result.columns[feature.name] = "yes-no";
-    else if (["number", "integer"].includes(kind)) result.columns[feature.name] = { [kind]: [Number(low), Number(high)] };
+    else if (["number", "integer"].includes(kind)) result.columns[feature.name] = { [kind]: [number(low), number(high)] };
     else if (kind) result.columns[feature.name] = { [kind]: words(listed), ...(kind === "tags" ? { most: Number(most) } : {}) };
-    if (missing && kind !== "leave out") result.missing[feature.name] = ["number", "integer"].includes(kind) ? Number(missing) : missing;
+    if (missing && kind !== "leave out") result.missing[feature.name] = ["number", "integer"].includes(kind) ? number(missing) : missing;
   }
   return result;
 }

@@ -1,6 +1,6 @@
 /** A run's graph: who is predicted what, and where that is wrong. */
 
-import { el, points, table } from "./dom.js";
+import { el, note, points, table } from "./dom.js";
 import { acts, behind, button, p } from "./parts.js";
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a9099", "#b8a800", "#7a3b9d", "#5b3a1e", "#7fc97f", "#f781bf"];
@@ -23,6 +23,7 @@ const words = (picture, node) =>
   ].filter(Boolean).join(", ");
 
 export function network(picture) {
+  if (!picture.nodes.length) return note("", "There is nothing to draw.", picture.left_out.map((line) => p(line)));
   const label = "Graph: arrow keys go from person to person, plus and minus zoom, 0 shows everything";
   const place = el("div", { class: "live graph", tabindex: "0", role: "group", "aria-label": label });
   const caption = el("p", { "aria-live": "polite" }, "Point at somebody, or use the arrow keys.");

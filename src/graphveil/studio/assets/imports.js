@@ -1,13 +1,13 @@
 /** Other sources: a file or a database is copied into a folder of tables, which is then declared like any other. */
 
 import * as api from "./api.js";
-import { el, points } from "./dom.js";
+import { el, note, points } from "./dom.js";
 import { acts, button, field, files, hint, p, put, select, wrong } from "./parts.js";
 import { progress } from "./watch.js";
 
 const SOURCES = {
   file: ["A file below the studio's folder", "GraphML, node-link JSON of networkx, the arrays of a PyG Data (safetensors or npz, no pickle)."],
-  list: ["A list of edges", "csv, tsv or txt, one connection a line; and, if there is one, a table of the people."],
+  list: ["A list of edges", "csv, tsv or txt, one connection a line. A table of the people as well? Then bring both along as tables."],
   database: ["A database", "SQLite or PostgreSQL: one query for the people, one for the connections."],
 };
 
@@ -25,7 +25,6 @@ export function imports(body, app) {
     const address = "sqlite:///graphs/friends.sqlite or postgresql://user@host/database; a password belongs into ~/.pgpass.";
     const path = "Its path below the studio's folder, such as graphs/friends.graphml.";
     const parts = [hint(SOURCES[kind][1]), kind === "database" ? input("source", "Database", address) : input("source", "File", path)];
-    if (kind === "list") parts.push(input("nodes", "Table of the people (may be left empty)", "Its path, such as graphs/people.csv."));
     if (kind === "database") {
       parts.push(input("nodes_query", "Query for the people", "SELECT id, age, team FROM people", el("textarea", { rows: "2", spellcheck: "false" })));
       parts.push(input("edges_query", "Query for the connections", "SELECT source, target FROM calls", el("textarea", { rows: "2", spellcheck: "false" })));
@@ -35,12 +34,17 @@ export function imports(body, app) {
   const send = async (event) => {
     event.preventDefault();
     const values = Object.fromEntries(Object.entries(inputs).map(([key, control]) => [key, control.value.trim()]).filter(([, value]) => value));
+    if (!folder.value.trim() || Object.keys(values).length < Object.keys(inputs).length) {
+      return put(status, note("care", "Something is empty yet.", p("Each field above is needed.")));
+    }
+    put(status);
     try {
       const { id } = await api.post("jobs", { job: "import", folder: folder.value.trim(), ...values });
       progress(status, id, { done: (job) => put(status, arrived(job, folder.value.trim(), app)) });
     } catch (error) {
       put(status, wrong(error, "It was not copied."));
     }
+    return null;
   };
   const kind = select(Object.entries(SOURCES).map(([key, [name]]) => [key, name]), "file", show);
   show("file");

@@ -6,7 +6,7 @@ import { button, p, put, save } from "./parts.js";
 /** The picture of one configuration, and beside it what the pressed party or message may learn. */
 export function parties(picture) {
   const svg = document.importNode(new DOMParser().parseFromString(picture.svg, "text/html").body.firstElementChild, true);
-  const panel = el("div", { class: "card", role: "status" });
+  const panel = el("div", { class: "card no-print", role: "status" });
   const entries = new Map([...picture.parties, ...picture.arrows].map((item) => [item.key, item]));
   const names = new Map(picture.parties.map((party) => [party.key, party.name]));
   const title = (item) => item.name ?? `${names.get(item.source)} ${item.mutual ? "↔" : "→"} ${names.get(item.target)}`;
@@ -14,6 +14,7 @@ export function parties(picture) {
   const choose = (key) => {
     for (const chip of chips.querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.key === key));
     for (const [node, own] of drawn) node.classList.toggle("chosen", own === key);
+    panel.classList.remove("no-print");
     put(panel, el("h3", {}, title(entries.get(key))), meaning(entries.get(key)));
   };
   for (const { key, name } of picture.parties) chips.append(el("li", {}, button(name, () => choose(key), "small", { "data-key": key, "aria-pressed": "false" })));

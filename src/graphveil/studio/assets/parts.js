@@ -58,6 +58,7 @@ async function copy(pressed, text) {
 
 /** What a step ends in: files to download, [name, text], and the command that does the same. */
 export function files(command, entries = []) {
+  if (!command && !entries.length) return [];
   const line = command ? el("div", {}, p("The command that does the same:"), el("pre", { tabindex: "0" }, command)) : [];
   const copied = command ? [button("Copy the command", (event) => copy(event.currentTarget, command), "small")] : [];
   const links = entries.map(([name, text]) => button(`Download ${name}`, () => save(name, text), "small"));

@@ -24,7 +24,7 @@ export function render(body, app, path) {
 async function everything() {
   const { runs } = await api.get("folders");
   const comparable = runs.filter((one) => one.kind !== "collection");
-  if (!comparable.length) return { runs: runs.map((one) => ({ ...one, path: one.path })), groups: [], command: null, error: null };
+  if (!comparable.length) return { runs, groups: [], command: null, error: null };
   try {
     const { answer, command } = await api.post("queries", { query: "compare-runs", runs: comparable.map((one) => one.path) });
     const rows = new Map(answer.rows.map((row) => [row.folder.replace(/^\.\//, ""), row]));
@@ -46,7 +46,7 @@ const COLUMNS = [
   ["#epsilon", (run) => Number(run.epsilon ?? Infinity), (run) => (run.epsilon === undefined ? "" : short(run.epsilon))],
   ["#accuracy", (run) => run.accuracy?.mean ?? -1, (run) => (run.accuracy ? percent(run.accuracy.mean) : "")],
   ["#lift", (run) => run.lift?.mean ?? -9, (run) => (run.lift ? points(run.lift.mean) : "")],
-  ["#attack AUC", auc, (run) => (auc(run) < 0 ? "" : auc(run).toFixed(2))],
+  ["#attack", auc, (run) => (auc(run) < 0 ? "" : auc(run).toFixed(2))],
 ];
 const FIGURES = {
   lift: { title: "Lift of each run", unit: "points", ends: [0], of: (run) => run.lift },
@@ -54,7 +54,7 @@ const FIGURES = {
 };
 
 function overview(work, app) {
-  if (!work.runs.length) return note("", "Nothing is finished yet.", p("Whatever is trained, published or collected in this folder will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
+  if (!work.runs.length) return note("", "Nothing is finished yet.", p("It will stand here. ", el("a", { href: "#data" }, "Begin with the data")));
   const view = { text: "", group: "", sort: "run", falling: false, picked: [], figure: "lift", ...app.choices.view };
   const [listed, differs, chart] = [el("div", {}), el("div", {}), el("div", {})];
   // What is drawn anew takes the focus along.
@@ -80,7 +80,8 @@ function overview(work, app) {
   };
   draw();
   const filter = el("input", { type: "search", value: view.text, input: (event) => keep({ text: event.target.value }) });
-  const groups = select([["", "all"], ...work.groups.map((one) => [one.group, `${one.group}: ${one.trusted}`])], view.group, (group) => keep({ group }));
+  const about = ({ group, protected: parts, trusted }) => [group, `${group}: protects ${parts.map((part) => part.unit).join(" and ")}. ${trusted}`];
+  const groups = select([["", "all"], ...work.groups.map(about)], view.group, (group) => keep({ group }));
   const errors = work.error ? [wrong(work.error, "These could not be compared.")] : [];
   const written = () => save("results.json", JSON.stringify(work.answer, null, 2), "application/json");
   const raw = work.answer ? button("Download results.json", written, "small") : [];
@@ -99,7 +100,7 @@ function board(runs, view, keep) {
     box.checked = view.picked.includes(run.path);
     return [...COLUMNS.map(([, , cell]) => cell(run)), box];
   });
-  const caption = `${runs.length} of them; accuracies, lift and attacks are measured on true data and for you alone`;
+  const caption = `${runs.length} of them. Accuracy, lift and attacks (0.50 is guessing, 1.00 finds all) are measured on true data, for you alone.`;
   const grid = table(caption, [...COLUMNS.map(([name]) => name), "compare"], rows);
   // Nothing is picked on paper.
   for (const line of grid.querySelectorAll("tr")) line.lastElementChild.classList.add("no-print");
@@ -116,7 +117,9 @@ function board(runs, view, keep) {
 /** What differs between those that were picked, setting by setting. */
 function difference(runs) {
   if (runs.length < 2) return [el("p", { class: "hint no-print" }, "Tick two or more to see what differs between them.")];
-  const flat = runs.map(({ data, method, unit, against, epsilon, delta, settings }) => ({ data, method, unit, against, epsilon, delta, ...settings }));
+  const flat = runs.map(({ data, method, unit = "-", against = "-", epsilon = "-", delta = "-", settings }) => (
+    { data: data || "-", method: method || "-", unit, against, epsilon, delta, ...settings }
+  ));
   const keys = [...new Set(flat.flatMap((one) => Object.keys(one)))];
   const spell = (value) => (value === undefined || value === null ? "default" : typeof value === "number" ? short(value) : String(value));
   const rows = keys.filter((key) => new Set(flat.map((one) => spell(one[key]))).size > 1).map((key) => [key, ...flat.map((one) => spell(one[key]))]);

@@ -1,11 +1,10 @@
 /** Step 4: a button that names the price, then how the run goes and what came of it. */
 
 import * as api from "./api.js";
-import { planned } from "./budget.js";
 import { result } from "./card.js";
 import { el, more, note, table } from "./dom.js";
 import { acts, button, files, fill, p, put, say, wrong } from "./parts.js";
-import { request } from "./trust.js";
+import { exposed, planned, request } from "./trust.js";
 import { progress, STATES } from "./watch.js";
 
 export const head = "Run and watch";
@@ -65,7 +64,9 @@ function offer(app, started) {
     };
     const go = button(`${verb} now: ${spends(app)}`, press, "main price");
     return [
-      el("div", { class: "card" }, el("h2", {}, "The price"), el("p", { class: "sentence" }, price ?? answer.guarantee_sentence), p("Results are measured on true data: they are for you, not for handing on."),
+      exposed(answer),
+      el("div", { class: "card" }, el("h2", {}, "The price"), el("p", { class: "sentence" }, price ?? answer.guarantee_sentence),
+        p("Results are measured on true data: they are for you, not for handing on."),
         acts(go, el("a", { href: "#budget" }, "Change the budget first")), status),
       files(command.replace(/^graphveil plan/, `graphveil ${method.command}`), config ? [["config.toml", config]] : []),
     ];
@@ -77,7 +78,7 @@ function offer(app, started) {
 async function history(part, app) {
   const { jobs } = await api.get("jobs").catch(() => ({ jobs: [] }));
   if (!jobs.length) return;
-  const when = (job) => new Date(1000 * job.created).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const when = (job) => new Date(1000 * job.created).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const rows = jobs.map((job) => [when(job), job.job, el("code", {}, job.command), STATES[job.state], el("a", { href: `#run/${job.id}` }, "look")]);
   const listed = more(`Everything that ran here (${jobs.length})`, table("Runs, plans and attacks, the last first", ["at", "what", "command", "state", ""], rows));
   put(part, listed);

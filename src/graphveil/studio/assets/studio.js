@@ -60,7 +60,7 @@ function summary() {
   ];
   const words = parts.flatMap(([step, what, value], place) => [
     place ? " · " : "",
-    el("a", { href: `#${step}`, class: value ? "" : "open" }, value ? `${what}: ${value}` : `${what}: not chosen yet`),
+    el("a", { href: `#${step}`, class: value ? "" : "open" }, `${what}: ${value || (what === "run" ? "not started yet" : "not chosen yet")}`),
   ]);
   put(find("summary"), el("span", { class: "unseen" }, "Your choices so far: "), words);
 }
@@ -76,7 +76,8 @@ function change(patch) {
     patch = { ...blank, ...past[patch.data], past, ...patch };
   } else if ("settings" in patch || "method" in patch) {
     // The last run had other settings than the line at the top now says: it stands under everything that ran.
-    patch = { job: undefined, ...patch };
+    const other = "method" in patch && patch.method !== before.method;
+    patch = { job: undefined, ...(other ? { goal: undefined } : {}), ...patch };
   }
   app.choices = { ...before, ...patch };
   summary();
@@ -157,8 +158,9 @@ function show(move = true) {
 /** A step that leans on one before it says so, and leads there. */
 function first(body, missing) {
   const step = missing === "data" ? "data" : "trust";
-  const words = { data: "Choose the data first.", method: "Say first whom you trust.", elsewhere: "Organisations agree on this together, each on its own machine." }[missing];
-  put(body, note("care", words, p(el("a", { href: `#${step}` }, `To the step ${STEPS[step].head.toLowerCase()}`))));
+  const elsewhere = "Organisations agree on this together, each on its own machine.";
+  const words = { data: "Choose the data first.", method: "Say first whom you trust.", elsewhere };
+  put(body, note("care", words[missing], p(el("a", { href: `#${step}` }, `To the step ${STEPS[step].head.toLowerCase()}`))));
 }
 
 function connection(answers) {
@@ -170,8 +172,8 @@ function connection(answers) {
     saving = saving.then(keep, keep);
     return;
   }
-  const words = "Look where the command runs. If it has ended, start it again in the same folder: graphveil studio. Runs under way go on without it; your choices stay. This page tries again by itself.";
-  put(find("connection"), note("bad", "The studio does not answer.", p(words)));
+  const remedy = "Look where the command runs. If it has ended, start it again in the same folder: graphveil studio.";
+  put(find("connection"), note("bad", "The studio does not answer.", p(remedy, " Runs under way go on; your choices stay; this page tries again.")));
   const again = setInterval(() => {
     if (online) clearInterval(again);
     else api.get("saved").catch(() => {});

@@ -18,7 +18,7 @@ export const TITLES = {
 };
 const WORDS = {
   local: "People's own devices add noise before anything leaves them. Who knows whom is public, or not used.",
-  links: "As before, and each device hides its list of contacts too.",
+  links: "People's own devices add noise, and each hides its list of contacts too.",
   curator: "One trusted place holds all data, adds noise while it trains, and hands out a model.",
   release: "One trusted place holds all data and publishes a noisy copy, once. Everybody may work with it.",
   federation: "Two or three organisations train together. None shows its data to another.",
@@ -39,6 +39,15 @@ export const forgetAdvice = (data) => answers.delete(data);
 
 /** The configuration so far, as queries and jobs take it. */
 export const request = ({ choices }) => ({ data: choices.data, method: choices.method, settings: choices.settings ?? {} });
+
+/** What the library plans for it: it reads no private value and spends nothing. */
+export const planned = (app) => api.post("queries", { query: "plan", ...request(app) });
+
+/** A warning where a plan leaves open what the data declare private. */
+export function exposed({ guarantee }) {
+  const lines = guarantee.assumes.filter((line) => line.includes("NOT protected, though"));
+  return lines.length ? note("bad", "This leaves open what the data declare private.", lines.map((line) => p(line))) : [];
+}
 
 export function render(body, app) {
   const cards = el("div", {});
@@ -85,21 +94,27 @@ function detail(part, app, entry) {
   };
   const advised = app.choices.method === entry.method;
   const control = el("div", {});
-  if (options.length > 1) control.append(more("Choose another method", el("label", { for: "method" }, "Method"), select(options, app.choices.method, changed, { id: "method" })));
+  const choice = select(options, app.choices.method, changed, { id: "method" });
+  if (options.length > 1) control.append(more("Choose another method", el("label", { for: "method" }, "Method"), choice));
   const about = [["Method", app.choices.method, method ? `: ${method.summary}` : ""]];
   if (advised) about.push(["Why this one", entry.why], ["When it does not help", entry.loses], ["Not protected", entry.not_protected]);
-  const picture = el("div", {});
+  const [picture, same] = [0, 1].map(() => el("div", {}));
   const simulated = ["local", "links"].includes(entry.trust)
-    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
+    ? [p("A run here plays the people's devices, on the data in this folder: whoever holds these sees them raw. ",
+      "Real devices answer a collection: ", el("code", {}, "graphveil collect init"), ".")]
     : [];
   const onward = runs
     ? acts(button("Choose the budget", () => app.go("budget"), "main"))
-    : note("care", "Each organisation starts this on its own machine.", p("The studio cannot do that for them. The command below begins it; a finished federation stands under Results."));
+    : note("care", "Each organisation starts this on its own machine.", 
+      p("The command below tries it out on this machine, on a graph that is split in two. A finished federation stands under Results."));
   put(part, 
     el("h2", {}, "What is advised"), facts(about.filter((line) => line[1])), control,
-    el("h2", {}, "Who sees what"), simulated, picture, onward,
-    files(advised ? entry.command : null, []),
+    el("h2", {}, "Who sees what"), simulated, picture, onward, same,
   );
-  if (method === null) put(picture, p("It is drawn for the agreement that the organisations sign: ", el("code", {}, "graphveil federation plan"), " shows it, and so does the finished federation under Results."));
-  else fill(picture, "Drawing who sees what in this configuration.", () => api.post("parties", request(app)), parties);
+  if (method === null) put(same, files(entry.command));
+  if (method === null) put(picture, p("It is drawn for the agreement that they sign, by ", el("code", {}, "graphveil federation plan"), "."));
+  else fill(picture, "Drawing who sees what in this configuration.", () => planned(app), ({ answer, command }) => {
+    put(same, files(command.replace(/^graphveil plan/, `graphveil ${method.command}`)));
+    return [exposed(answer), parties(answer.parties)];
+  });
 }

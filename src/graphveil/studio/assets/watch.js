@@ -5,13 +5,16 @@ import { el, more, note } from "./dom.js";
 import { acts, button, p, put, short, wrong } from "./parts.js";
 
 export const ENDED = new Set(["done", "refused", "failed", "stopped", "killed"]);
-export const STATES = { waiting: "waits for its turn", running: "under way", done: "finished", refused: "refused", failed: "failed", stopped: "stopped", killed: "ended from outside" };
+export const STATES = {
+  waiting: "waits for its turn", running: "under way", done: "finished",
+  refused: "refused", failed: "failed", stopped: "stopped", killed: "ended from outside",
+};
 
 const ENDS = {
   refused: ["care", "The command refused this.", "Nothing was spent. Change what the sentence names, and try again."],
   failed: ["bad", "The command failed.", "No result was written. Try again; if it fails again, report the sentence."],
   stopped: ["care", "You stopped it.", "No result was written, and nothing of it was handed out. It can be started again."],
-  killed: ["bad", "Something outside ended it.", "Often the machine ran out of memory, or somebody ended the process. No result was written. Start it again; close other programs first."],
+  killed: ["bad", "Something outside ended it.", "No result was written. Most often memory was short: close other programs, then start it again."],
 };
 
 /** Stages of a command, as people say them: the rest is said as it is. */
@@ -66,7 +69,7 @@ export function progress(part, id, { done, state = () => {} }) {
 /** What became of a job that brought no result, and how to start it again. */
 export function ended(job, restart) {
   const [kind, headline, advice] = ENDS[job.state];
-  const reason = job.error ? [p(job.error)] : [];
+  const reason = job.error && job.state !== "stopped" ? [p(job.error)] : [];
   const full = /no space left|disk is full|ENOSPC/i.test(job.error ?? "") ? [p("The disk is full: make room in the studio's folder first.")] : [];
   // What spends says so again, on the button that spends.
   const price = job.price ? more("The price, word for word", el("p", { class: "sentence" }, job.price)) : [];
