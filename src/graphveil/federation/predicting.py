@@ -170,6 +170,12 @@ def predicting_program(
 ) -> Program[tuple[Tensor, linear_predict.Prediction]]:
     """Align the ids anew, and publish the rows of new people.
 
+    Args:
+        run: a holder's.
+        data: its files, and who was published before.
+        memory: of the alignment.
+        progress: called as it computes.
+
     Raises:
         BudgetError: nobody is new, or others than when this prediction was made before.
     """

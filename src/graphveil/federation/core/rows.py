@@ -30,7 +30,12 @@ def times_of(setting: Setting) -> dict[str, int]:
 
 
 def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
-    """Return a holder's publishers, by group of rows; all draw with one key, under labels of their own."""
+    """Return a holder's publishers, by group of rows; all draw under labels of their own.
+
+    Args:
+        setting: the agreed run.
+        key: of all their noise.
+    """
     return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
 
 

@@ -59,13 +59,29 @@ class Arithmetic(Protocol):
         """Make a factor of products."""
 
     def product(self, a: Masked, b: Masked, multiply: Multiply) -> Program[Tensor]:
-        """Return a share of a b, at the sum of their scales; `multiply` is of matrices, or of entries."""
+        """Return a share of a b, at the sum of their scales.
+
+        Args:
+            a, b: the factors, masked.
+            multiply: of matrices, or of entries.
+        """
 
     def by_constant(self, name: str, right: Tensor, *, transposed: bool = False) -> Program[Tensor]:
-        """Return a share of A b, or A^T b, for a holder's own matrix of that name."""
+        """Return a share of A b, or A^T b, for a holder's own matrix A.
+
+        Args:
+            name: of A.
+            right: this party's share of b, int64 [n, .].
+            transposed: whether it is A^T b.
+        """
 
     def cut(self, share: Tensor, scale: Scale) -> Program[Tensor]:
-        """Return a share of x 2^-bits, to within a unit."""
+        """Return a share of x 2^-bits, to within a unit.
+
+        Args:
+            share: of x, int64.
+            scale: bits to cut off, and the bound of x.
+        """
 
     def opened(self, share: Tensor) -> Program[Tensor | None]:
         """Show the label holder z, and return it there, int64; None at all others."""
@@ -195,7 +211,12 @@ class Network:
         return (yield from self._hidden.forward(party, mean))
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[None]:
-        """Step down, from a share of the slope of z of the first rows, int64 [t, h]."""
+        """Step down.
+
+        Args:
+            party: who computes.
+            slope: its share of the slope of z of the first rows, int64 [t, h].
+        """
         whole = yield from self._hidden.backward(party, slope)
         slope = yield from party.cut(_times(1 / len(self._layers), whole), SLOPES)
         slopes = []

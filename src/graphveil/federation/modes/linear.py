@@ -59,7 +59,12 @@ def scale_of(setting: Setting, *, weights: bool = False) -> Scale:
 
 
 def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
-    """Return the products of P_o = S^K X; the first begins with every holder's own columns, the last gives rows o."""
+    """Return the products of P_o = S^K X; the first begins with every holder's own columns, the last gives rows o.
+
+    Args:
+        setting: the agreed run.
+        rows: who trains and who validates.
+    """
     last = setting.model.hops - 1
     return [
         Walk(f"hop {hop}", setting.columns, rows.some if hop == last else None, None if hop else setting.blocks)
@@ -68,7 +73,12 @@ def hops_of(setting: Setting, rows: Rows) -> list[Walk]:
 
 
 def last_hops_of(setting: Setting, rows: Rows) -> list[Walk]:
-    """Return the products of S^K (X W), for the rows that were never opened."""
+    """Return the products of S^K (X W), for the rows that were never opened.
+
+    Args:
+        setting: the agreed run.
+        rows: who trains and who validates.
+    """
     last = setting.model.hops - 1
     return [
         Walk(f"last hop {hop}", setting.model.width, rows.rest if hop == last else None)

@@ -225,6 +225,14 @@ def _look(training: _Training, opened: Mapping[str, Tensor], used: Tensor) -> Pr
 
 
 def hidden_of(network: LinearNetwork, z: Tensor, trained: Tensor, setting: Setting) -> Tensor:
+    """Return the last hidden layer of some rows, float32 [., h].
+
+    Args:
+        network: the server's.
+        z: theirs, float32 [., h].
+        trained: z of those who train, float32 [t, h].
+        setting: the agreed run.
+    """
     # By mean and length of those who train: in a group that differs from them its own would move everybody.
     # Without dropout: validation should not depend on which units happened to be dropped.
     network.eval()

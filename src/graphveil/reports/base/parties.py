@@ -71,7 +71,12 @@ class Arrow:
 
     @classmethod
     def between(cls, leg: tuple[str, str], kind: str, state: State, learns: str, **facts: Any) -> Arrow:
-        """Return an arrow from the first to the second of `leg`; `facts`: the other fields."""
+        """Return an arrow from the first to the second of `leg`.
+
+        Args:
+            leg: keys of two parties.
+            kind, state, learns, facts: fields of the class.
+        """
         return cls(source=leg[0], target=leg[1], kind=kind, state=state, learns=learns, **facts)
 
     @property
