@@ -205,7 +205,8 @@ class Run:
             return self.end_right()
         self.until(self.all_over, "all stopped", within)
         said = {name: party.error for name, party in self.parties.items()}
-        if silent := [name for name in said if not said[name]]:
+        # Who had all it needs before another one failed has ended right.
+        if silent := [name for name in self.failed() if not said[name]]:
             raise Wrong(f"{', '.join(silent)} stopped without a line: {self.words()}")
         if not any(name in line for who, line in said.items() for name in named if name != who):
             raise Wrong(f"nobody names {' or '.join(named)}: {self.words()}")
