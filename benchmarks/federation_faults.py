@@ -393,7 +393,7 @@ def cases(setting: Setting, mode: str, times: int, each: int) -> Iterator[Case]:
         for patience, words in ((0.5, "longer"), (2.0, "shorter")):
             do = partial(partition, who=who, patience=patience * setting.partition)
             yield of(f"a line cut {cut}, {words} than patience", mode, "inf" if words == "shorter" else "4", do)
-    last = setting.rounds + (2 if mode == "shared-linear" else 0)
+    last = setting.rounds + (2 if mode == "shared-linear" else 1)
     disks = range(0, last + 1, setting.disks)
     yield of("a full disk at a checkpoint", mode, "4", partial(full_disk, rounds=disks), times=len(disks))
     for who, towards in (("server", True), ("holder1", False)):
