@@ -23,7 +23,8 @@ DISTRIBUTIONS = {
 OPTIONAL = {"mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
 # Comes with torch where that is built for a GPU.
 OPTIONAL |= {"triton"}
-OPTIONAL |= {"fastapi", "keyring", "psycopg", "pydantic", "sqlalchemy", "uvicorn"}
+# Starlette is what FastAPI is built on, and comes with it.
+OPTIONAL |= {"fastapi", "keyring", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
 #: A search path of the caller's would hide the wheel.
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
