@@ -29,6 +29,7 @@ from graphveil.federation.core.publication import Guessing, Publication
 from graphveil.federation.core.rate import Rate
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.statement.assumption import OPENS
 
 #: What each mode opens to whom, as printed with every guarantee.
@@ -396,7 +397,7 @@ class Setting:
         """Refuse what mode "all-shares" has no arithmetic for."""
         if math.isfinite(self.privacy.epsilon):
             raise InputError(
-                f"epsilon = {self.privacy.epsilon:g} in mode all-shares, which publishes nothing with noise",
+                f"epsilon = {rounded_up(self.privacy.epsilon)} in mode all-shares, which publishes nothing with noise",
                 allowed="inf",
                 remedy="take mode guesses, shared-linear or individual for a finite epsilon",
             )
