@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import save_file
 
 from graphveil.errors import GraphveilError, MissingExtraError
-from graphveil.graphs.sources import database
 from graphveil.graphs.sources.importing import import_source
 from graphveil.runtime.late import quiet
 from tests.collection.postgresql import postgresql
@@ -273,6 +272,6 @@ def test_a_query_gives_two_ends_and_rows(tmp_path: Path) -> None:
 
 
 def test_without_sqlalchemy_a_database_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "find_spec", lambda name: None)
+    monkeypatch.setattr("graphveil.runtime.extras.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'graphveil\[collect\]'"):
         import_source("sqlite:///a.db", tmp_path, QUERIES)

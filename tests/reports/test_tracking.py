@@ -165,7 +165,7 @@ def test_what_cannot_be_tracked_is_refused_before_training(
 ) -> None:
     declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert set(TRACKERS) <= set(declared["project"]["optional-dependencies"])
-    monkeypatch.setattr("graphveil.reports.tracking.trackers.find_spec", lambda library: None)
+    monkeypatch.setattr("graphveil.runtime.extras.find_spec", lambda name: None)
     cases = [
         (("--track", one), f"the package {one} is not installed; run: pip install 'graphveil[{one}]'")
         for one in TRACKERS

@@ -78,7 +78,7 @@ def test_a_link_is_one_line_on_a_narrow_terminal(
 def test_a_missing_package_is_named_with_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("graphveil.studio.serving.find_spec", lambda name: None)
+    monkeypatch.setattr("graphveil.runtime.extras.find_spec", lambda name: None)
     assert main(["studio"]) == 2
     assert "pip install 'graphveil[studio]'" in capsys.readouterr().err
 

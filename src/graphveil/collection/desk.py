@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,9 @@ from graphveil.collection.task.declare import new_key, read_key, signed_opening,
 from graphveil.collection.task.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
 from graphveil.device.people.people import ids_hash
 from graphveil.device.task import Opening, moment, short_key
-from graphveil.errors import InputError, MissingExtraError
+from graphveil.errors import InputError
 from graphveil.files.writing import new_folder, partial_folder, sweep, sync_files, sync_folder, write_bytes
+from graphveil.runtime.extras import require_packages
 
 if TYPE_CHECKING:
     from graphveil.collection.store.store import Store
@@ -309,8 +309,4 @@ class Desk:
 
 def require_extra() -> None:
     """Raise MissingExtraError where a package that the collector needs is not installed."""
-    for name in ("sqlalchemy", "fastapi", "uvicorn"):
-        if find_spec(name) is None:
-            raise MissingExtraError(
-                f"the package {name} is not installed", where="collect", remedy="run: pip install 'graphveil[collect]'"
-            )
+    require_packages("collect", "sqlalchemy", "fastapi", "uvicorn", where="collect")

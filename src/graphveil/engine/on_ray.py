@@ -11,12 +11,12 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
 from graphveil.engine.contract import Blocks, Engine, Mapped, Shared, opened
 from graphveil.engine.local import arguments
-from graphveil.errors import InputError, MissingExtraError
+from graphveil.errors import InputError
+from graphveil.runtime.extras import require_packages
 
 Result = TypeVar("Result")
 
@@ -80,10 +80,7 @@ class RayEngine(Engine):
 
 def require_ray() -> None:
     """Raise MissingExtraError where Ray is not installed, without loading it."""
-    if find_spec("ray") is None:
-        raise MissingExtraError(
-            "the package ray is not installed", where="--engine ray", remedy="run: pip install 'graphveil[ray]'"
-        )
+    require_packages("ray", "ray", where="--engine ray")
 
 
 def _run(task: Callable[..., Result], *call: Any) -> Result:

@@ -15,6 +15,7 @@ from typing import Final
 from graphveil.collection.service.addresses import host_of, is_host, name_of
 from graphveil.collection.service.door import Message, Receive, Scope, Send
 from graphveil.collection.service.limits import Buckets
+from graphveil.collection.service.pages import HEADERS as PAGE_HEADERS
 from graphveil.collection.service.serving import Application
 from graphveil.studio.refusals import Refusal
 from graphveil.studio.store import Store
@@ -25,14 +26,10 @@ COOKIE: Final = "graphveil_studio_"
 _SESSION: Final = 30 * 24 * 3600
 #: Bytes of a request, but for tables.
 LARGEST: Final = 1 << 20
+#: As a collector's pages have, but for pictures that the page draws; and nothing is kept.
 HEADERS: Final = {
-    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    b"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"cache-control": b"no-store",
+    name.lower().encode(): value.replace("img-src 'self'", "img-src 'self' data:").encode()
+    for name, value in {**PAGE_HEADERS, "Cache-Control": "no-store"}.items()
 }
 
 

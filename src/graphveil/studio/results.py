@@ -26,20 +26,15 @@ from graphveil.reports.runs.picture import FILE as PICTURE
 from graphveil.reports.runs.picture import RELEASED, Picture
 from graphveil.studio.models import Edges, Graph, Node
 from graphveil.studio.refusals import Refusal
-from graphveil.studio.root import Kind, Root, declaration_of, object_in
+from graphveil.studio.root import MARKS, Kind, Root, declaration_of, object_in
 
 #: What a page may download of a folder: the name, and where it lies, first come.
 FILES: Final = (
     *("card.md", "card.html", "config.toml", "guarantee.json", "ledger.json", "result.json", "release.json"),
     *("agreement.toml", "collection.json", "public/card.html", "public/report.html"),
 )
-#: What tells of each kind of work.
-_RECORDS: Final = {
-    "run": "result.json",
-    "release": "release.json",
-    "federation": "outcome.json",
-    "collection": "collection.json",
-}
+#: What tells of each kind of work: of a federation not what was agreed, but what came of it.
+_RECORDS: Final[Mapping[Kind, str]] = {**MARKS, "federation": "outcome.json"}
 #: Nodes that are drawn at most.
 MOST: Final = 3_000
 _SEED: Final = 20_240

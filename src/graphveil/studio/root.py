@@ -22,12 +22,12 @@ RUNS: Final = "runs"
 TABLES: Final = (".csv", ".parquet")
 #: How deep folders are looked for, and how many are listed.
 _DEPTH, _MOST = 5, 2_000
-#: Finished work, by the file that each kind of folder has.
-_KINDS: Final[Mapping[str, Kind]] = {
-    "result.json": "run",
-    "release.json": "release",
-    "agreement.toml": "federation",
-    "collection.json": "collection",
+#: Finished work: kind -> the file by which a folder is known; the first that is there counts.
+MARKS: Final[Mapping[Kind, str]] = {
+    "run": "result.json",
+    "release": "release.json",
+    "federation": "agreement.toml",
+    "collection": "collection.json",
 }
 
 
@@ -94,7 +94,7 @@ class Root:
 
     def kind(self, folder: Path) -> Kind | None:
         """Return what kind of finished work a folder holds, None for none."""
-        return next((kind for name, kind in _KINDS.items() if self.holds(folder / name)), None)
+        return next((kind for kind, name in MARKS.items() if self.holds(folder / name)), None)
 
     def existing(self, relative: str) -> Path:
         """Return a path that is there; Refusal as of `path`, or not found."""
@@ -149,7 +149,7 @@ class Root:
         kind = self.kind(folder)
         if kind is None:
             return None
-        file = next(name for name, of in _KINDS.items() if of == kind)
+        file = MARKS[kind]
         facts = object_in(folder / file) if file.endswith(".json") else {}
         modified = datetime.fromtimestamp((folder / file).stat().st_mtime, UTC).isoformat(timespec="seconds")
         method, data = (str(facts.get(name, ""))[:200] for name in ("method", "data"))

@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphveil.errors import InputError, MissingExtraError, UsedPathError
+from graphveil.errors import InputError, UsedPathError
 from graphveil.files.writing import writing
+from graphveil.runtime.extras import require_packages
 from graphveil.studio.root import STATE, Root
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def require_extra() -> None:
     """Raise MissingExtraError where a package that the studio needs is not installed, InputError on Windows."""
     if os.name == "nt":
         raise InputError("jobs need what Windows lacks", where="studio", remedy="use the Linux subsystem (WSL)")
-    for name in ("fastapi", "uvicorn", "pydantic"):
-        if find_spec(name) is None:
-            remedy = "run: pip install 'graphveil[studio]'"
-            raise MissingExtraError(f"the package {name} is not installed", where="studio", remedy=remedy)
+    require_packages("studio", "fastapi", "uvicorn", "pydantic", where="studio")
 
 
 def serve(

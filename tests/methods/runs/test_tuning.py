@@ -227,7 +227,7 @@ def test_other_refusals() -> None:
     with pytest.raises(InputError, match=r"hidden is a range, which has no list of values; .* --sampler random or tpe"):
         require_sampler(SPACE | {"learning_rate": (0.1,)}, "grid", paid=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graphveil.methods.runs.proposals.find_spec", lambda name: None)
+        patch.setattr("graphveil.runtime.extras.find_spec", lambda name: None)
         require_sampler({"hidden": (2, 4)}, "grid", paid=False)
         with pytest.raises(MissingExtraError, match=r"optuna is not installed; run: pip install 'graphveil\[optuna\]'"):
             require_sampler(SPACE, "tpe", paid=False)

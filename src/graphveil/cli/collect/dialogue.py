@@ -5,13 +5,11 @@ Ranges and classes come from the data's declaration and are never asked.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from graphveil.cli.base.console import complain
+from graphveil.cli.base.terminal import InputEnded, Terminal
 from graphveil.collection.task.declare import Prices
 from graphveil.collection.task.drafts import PRICES, WORDS, moment_of
 from graphveil.collection.task.subject import Subject
@@ -47,24 +45,8 @@ _MODE = (
 )
 
 
-class _Over(Exception):
-    """The person has ended the input."""
-
-
-@dataclass(frozen=True)
-class Dialogue:
-    """A person at a terminal."""
-
-    hear: Callable[[], str | None]  # the next line typed; None: the input has ended
-    say: Callable[[str], None]  # prints a line
-    show: Callable[[str], None]  # prints a question
-
-    @classmethod
-    def here(cls) -> Dialogue | None:
-        """Return a dialogue on this terminal; None: there is no terminal."""
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return None
-        return cls(lambda: sys.stdin.readline() or None, complain, _show)
+class Dialogue(Terminal):
+    """What an organiser is asked."""
 
     def completed(
         self, subject: Subject, given_fields: Mapping[str, object], prices: Prices
@@ -91,7 +73,7 @@ class Dialogue:
                 self._ask(fields, "least", _LEAST.format(people=people), partial(_whole, most=people))
             return fields, self._prices(subject, prices) if asks_nothing else prices
         # The rest can be filled in later; what was typed counts.
-        except _Over:
+        except InputEnded:
             self.say("")
             return fields, prices
 
@@ -124,11 +106,7 @@ class Dialogue:
     ) -> None:
         """Ask until the answer passes ``check`` or is empty."""
         while True:
-            self.show(f"{question}{f' [{default}]' if default else ''}: ")
-            line = self.hear()
-            if line is None:
-                raise _Over
-            text = line.strip() or default
+            text = self.typed(question, default) or default
             if not text:
                 return
             try:
@@ -136,11 +114,6 @@ class Dialogue:
                 return
             except (InputError, DeviceError) as error:
                 self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; once more, please")
-
-
-def _show(question: str) -> None:
-    sys.stderr.write(question)
-    sys.stderr.flush()
 
 
 def _seen(text: str) -> str:

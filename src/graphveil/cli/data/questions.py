@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from graphveil.cli.base.console import complain
+from graphveil.cli.base.terminal import InputEnded, Terminal
 from graphveil.cli.data.typed import KINDS, LEAVE_OUT, answered, typed_kind
 from graphveil.errors import InputError
 from graphveil.graphs.drafts.answers import WHY_NOT, Answers, declare, open_questions, unanswered
@@ -28,24 +25,8 @@ _QUESTIONS: Final = {
 _MISSING: Final = "What stands for a missing value? (such as age=60 or team=own category; Enter: nothing more)"
 
 
-class _EndError(Exception):
-    """The person has ended the input."""
-
-
-@dataclass(frozen=True)
-class Interview:
-    """A person at a terminal."""
-
-    hear: Callable[[], str | None]  # the next line typed; None: the input has ended
-    say: Callable[[str], None]  # prints a line
-    show: Callable[[str], None]  # prints a question
-
-    @classmethod
-    def here(cls) -> Interview | None:
-        """Return an interview on this terminal; None: there is no terminal."""
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return None
-        return cls(lambda: sys.stdin.readline() or None, complain, _show)
+class Interview(Terminal):
+    """What the owner of a folder is asked."""
 
     def completed(self, draft: Draft, answers: Answers, *, everything: bool) -> Answers:
         """Return the answers, completed by the person, or as far as they were when the input ended.
@@ -76,18 +57,14 @@ class Interview:
             before = None
             while answers != before:
                 before, answers = answers, self._ask(draft, answers, "missing", _MISSING, "")
-        except _EndError:
+        except InputEnded:
             self.say("")
         return answers
 
     def _ask(self, draft: Draft, answers: Answers, key: str, question: str, default: str | None) -> Answers:
         """Ask until an answer is accepted."""
         while True:
-            self.show(f"{question}{f' [{printable(default)}]' if default else ''}: ")
-            line = self.hear()
-            if line is None:
-                raise _EndError
-            text = line.strip() or default
+            text = self.typed(question, printable(default or "")) or default
             if text == "":
                 return answers
             try:
@@ -98,8 +75,3 @@ class Interview:
                     return changed
             except InputError as error:
                 self.say(f"{error.what}{f'; allowed: {error.allowed}' if error.allowed else ''}; once more, please")
-
-
-def _show(question: str) -> None:
-    sys.stderr.write(question)
-    sys.stderr.flush()

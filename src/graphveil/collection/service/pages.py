@@ -26,7 +26,7 @@ ASSETS = (
     *("organiser.css", "organiser.js", "admin.js"),
 )
 _KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_HEADERS = {
+HEADERS: Mapping[str, str] = {
     # Neither a foreign script nor one injected into a text runs, and nothing is sent elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -55,7 +55,7 @@ class Asset:
 
     def answer(self, etags: str | None) -> Response:
         """Return the file, or 304 to a client that has it already, by If-None-Match."""
-        headers = {**_HEADERS, "ETag": self.tag}
+        headers = {**HEADERS, "ETag": self.tag}
         if etags is not None and self.tag in etags:
             return Response(status_code=304, headers=headers)
         return Response(self.data, media_type=self.kind, headers=headers)

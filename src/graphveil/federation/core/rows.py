@@ -39,9 +39,24 @@ def publishers_of(setting: Setting, key: MaskKey) -> dict[str, Publisher]:
     return {group: Publisher(setting.published(count), key) for group, count in times_of(setting).items()}
 
 
-def spent_on(publishers: Mapping[str, Publisher]) -> float:
-    """Return the epsilon of a row so far, at most: a row stands in one group."""
-    return max(publisher.spent for publisher in publishers.values())
+class PublishesRows:
+    """A holder that publishes its rows by group.
+
+    Attributes:
+        publishers: group of rows -> counts publications and draws noise.
+    """
+
+    publishers: Mapping[str, Publisher]
+
+    @property
+    def publisher(self) -> Publisher:
+        """Of those who train: nobody's rows are published more often."""
+        return self.publishers[TRAIN]
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of a row so far, at most: a row stands in one group."""
+        return max(publisher.spent for publisher in self.publishers.values())
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,10 @@ def _ready(setting: Setting, published: Mapping[str, Embeddings], group: str) ->
         published: by group; by mean and length of those who train all others are moved too.
         group: one of them.
     """
-    shrunk = {name: _shrunk(setting, rows, name) for name, rows in published.items()}
+    trained = _shrunk(setting, published[TRAIN], TRAIN)
+    shrunk = trained if group == TRAIN else _shrunk(setting, published[group], group)
     noise = 0.0 if setting.privacy.shrink else setting.publication.noise
-    return [apart(rows, LENGTH, noise, like=like) for rows, like in zip(shrunk[group], shrunk[TRAIN], strict=True)]
+    return [apart(rows, LENGTH, noise, like=like) for rows, like in zip(shrunk, trained, strict=True)]
 
 
 def _shrunk(setting: Setting, published: Embeddings, group: str) -> Embeddings:

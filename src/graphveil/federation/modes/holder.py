@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from graphveil.federation.core import states
 from graphveil.federation.core.networks import Propagation
 from graphveil.federation.core.publisher import Publisher, name_of_rows
-from graphveil.federation.core.rows import REST, TRAIN, publishers_of, receive_rows, spent_on
+from graphveil.federation.core.rows import REST, PublishesRows, publishers_of, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.masks import MaskKey
@@ -88,12 +88,11 @@ def products_of(setting: Setting, nodes: int, *, transposed: bool = False) -> tu
 
 
 @dataclass(frozen=True)
-class EmbeddingHolder:
+class EmbeddingHolder(PublishesRows):
     """What a holder's program trains and returns: K hops over its own edges, its own or the shared first layer, where
     its rows leave, and the label holder's last layer.
 
     Attributes:
-        publishers: group of rows -> counts publications and draws noise.
         rest: rows of those who neither train nor validate, in the round that validated best so far, float32 [n - m, h].
     """
 
@@ -103,16 +102,6 @@ class EmbeddingHolder:
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
     rest: Tensor
-
-    @property
-    def publisher(self) -> Publisher:
-        """Of those who train: nobody's rows are published more often."""
-        return self.publishers[TRAIN]
-
-    @property
-    def spent(self) -> float:
-        """The epsilon of a row so far, at most."""
-        return spent_on(self.publishers)
 
     def state(self) -> dict[str, Tensor]:
         state = states.module_state("propagation", self.propagation) | states.adam_state("adam", self.optimiser)

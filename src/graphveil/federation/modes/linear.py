@@ -28,7 +28,7 @@ from torch import Tensor
 
 from graphveil.federation.core import states
 from graphveil.federation.core.publisher import Publisher
-from graphveil.federation.core.rows import REST, TRAIN, Rows, publishers_of, receive_rows, spent_on
+from graphveil.federation.core.rows import REST, TRAIN, PublishesRows, Rows, publishers_of, receive_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.crypto.commitments import Commitment, name_publication
@@ -95,7 +95,7 @@ class Final:
 
 
 @dataclass(frozen=True)
-class LinearHolder:
+class LinearHolder(PublishesRows):
     """A holder's state in a run, which its program returns.
 
     Attributes:
@@ -103,7 +103,6 @@ class LinearHolder:
         w: its share of W_0, int64 [d, h].
         a: its share of A, int64 [t, h].
         final: from the round on that multiplies it.
-        publishers: group of rows -> counts publications and draws noise.
         head: the label holder's alone.
     """
 
@@ -116,16 +115,6 @@ class LinearHolder:
     publishers: Mapping[str, Publisher]
     head: LabelHead | None
     final: Final | None = None
-
-    @property
-    def publisher(self) -> Publisher:
-        """Of those who train: nobody's rows are published more often."""
-        return self.publishers[TRAIN]
-
-    @property
-    def spent(self) -> float:
-        """The epsilon of a row so far, at most."""
-        return spent_on(self.publishers)
 
     def state(self) -> dict[str, Tensor]:
         shares = {"p": self.p, "gram": self.gram, "z": self.z, "w": self.w, "a": self.a}

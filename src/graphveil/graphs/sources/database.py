@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from graphveil.errors import DataError, InputError, MissingExtraError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs.sources.rows import EDGES, Imported, new_table
+from graphveil.runtime.extras import require_packages
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -37,9 +37,7 @@ def import_database(source: str, folder: Path, nodes_query: str, edges_query: st
         InputError: another kind of database.
         MissingExtraError: SQLAlchemy or the driver is not installed.
     """
-    if find_spec("sqlalchemy") is None or find_spec("psycopg") is None:
-        remedy = "run: pip install 'graphveil[collect]'"
-        raise MissingExtraError("the packages sqlalchemy and psycopg are not installed", where="import", remedy=remedy)
+    require_packages("collect", "sqlalchemy", "psycopg", where="import")
     from sqlalchemy.exc import SQLAlchemyError
 
     engine, where = _engine(source)

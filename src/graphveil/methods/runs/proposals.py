@@ -12,11 +12,11 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graphveil.errors import InputError, MissingExtraError
+from graphveil.errors import InputError
+from graphveil.runtime.extras import require_packages
 
 GRID, RANDOM, TPE = "grid", "random", "tpe"
 SAMPLERS = (GRID, RANDOM, TPE)
@@ -95,9 +95,8 @@ def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> 
     elif sampler == GRID and ranges:
         remedy = f"list values, {ranges[0]}=V1,V2, or add --sampler {RANDOM} or {TPE}"
         raise InputError(f"{ranges[0]} is a range, which has no list of values", where="--over", remedy=remedy)
-    elif sampler != GRID and find_spec("optuna") is None:
-        where, remedy = f"--sampler {sampler}", "run: pip install 'graphveil[optuna]'"
-        raise MissingExtraError("the package optuna is not installed", where=where, remedy=remedy)
+    elif sampler != GRID:
+        require_packages("optuna", "optuna", where=f"--sampler {sampler}")
 
 
 def _require_priced(sampler: str, ranges: Sequence[str]) -> None:

@@ -27,11 +27,11 @@ from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.federation.card import rewrite_party
 from graphveil.reports.federation.log import TRANSCRIPT, by_kind, read_log
 from graphveil.reports.federation.party import OUTCOME, write_predictions
-from graphveil.reports.federation.plan import priced
+from graphveil.reports.federation.plan import ALIGNING, priced
 
 #: The kinds of messages of a prediction; a test compares them with what is sent.
 SENT = (
-    *("blinded-ids", "blinded-set", "aligned", "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
+    *(*ALIGNING, "new-rows", "mask-keys", "holder-key", "matrix-key", "hidden-matrix"),
     *("masked-right", "correction", "masked-sum", "safe-bits", "seal", "noisy-share", "hidden"),
 )
 #: How many messages wait for each other, one way each: once, and for each hop; seals take as long as words of saving.

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from graphveil.errors import MissingExtraError, WriteError
+from graphveil.errors import WriteError
 from graphveil.reports.tracking.released import Released
+from graphveil.runtime.extras import require_packages
 from graphveil.runtime.late import quiet
 
 #: Writes what was released, to a place in the library's own words (None: what its variables say); returns where.
@@ -31,13 +31,8 @@ def find_tracker(name: str) -> Tracker:
         MissingExtraError: its library is not installed.
     """
     library, write = TRACKERS[name]
-    # Looked for and not imported: loading one takes seconds, and a training stands in between.
-    if find_spec(library) is None:
-        raise MissingExtraError(
-            f"the package {library} is not installed",
-            where=f"--track {name}",
-            remedy=f"run: pip install 'graphveil[{name}]'",
-        )
+    # Before the training, after which it is used.
+    require_packages(name, library, where=f"--track {name}")
 
     def send(released: Released, place: str | None) -> str:
         try:
