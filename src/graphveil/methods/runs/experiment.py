@@ -94,21 +94,21 @@ def run(
     start = time.perf_counter()
     if entry.trust == "central" and "epochs" in settled:
         _load_training()
-    rows: dict[str, list[np.ndarray]] = {}
-    beside: dict[str, list[np.ndarray]] = {}
+    hits_of: dict[str, list[np.ndarray]] = {}
+    rival_hits: dict[str, list[np.ndarray]] = {}
     methods, seconds, tuned = [], [], []
     for number in range(repeats):
-        people = split_of(graph, split, seed + number)
-        cut = apart(graph, people) if keeps_apart(split) else graph
+        node_split = split_of(graph, split, seed + number)
+        cut = apart(graph, node_split) if keeps_apart(split) else graph
         method = build_method(name, settings, len(cut.schema.classes), seed=seed + number, device=device)
         require_trainable(entry, cut)
         stage = f"{name} {number + 1}/{repeats}"
         tell = _teller(progress, stage, method if search is None else None, cut)
         began = time.perf_counter()
         if search is None:
-            method.fit(cut, split=people, randomness=randomness, progress=tell, engine=engine)
+            method.fit(cut, split=node_split, randomness=randomness, progress=tell, engine=engine)
         else:
-            ask = partial(choose, name, cut, settings, search, split=people, randomness=randomness)
+            ask = partial(choose, name, cut, settings, search, split=node_split, randomness=randomness)
             tuned.append(ask(seed=seed + number, device=device, progress=tell))
             method = tuned[-1].method
         seconds.append(time.perf_counter() - began)
@@ -118,21 +118,21 @@ def run(
             seconds[-1] = tuned[-1].seconds
         methods.append(method)
         # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
-        rows.setdefault(name, []).append(hits(method.predict_proba(), cut, people))
+        hits_of.setdefault(name, []).append(hits(method.predict_proba(), cut, node_split))
         if controls:
-            planned = dict(family.controls(method, cut, people, randomness=randomness))
+            planned = dict(family.controls(method, cut, node_split, randomness=randomness))
             if comparisons and getattr(cut, "release", None) is None:  # else only a release of the truth is at hand
-                planned[CEILING] = partial(family.ceiling, method, cut, people, randomness=randomness)
-            _compare(planned, "control", rows, method, progress)
+                planned[CEILING] = partial(family.ceiling, method, cut, node_split, randomness=randomness)
+            _compare(planned, "control", hits_of, method, progress)
             if comparisons:
-                rivals = family.rivals(method, cut, people, randomness=randomness)
-                _compare(rivals, "rival", beside, method, progress)
+                rivals = family.rivals(method, cut, node_split, randomness=randomness)
+                _compare(rivals, "rival", rival_hits, method, progress)
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
     memory = next((repeat.peak_memory_mb for repeat in tuned if repeat.peak_memory_mb is not None), None)
     cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
-    result = _result(choice, name, cut, settled, _scores(name, rows, beside), methods, cost)
+    result = _result(choice, name, cut, settled, _scores(name, hits_of, rival_hits), methods, cost)
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
 
@@ -183,16 +183,16 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
 def _compare(
     planned: Mapping[str, Control],
     what: str,
-    rows: dict[str, list[np.ndarray]],
+    hits_of: dict[str, list[np.ndarray]],
     method: Estimator,
     progress: ProgressCallback | None,
 ) -> None:
-    """Train what a method is compared with, and add the hits of each to `rows`."""
+    """Train what a method is compared with, and add the hits of each to `hits_of`."""
     for done, (name, train) in enumerate(planned.items()):
         if progress is not None:
             stage = name if name == CEILING else f"{what} {name}"
             progress(Progress(done, len(planned), stage, _epsilon(method.ledger)))
-        rows.setdefault(name, []).append(train())
+        hits_of.setdefault(name, []).append(train())
 
 
 def _result(
@@ -228,14 +228,14 @@ def _result(
     )
 
 
-def _scores(name: str, rows: dict[str, list[np.ndarray]], beside: dict[str, list[np.ndarray]]) -> Scores:
+def _scores(name: str, hits_of: dict[str, list[np.ndarray]], rival_hits: dict[str, list[np.ndarray]]) -> Scores:
     """Return the scores of hits [test nodes] by run: of the method, its controls and ceiling, and its rivals."""
-    every = {label: interval(hits) for label, hits in rows.items()}
+    every = {label: interval(hits) for label, hits in hits_of.items()}
     controls = {label: score for label, score in every.items() if label not in (name, CEILING)}
-    rivals = {label: interval(hits) for label, hits in beside.items()}
+    rivals = {label: interval(hits) for label, hits in rival_hits.items()}
     best, lift = _best(controls), None
     if best is not None:
-        pairs = zip(rows[name], rows[best], strict=True)
+        pairs = zip(hits_of[name], hits_of[best], strict=True)
         # Paired by run and node: both were judged on the same test nodes, so their common luck cancels.
         lift = interval([mine - theirs for mine, theirs in pairs], difference=True)
     return Scores(every[name], controls, every.get(CEILING), best, lift, rivals, _best(rivals))
