@@ -234,7 +234,7 @@ def _function(file: File, node: AnyFunction, path: tuple[str, ...], nested: bool
         place=file.at(node.lineno, ".".join(path)),
         length=(node.end_lineno or 0) - node.lineno + 1 - hidden,
         public=not nested and not any(name.startswith("_") for name in path),
-        annotations=tuple(one.annotation for one in every if one is not None and one.arg not in ("self", "cls")),
+        annotations=tuple(each.annotation for each in every if each is not None and each.arg not in ("self", "cls")),
         docstring=docstring or "",
     )
 
@@ -285,28 +285,28 @@ def _code_lines(file: File) -> int:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    kept = enumerate(file.text.splitlines(), start=1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and at not in texts for at, line in kept)
+    lines = enumerate(file.text.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and at not in texts for at, line in lines)
 
 
-def table(found: Metrics) -> str:
+def table(metrics: Metrics) -> str:
     """The figures, one a line: ours, those of dp_accounting, jax_privacy, PyG's operators and httpx, and the goal."""
     rows = [
         ("", "ours", "theirs", "goal"),
-        ("function lines, median", f"{found.function_median}", "6 to 12", ""),
-        ("function lines, 90th percentile", f"{found.function_p90}", "31 to 41", "<= 20"),
-        ("function lines, 99th percentile", f"{found.function_p99}", "78 to 125", ""),
-        ("function lines, longest", f"{found.function_longest}", "", "<= 80"),
-        ("file lines, longest", f"{found.file_longest}", "", "<= 500"),
-        ("docstrings with Args (public, two or more parameters)", f"{found.args:.1%}", "65% to 82%", ">= 70%"),
-        ("comments by lines", f"{found.comments:.1%}", "5% to 8%", "3% to 6%"),
-        ("parameters annotated Any", f"{found.any:.1%}", "0% to 3%", "<= 2%"),
-        ("parameters with Any inside", f"{found.any_inside:.1%}", "", ""),
-        ("lines of tests by lines of source", f"{found.tests_by_source:.2f}", "0.9 to 1.1", "<= 0.6"),
-        ("lines of code of tests by those of source", f"{found.code_tests_by_source:.2f}", "", ""),
-        ("ladders of isinstance over estimators", f"{found.ladders}", "", "0"),
-        ("privates that tests reach for", f"{found.privates}", "", ""),
-        ("patches of code in tests", f"{found.patches}", "", ""),
+        ("function lines, median", f"{metrics.function_median}", "6 to 12", ""),
+        ("function lines, 90th percentile", f"{metrics.function_p90}", "31 to 41", "<= 20"),
+        ("function lines, 99th percentile", f"{metrics.function_p99}", "78 to 125", ""),
+        ("function lines, longest", f"{metrics.function_longest}", "", "<= 80"),
+        ("file lines, longest", f"{metrics.file_longest}", "", "<= 500"),
+        ("docstrings with Args (public, two or more parameters)", f"{metrics.args:.1%}", "65% to 82%", ">= 70%"),
+        ("comments by lines", f"{metrics.comments:.1%}", "5% to 8%", "3% to 6%"),
+        ("parameters annotated Any", f"{metrics.any:.1%}", "0% to 3%", "<= 2%"),
+        ("parameters with Any inside", f"{metrics.any_inside:.1%}", "", ""),
+        ("lines of tests by lines of source", f"{metrics.tests_by_source:.2f}", "0.9 to 1.1", "<= 0.6"),
+        ("lines of code of tests by those of source", f"{metrics.code_tests_by_source:.2f}", "", ""),
+        ("ladders of isinstance over estimators", f"{metrics.ladders}", "", "0"),
+        ("privates that tests reach for", f"{metrics.privates}", "", ""),
+        ("patches of code in tests", f"{metrics.patches}", "", ""),
     ]
     return "\n".join(f"{name:<55}{ours:>8}  {theirs:<12}{goal}".rstrip() for name, ours, theirs, goal in rows)
 

@@ -22,9 +22,9 @@ def page(name: str) -> str:
     Raises:
         AssertionError: there is none, or more than one.
     """
-    found = [path for path in pages() if path.stem == name]
-    assert len(found) == 1, f"{name}: {found}"
-    return found[0].read_text(encoding="utf-8")
+    matches = [path for path in pages() if path.stem == name]
+    assert len(matches) == 1, f"{name}: {matches}"
+    return matches[0].read_text(encoding="utf-8")
 
 
 def generated(name: str) -> str:

@@ -41,20 +41,20 @@ MIXES = {"aten.copy_.default", "aten.index.Tensor", "aten.index_put_.default", "
 class OnGpu(Tensor):
     """A tensor that says it lies on the GPU."""
 
-    held: Tensor
+    on_cpu: Tensor
 
     @staticmethod
-    def __new__(cls, held: Tensor) -> OnGpu:
-        made = Tensor._make_wrapper_subclass(
+    def __new__(cls, values: Tensor) -> OnGpu:
+        wrapper = Tensor._make_wrapper_subclass(
             cls,
-            held.shape,
-            strides=held.stride(),
-            storage_offset=held.storage_offset(),
-            dtype=held.dtype,
+            values.shape,
+            strides=values.stride(),
+            storage_offset=values.storage_offset(),
+            dtype=values.dtype,
             device=_GPU,
         )
-        made.held = held
-        return made
+        wrapper.on_cpu = values
+        return wrapper
 
     # Parameters are let through as they are, too.
     __torch_function__ = torch.nn.Parameter.__torch_function__
@@ -79,16 +79,16 @@ class PretendedGpu(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = dict(kwargs or {})
         flat = tree_flatten((args, kwargs))[0]
         there = any(isinstance(value, OnGpu) for value in flat)
-        asked = kwargs.get("device")
-        if asked is not None and torch.device(asked) == _GPU:
+        device = kwargs.get("device")
+        if device is not None and torch.device(device) == _GPU:
             kwargs["device"], gives = _CPU, True
         else:
-            gives = there and (asked is None or torch.device(asked).type != "cpu")
+            gives = there and (device is None or torch.device(device).type != "cpu")
         if there:
             self._check(func, flat, kwargs)
             if not gives or str(func) in WAITS or _by_mask(func, flat):
                 self.waits[WAITS.get(str(func), "entries are counted" if gives else "a tensor is copied back")] += 1
-        out = func(*tree_map(_held, args), **tree_map(_held, kwargs))
+        out = func(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
         if not gives:
             return out
         wrapped = tree_map(lambda value: OnGpu(value) if isinstance(value, Tensor) else value, out)
@@ -131,8 +131,8 @@ def _renamed(value: Any) -> Any:
     return _GPU if named else value
 
 
-def _held(value: Any) -> Any:
-    return value.held if isinstance(value, OnGpu) else value
+def _on_cpu(value: Any) -> Any:
+    return value.on_cpu if isinstance(value, OnGpu) else value
 
 
 @contextmanager

@@ -10,20 +10,20 @@ from pathlib import Path
 from types import FrameType
 
 #: What gives a file its name.
-_NAMING = {id(one): "named" for one in (os.replace, os.rename, os.link)}
+_NAMING = {id(function): "named" for function in (os.replace, os.rename, os.link)}
 
 
-def _held(below: Path) -> list[str]:
+def _open_files(below: Path) -> list[str]:
     """Which of a folder's files this process has open, the folder itself as "."."""
-    found = set()
-    for one in Path("/proc/self/fd").iterdir():
+    names = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
         try:
-            path = one.readlink()
+            path = descriptor.readlink()
         except OSError:
             continue  # the one that listed them
         if path == below or below in path.parents:
-            found.add(str(path.relative_to(below)))
-    return sorted(found)
+            names.add(str(path.relative_to(below)))
+    return sorted(names)
 
 
 @contextmanager
@@ -32,17 +32,17 @@ def syncs(below: Path) -> Iterator[list[list[str]]]:
 
     A folder is open while it is synced alone, and a file while it is written: what is open tells what is synced.
     """
-    found: list[list[str]] = []
+    steps: list[list[str]] = []
 
     def hear(_: FrameType, event: str, called: object) -> None:
         if event == "c_call" and called is os.fsync:
-            found.append(_held(below.resolve()))
+            steps.append(_open_files(below.resolve()))
         elif event == "c_call" and id(called) in _NAMING:
-            found.append([_NAMING[id(called)]])
+            steps.append([_NAMING[id(called)]])
 
     before = sys.getprofile()
     sys.setprofile(hear)
     try:
-        yield found
+        yield steps
     finally:
         sys.setprofile(before)

@@ -56,14 +56,14 @@ def span(number: str) -> tuple[float, float]:
 
 def faults(page: str) -> list[str]:
     """What is wrong with each section."""
-    found = []
+    wrong = []
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         title, tables = section.partition("\n")[0], re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
         own = ["no processor"] * bool(SECONDS.search(section) and not PROCESSOR.search(section))
-        found += [
+        wrong += [
             f"{fault}: {title}" for fault in own + [fault for table in tables for fault in faults_of(title, table)]
         ]
-    return found
+    return wrong
 
 
 def test_speeds_are_ratios_and_seconds_name_their_processor() -> None:

@@ -50,24 +50,24 @@ def test_what_is_asked_for_early_is_read_as_it_stands() -> None:
 
 
 @compiled.compiled
-def sum_of_some(columns: np.ndarray, weights: np.ndarray, x: np.ndarray, found: np.ndarray) -> None:
-    compiled.weighted_sum(columns, weights, x, found, 1, 3, 0, 1, 4)
+def sum_of_some(columns: np.ndarray, weights: np.ndarray, x: np.ndarray, sums: np.ndarray) -> None:
+    compiled.weighted_sum(columns, weights, x, sums, 1, 3, 0, 1, 4)
 
 
 def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs() -> None:
     """Entries 1 and 2 of three, four columns from the second on; the rest of the row is left as it is."""
     x = np.arange(18, dtype=np.float32).reshape(3, 6)
     columns, weights = np.array([0, 2, 1], np.int32), np.array([100, 2, -1], np.float32)
-    found = np.full((2, 6), 7, np.float32)
-    sum_of_some(columns, weights, x, found)
-    assert found[0].tolist() == [7, *(2 * x[2] - x[1])[1:5], 7]
-    assert (found[1] == 7).all()
+    sums = np.full((2, 6), 7, np.float32)
+    sum_of_some(columns, weights, x, sums)
+    assert sums[0].tolist() == [7, *(2 * x[2] - x[1])[1:5], 7]
+    assert (sums[1] == 7).all()
 
 
 @pytest.mark.parametrize("wrong", ["doubles", "columns apart"])
 def test_a_weighted_sum_of_rows_that_are_read_otherwise_is_refused(wrong: str) -> None:
     x = np.ones((3, 6), np.float64 if wrong == "doubles" else np.float32)
-    columns, weights, found = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros((2, 6), np.float32)
+    columns, weights, sums = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros((2, 6), np.float32)
     with pytest.raises(numba.TypingError, match="weighted"):
-        sum_of_some(columns, weights, x if wrong == "doubles" else x[:, ::2], found)
-    assert not found.any()
+        sum_of_some(columns, weights, x if wrong == "doubles" else x[:, ::2], sums)
+    assert not sums.any()

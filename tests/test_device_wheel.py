@@ -28,8 +28,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (found,) = folder.glob("*.whl")
-    return found
+    (file,) = folder.glob("*.whl")
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +63,11 @@ def test_it_holds_the_device_and_nothing_else(wheel: Path) -> None:
 
 
 def test_it_passes_vectors_without_torch(python: Path) -> None:
-    told = [json.loads(line) for line in (ROOT / "vectors" / "whole.jsonl").read_text().splitlines()]
-    lines = "\n".join(json.dumps(one["in"]) for one in told)
+    cases = [json.loads(line) for line in (ROOT / "vectors" / "whole.jsonl").read_text().splitlines()]
+    lines = "\n".join(json.dumps(case["in"]) for case in cases)
     run = [python, "-m", "graphveil.device", "lines"]
     done = subprocess.run(run, input=lines, capture_output=True, text=True, env=CLEAN, check=True)
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [one["out"] for one in told]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [case["out"] for case in cases]
     for missing in ("torch", "scipy", "graphveil.privacy"):
-        found = subprocess.run([python, "-c", f"import {missing}"], capture_output=True, env=CLEAN, check=False)
-        assert found.returncode == 1, missing
+        imported = subprocess.run([python, "-c", f"import {missing}"], capture_output=True, env=CLEAN, check=False)
+        assert imported.returncode == 1, missing

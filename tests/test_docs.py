@@ -202,16 +202,16 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     while waiting:
         page = waiting.pop()
         reached.add(page)
-        found = {(page.parent / path).resolve() for path, _ in links(page) if path.endswith(".md")}
-        waiting += found - reached
+        targets = {(page.parent / path).resolve() for path, _ in links(page) if path.endswith(".md")}
+        waiting += targets - reached
     assert {*PAGES, *PROJECT} <= reached
 
 
 def test_make_commands_have_targets() -> None:
-    made = {words[1] for page in [*PAGES, *PROJECT] for words in commands(page) if words[0] == "make"}
-    made |= {target for page in PROJECT for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))}
+    named = {words[1] for page in [*PAGES, *PROJECT] for words in commands(page) if words[0] == "make"}
+    named |= {target for page in PROJECT for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {"demo", "test"} <= made <= set(targets)
+    assert {"demo", "test"} <= named <= set(targets)
 
 
 def rows(page: str, heading: str) -> list[list[str]]:

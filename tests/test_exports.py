@@ -61,7 +61,7 @@ def test_unknown_names_are_missing_as_python_expects(room: types.ModuleType) -> 
 def test_every_listed_name_of_a_room_is_there(name: str) -> None:
     room = importlib.import_module(name)
     assert dir(room) == sorted(room.__all__)
-    assert [one for one in room.__all__ if not hasattr(room, one)] == []
+    assert [name for name in room.__all__ if not hasattr(room, name)] == []
 
 
 def _public_members(room: types.ModuleType) -> Iterator[tuple[str, object]]:

@@ -69,15 +69,15 @@ DOOR = {"federation/transport/admission.py": {"socket"}}
 @cache
 def imports(file: Path) -> set[str]:
     """Every module a file imports, relative imports resolved."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in nodes(file):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            found.add(node.module or "")
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            modules.add(node.module or "")
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return modules
 
 
 def rooms(file: Path) -> set[str]:
@@ -122,13 +122,13 @@ def imported_modules(file: Path, modules: set[str]) -> set[str]:
 
 def circle_in(imports_of: dict[str, set[str]]) -> list[str]:
     """The modules of circles, and those between two circles; empty where an order without a way back exists."""
-    left = {name: set(others) for name, others in imports_of.items()}
+    left = {name: set(targets) for name, targets in imports_of.items()}
     while True:
         wanted = set().union(*left.values())
-        ends = {name for name, others in left.items() if not others or name not in wanted}
+        ends = {name for name, targets in left.items() if not targets or name not in wanted}
         if not ends:
             return sorted(left)
-        left = {name: others - ends for name, others in left.items() if name not in ends}
+        left = {name: targets - ends for name, targets in left.items() if name not in ends}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -142,8 +142,8 @@ def test_a_circle_is_found() -> None:
 
 
 def test_every_room_stands_in_the_table() -> None:
-    found = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert found == {*CORE, *EDGES, *GROUND}
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {*CORE, *EDGES, *GROUND}
 
 
 def test_the_ground_imports_no_room_above_it() -> None:
@@ -258,7 +258,7 @@ RAW_READERS = {
 
 def raw_readers(file: Path) -> set[str]:
     """The functions of a file that read `graph.x` or `graph.y`."""
-    found: set[str] = set()
+    readers: set[str] = set()
 
     def visit(node: ast.AST, inside: str) -> None:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -269,19 +269,19 @@ def raw_readers(file: Path) -> set[str]:
             and isinstance(node.value, ast.Name)
             and node.value.id == "graph"
         ):
-            found.add(f"{file.relative_to(SOURCE)}:{inside}")
+            readers.add(f"{file.relative_to(SOURCE)}:{inside}")
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
     visit(tree(file), "")
-    return found
+    return readers
 
 
 def test_raw_data_is_read_in_named_places_only() -> None:
     """Item 6 of the reviewer's checklist, and the first rule of the house: a new reader must be named here."""
     rooms_read = {*CORE, "collection"} - {"graphs"}
-    found = {name for room in rooms_read for file in files(room) for name in raw_readers(file)}
-    assert found == set(RAW_READERS)
+    readers = {name for room in rooms_read for file in files(room) for name in raw_readers(file)}
+    assert readers == set(RAW_READERS)
 
 
 def test_no_statistic_of_private_values_is_taken_outside_the_mechanisms() -> None:
@@ -321,8 +321,8 @@ def test_privacy_noise_comes_from_no_generator_of_torch_or_numpy() -> None:
     private = [file for room in ("privacy", "mechanisms", "engine", "aggregation") for file in files(room)]
     descent = ("clip_loop", "clip_tensor", "clipped_sum", "dp_sgd", "noisy_updates")
     private += [SOURCE / "training" / f"{name}.py" for name in descent]
-    found = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
-    assert {name for name, draws in found.items() if draws} == set(PUBLIC_DRAWS)
+    draws_of = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
+    assert {name for name, draws in draws_of.items() if draws} == set(PUBLIC_DRAWS)
     assert predictable_draws(ast.parse("torch.empty(3, device=x.device).normal_()")) == {"normal_"}
 
 

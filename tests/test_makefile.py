@@ -29,7 +29,7 @@ def make(target: str, venv: Path, *, code: int = 0) -> subprocess.CompletedProce
     return subprocess.run(words, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
 
 
-def asked(venv: Path) -> list[str]:
+def pip_calls(venv: Path) -> list[str]:
     return [line for line in (venv / "bin" / "asked").read_text().splitlines() if line.startswith("-m pip")]
 
 
@@ -39,17 +39,17 @@ def test_the_demo_installs_the_base_alone_and_once(tmp_path: Path) -> None:
     first, second, *_ = done.stdout.splitlines()
     assert first.startswith(f"Installing graphveil into {tmp_path}") and second == "Installed."
     assert "WARNING: a line that nobody needs" in (tmp_path / "pip.log").read_text()
-    (install,) = asked(tmp_path)
+    (install,) = pip_calls(tmp_path)
     assert install.endswith("--editable .") and "--no-compile" in install and "constraints.txt" in install
     again = make("demo", tmp_path)
-    assert "Installing" not in again.stdout and len(asked(tmp_path)) == 1
+    assert "Installing" not in again.stdout and len(pip_calls(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(("first", "second", "installs"), [("demo", "check", 2), ("check", "demo", 1)])
 def test_tests_install_more_and_all_that_a_demo_needs(first: str, second: str, installs: int, tmp_path: Path) -> None:
     for target in (first, second):
         assert make(target, tmp_path).returncode == 0
-    every = asked(tmp_path)
+    every = pip_calls(tmp_path)
     assert len(every) == installs and any(line.endswith("--editable .[test]") for line in every)
 
 
@@ -57,7 +57,7 @@ def test_a_failed_install_shows_why_and_is_tried_again(tmp_path: Path) -> None:
     done = make("demo", tmp_path, code=1)
     assert done.returncode != 0
     assert "ERROR: no space" in done.stderr and "Installed." not in done.stdout
-    assert make("demo", tmp_path).returncode == 0 and len(asked(tmp_path)) == 2
+    assert make("demo", tmp_path).returncode == 0 and len(pip_calls(tmp_path)) == 2
 
 
 def test_an_old_python_is_refused_in_one_line(tmp_path: Path) -> None:

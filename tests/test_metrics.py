@@ -86,13 +86,13 @@ def test_what_is_counted(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(textwrap.dedent(text).lstrip())
     code = Code(tmp_path)
-    found = code.metrics()
+    metrics = code.metrics()
     lengths = sorted(function.length for function in code.functions)
     assert lengths == [1, 2, 2, 2]
-    assert (found.args, found.any, found.any_inside) == (1 / 2, 2 / 5, 1 / 5)
-    assert found.comments == 1 / 21
-    assert found.tests_by_source == 6 / 21
-    assert found.code_tests_by_source == 5 / 11
+    assert (metrics.args, metrics.any, metrics.any_inside) == (1 / 2, 2 / 5, 1 / 5)
+    assert metrics.comments == 1 / 21
+    assert metrics.tests_by_source == 6 / 21
+    assert metrics.code_tests_by_source == 5 / 11
     assert [line.rsplit(":", 1)[0] for line in code.ladders()] == ["src/graphveil/methods/made.py:21"] * 2
     assert code.privates() == ["tests/test_made.py:1: import _hidden", "tests/test_made.py:6: model._mask"]
     assert code.patches() == ["tests/test_made.py:4: monkeypatch.setattr('a.b', 1)"]

@@ -26,19 +26,19 @@ def read(file: Path) -> Any:
     return nbformat.read(file, as_version=4)
 
 
-def shown(cell: Any) -> list[dict[str, Any]]:
+def outputs(cell: Any) -> list[dict[str, Any]]:
     """What a cell printed or drew, as mappings of kinds to contents; no cell may complain."""
-    assert not [one for one in cell.outputs if one.output_type == "error" or one.get("name") == "stderr"], cell.source
-    return [one.get("data", {"text/plain": one.get("text", "")}) for one in cell.outputs]
+    assert all(output.output_type != "error" and output.get("name") != "stderr" for output in cell.outputs), cell.source
+    return [output.get("data", {"text/plain": output.get("text", "")}) for output in cell.outputs]
 
 
 def text(cell: Any) -> str:
-    return "".join(one.get("text/plain", "") for one in shown(cell))
+    return "".join(output.get("text/plain", "") for output in outputs(cell))
 
 
 def require_story(notebook: Any) -> None:
     """Refuse a notebook without a picture, or whose last cell does not decide."""
-    drawn = [cell for cell in notebook.cells if any("image/png" in one for one in shown(cell))]
+    drawn = [cell for cell in notebook.cells if any("image/png" in output for output in outputs(cell))]
     assert len(drawn) >= 1
     decision = text(notebook.cells[-1])
     assert DECIDED.search(decision), decision

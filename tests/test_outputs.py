@@ -75,16 +75,16 @@ LOST: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
 @pytest.mark.parametrize("what", LOST)
 def test_what_was_paid_for_goes_beside_a_path_that_is_gone(tmp_path: Path, what: str) -> None:
     lose, elsewhere, reason = LOST[what]
-    said: list[str] = []
-    with new_output(None, tmp_path / "runs" / "run", say=said.append) as output:
+    messages: list[str] = []
+    with new_output(None, tmp_path / "runs" / "run", say=messages.append) as output:
         lose(output.path)
         output.write(fill)
     expected = tmp_path / (elsewhere or "runs/run")
     assert (expected / "result").read_text() == "paid for" and output.path == expected
     if elsewhere is None:
-        assert said == []
+        assert messages == []
     else:
-        (line,) = said
+        (line,) = messages
         assert line.endswith(f": written to {expected} instead") and reason in line and "\n" not in line
 
 
@@ -99,11 +99,11 @@ def test_a_disk_that_takes_nothing_sends_it_to_another_folder_or_says_why(
             raise WriteError("cannot be written (Read-only file system)", where=str(path))
         fill(path)
 
-    said: list[str] = []
-    with new_output(None, tmp_path / "runs" / "run", say=said.append) as output:
+    messages: list[str] = []
+    with new_output(None, tmp_path / "runs" / "run", say=messages.append) as output:
         output.write(write)
     assert (tmp_path / "here" / "run" / "result").exists()
-    assert said == [
+    assert messages == [
         f"warning: {tmp_path / 'runs' / 'run'}: cannot be written (Read-only file system): "
         f"written to {tmp_path / 'here' / 'run'} instead"
     ]
@@ -118,8 +118,8 @@ def test_a_disk_that_takes_nothing_sends_it_to_another_folder_or_says_why(
 
 
 def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
-    said: list[str] = []
-    with new_output(None, tmp_path / "table", say=said.append) as output:
+    messages: list[str] = []
+    with new_output(None, tmp_path / "table", say=messages.append) as output:
         output.begin("plan", "what")
         output.keep("cells/1", "one")
         for file in (tmp_path / "table").rglob("*"):
@@ -132,7 +132,7 @@ def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
         ["cells", "page", "plan"],
         ["1", "2"],
     ]
-    assert len(said) == 1
+    assert len(messages) == 1
 
 
 _HOLD = """
@@ -165,16 +165,16 @@ def test_what_a_killed_process_had_is_free_at_once_and_leaves_no_trace(tmp_path:
 
 
 def test_a_folder_is_changed_by_one_after_the_other(tmp_path: Path) -> None:
-    other, said = holder(tmp_path), list[str]()
+    other, messages = holder(tmp_path), list[str]()
 
     def let_go(line: str) -> None:
-        said.append(line)
+        messages.append(line)
         other.communicate("")
 
     tmp_path.chmod(0o500)  # nothing is written for it
     try:
         with locked_folder(tmp_path, let_go):
-            assert said == [f"waiting for another process that changes {tmp_path}"]
+            assert messages == [f"waiting for another process that changes {tmp_path}"]
     finally:
         tmp_path.chmod(0o700)
 
@@ -188,11 +188,11 @@ def test_files_are_numbered_before_their_ending_and_one_who_was_quicker_keeps_it
             raise UsedPathError("exists")
         write_text(path, "1")
 
-    said: list[str] = []
+    messages: list[str] = []
     with ExitStack() as stack:
-        Output(tmp_path / "people.csv", said.append, stack).write_beside(OSError("no room"), write)
+        Output(tmp_path / "people.csv", messages.append, stack).write_beside(OSError("no room"), write)
     assert names(tmp_path) == ["people-2.csv", "people-3.csv", "people.csv"]
-    assert said == [f"warning: no room: written to {tmp_path / 'people-3.csv'} instead"]
+    assert messages == [f"warning: no room: written to {tmp_path / 'people-3.csv'} instead"]
 
 
 def test_where_all_names_are_used_nothing_begins_and_what_was_paid_for_goes_to_another_folder(
@@ -216,15 +216,15 @@ def test_where_no_name_can_be_reserved_the_second_goes_beside_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "fcntl", None)
-    said: list[str] = []
+    messages: list[str] = []
     with (
         new_output(None, tmp_path / "run", say=pytest.fail) as first,
-        new_output(None, tmp_path / "run", say=said.append) as second,
+        new_output(None, tmp_path / "run", say=messages.append) as second,
     ):
         assert first.path == second.path
         first.write(fill)
         second.write(fill)
-    assert names(tmp_path) == ["run", "run-2"] and len(said) == 1
+    assert names(tmp_path) == ["run", "run-2"] and len(messages) == 1
 
 
 def test_a_disk_without_locks_takes_results_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,4 +74,4 @@ def test_the_files_and_targets_that_are_named_are_there() -> None:
     for page in ("CONTRIBUTING.md", "docs/explanation/architecture.md", "docs/explanation/contracts.md"):
         named = re.findall(r"`(\w+/[\w/-]+\.\w+)`", (ROOT / page).read_text())
         homes = {path: [base for base in ("", "src/graphveil") if (ROOT / base / path).is_file()] for path in named}
-        assert [path for path, found in homes.items() if not found] == []
+        assert [path for path, present in homes.items() if not present] == []

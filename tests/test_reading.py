@@ -28,7 +28,7 @@ def test_text_is_read_with_and_without_a_byte_order_mark_and_lines_are_named(tmp
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"[" * 100_000, "nested too deeply"),
         (b"[" * 60 + b"]" * 60, "nested too deeply"),
@@ -45,13 +45,13 @@ def test_text_is_read_with_and_without_a_byte_order_mark_and_lines_are_named(tmp
         (b"{}\x00", "is not JSON"),
     ],
 )
-def test_json_that_says_nothing_clear_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_json_that_says_nothing_clear_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(content)
-    with pytest.raises(ModelFileError, match=said) as found:
+    with pytest.raises(ModelFileError, match=message) as refusal:
         reading.read_json(file, error=ModelFileError)
-    assert str(file) in str(found.value)
-    assert "\n" not in str(found.value)
+    assert str(file) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("content", ["a = " + "[" * 5000, "a = " + "{a=" * 3000, ".".join("a" * 3000) + " = 1"])
@@ -95,7 +95,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "zero").symlink_to("/dev/zero")
-    for name, said in (
+    for name, message in (
         ("pipe", "is a pipe, not a file"),
         ("folder", "is a folder, not a file"),
         ("loop", "cannot be opened"),
@@ -103,5 +103,5 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         ("x" * 300, "cannot be opened"),
         ("nul\x00byte", "cannot be opened"),
     ):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             reading.read_bytes(tmp_path / name)

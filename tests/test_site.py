@@ -38,16 +38,16 @@ class Loads(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [value or "" for name, value in attrs if LOADED.get(tag) == name]
+        self.addresses += [value or "" for name, value in attrs if LOADED.get(tag) == name]
 
 
 def loads(text: str) -> list[str]:
     parser = Loads()
     parser.feed(text)
-    return parser.found
+    return parser.addresses
 
 
 def test_a_script_of_another_host_would_be_seen() -> None:
@@ -57,8 +57,8 @@ def test_a_script_of_another_host_would_be_seen() -> None:
 @pytest.mark.slow
 def test_no_page_asks_another_host(site: Path) -> None:
     for page in site.rglob("*.html"):
-        foreign = [found for found in loads(page.read_text(encoding="utf-8")) if re.match(r"\w+:|//", found)]
-        assert [found for found in foreign if not found.startswith("data:")] == [], page.name
+        foreign = [address for address in loads(page.read_text(encoding="utf-8")) if re.match(r"\w+:|//", address)]
+        assert [address for address in foreign if not address.startswith("data:")] == [], page.name
     for style in site.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text(encoding="utf-8")), style.name
 
@@ -88,13 +88,14 @@ def test_every_command_and_option_is_in_the_reference(site: Path) -> None:
 
 
 def test_every_command_has_a_page_of_its_own() -> None:
-    made = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "reference" / "cli").glob("graphveil-*.md")}
+    pages = (DOCS / "reference" / "cli").glob("graphveil-*.md")
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in pages}
     named: dict[str, str] = {}
     for name, command in typer.main.get_command(build()).commands.items():  # type: ignore[attr-defined]
         words = [name, *(f"{name} {below}" for below in getattr(command, "commands", {}))]
-        parts = [f"# graphveil {one}\n\n```{{command}} {one}\n```\n" for one in words]
+        parts = [f"# graphveil {command_words}\n\n```{{command}} {command_words}\n```\n" for command_words in words]
         named[f"graphveil-{name}"] = "\n#".join(parts)
-    assert made == named
+    assert texts == named
 
 
 @pytest.mark.slow

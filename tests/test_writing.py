@@ -44,12 +44,12 @@ def test_a_file_that_does_not_fit_leaves_the_old_one_and_one_error_with_the_path
 def test_a_folder_that_does_not_fit_is_gone_with_the_parents_made_for_it(tmp_path: Path) -> None:
     with (
         files_of_at_most(1000),
-        pytest.raises(WriteError, match=r"deep/run/big: cannot be written") as found,
+        pytest.raises(WriteError, match=r"deep/run/big: cannot be written") as refusal,
         writing.new_folder(tmp_path / "deep" / "run") as folder,
     ):
         writing.write_bytes(folder / "small", b"1")
         writing.write_bytes(folder / "big", bytes(2000))
-    assert ".partial" not in str(found.value)
+    assert ".partial" not in str(refusal.value)
     assert names(tmp_path) == []
 
 
@@ -82,8 +82,8 @@ def test_room_is_there_or_refused_before_anything_else_and_held_until_released(t
         pytest.fail("was begun")
     assert names(tmp_path) == []
     with writing.room_for(tmp_path / "runs" / "run", 4_000_000) as room:
-        held = list((tmp_path / "runs").iterdir())
-        assert [file.stat().st_blocks * 512 >= 4_000_000 for file in held] == [True]
+        reserved = list((tmp_path / "runs").iterdir())
+        assert [file.stat().st_blocks * 512 >= 4_000_000 for file in reserved] == [True]
         room.release()
         assert names(tmp_path / "runs") == []
         with writing.new_folder(tmp_path / "runs" / "run") as folder:

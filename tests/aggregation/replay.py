@@ -24,7 +24,7 @@ class Trace:
     sums: list[np.ndarray] = field(default_factory=list)
     noise: list[tuple[float, int, int]] = field(default_factory=list)
     released: list[Tensor] = field(default_factory=list)
-    found: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
 
 
 def record(
@@ -56,7 +56,7 @@ def record(
         patch.setattr(ReceiverRows, "sums", watched_sums)
         patch.setattr(RoundedNormal, "add_to", watched_add)
         patch.setattr(Hops, "perturb", watched_perturb)
-        trace.found = propagate_privately(perturbed, rows, x, SeededRandomness(seed))
+        trace.outputs = propagate_privately(perturbed, rows, x, SeededRandomness(seed))
     return trace
 
 
@@ -78,7 +78,7 @@ def allowed(perturbed: PerturbedSum, rows: ReceiverRows) -> float:
 
 def same_flow(first: Trace, second: Trace) -> bool:
     """Whether noise was asked for in the same order, size and strength, and results have the same shapes."""
-    shapes = [[tuple(t.shape) for t in trace.found] for trace in (first, second)]
+    shapes = [[tuple(t.shape) for t in trace.outputs] for trace in (first, second)]
     return first.noise == second.noise and shapes[0] == shapes[1]
 
 

@@ -57,7 +57,7 @@ def worst_of_edges(index: Tensor, x: Tensor, hidden: PerturbedSum, weighted: boo
             other = rows_for(toggled(index, pairs), x, weighted)
             second = record(hidden, other, x, frozen=first)
             assert same_flow(first, second)
-            assert torch.equal(first.found[0], second.found[0])
+            assert torch.equal(first.outputs[0], second.outputs[0])
             worst = max(worst, moved(first, second) / allowed(hidden, rows))
     return worst
 

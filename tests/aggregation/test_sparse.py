@@ -108,8 +108,8 @@ def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
     add_rows(*matrix, x.astype(np.float32), sums)
     assert np.array_equal(sums, MATRIX @ x)
     # A stored zero counts as well, where no weights are given.
-    ones = sp.csr_matrix((np.ones_like(MATRIX.data), MATRIX.indices, MATRIX.indptr), MATRIX.shape)
-    for weights, counted in ((matrix[2], MATRIX), (None, ones)):
+    unweighted = sp.csr_matrix((np.ones_like(MATRIX.data), MATRIX.indices, MATRIX.indptr), MATRIX.shape)
+    for weights, counted in ((matrix[2], MATRIX), (None, unweighted)):
         sums[:] = np.nan
         add_rows(matrix[0], matrix[1], weights, x.astype(np.int16), sums)
         assert np.array_equal(sums, counted @ x)

@@ -24,10 +24,10 @@ class Answer:
     @property
     def json(self) -> dict[str, Any]:
         """The one object on stdout; fails on anything else there and on literals that JSON lacks."""
-        found = json.loads(self.out, parse_constant=pytest.fail)
-        assert isinstance(found, dict)
+        answer = json.loads(self.out, parse_constant=pytest.fail)
+        assert isinstance(answer, dict)
         assert self.out.count("\n") == 1
-        return found
+        return answer
 
 
 Terminal = Callable[..., Answer]

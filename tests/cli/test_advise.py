@@ -32,11 +32,11 @@ def test_a_line_for_each_trust_with_a_command_that_is_one(type_in: Terminal) -> 
     assert answer.code == 0 and answer.err == ""
     first = [line.split(" ")[0] for line in answer.out.splitlines()]
     assert [word for word in first if word in TRUSTS] == list(TRUSTS)
-    found = type_in("advise", TOWN, "--json").json["advice"]
-    assert [one["trust"] for one in found] == list(TRUSTS)
-    assert [one["method"] for one in found] == [None, "links", "class-sums", "class-counts", "guesses"]
-    assert all(one["rehearsal"] == [] and one["rehearsed_on"] in ("", "not rehearsed") for one in found)
-    for line in " && ".join(one["command"] for one in found if one["command"]).split(" && "):
+    advice = type_in("advise", TOWN, "--json").json["advice"]
+    assert [entry["trust"] for entry in advice] == list(TRUSTS)
+    assert [entry["method"] for entry in advice] == [None, "links", "class-sums", "class-counts", "guesses"]
+    assert all(entry["rehearsal"] == [] and entry["rehearsed_on"] in ("", "not rehearsed") for entry in advice)
+    for line in " && ".join(entry["command"] for entry in advice if entry["command"]).split(" && "):
         program, *words = shlex.split(line)
         command: Any = typer.main.get_command(build())
         while hasattr(command, "commands"):
@@ -56,9 +56,9 @@ def test_all_about_one_trust(type_in: Terminal) -> None:
 
 @pytest.mark.slow
 def test_a_goal_on_a_pilot(type_in: Terminal) -> None:
-    found = type_in("advise", TOWN, "--trust", "curator", "--want", "lift=0.9", "--pilot", "social-100", "--json").json
-    assert found["reached"]["epsilon"] == {"low": None, "high": None} and "pilot" in found["rehearsed_on"]
-    assert [one["world"] for one in found["rehearsal"]] == ["the pilot social-100"] * 3
+    answer = type_in("advise", TOWN, "--trust", "curator", "--want", "lift=0.9", "--pilot", "social-100", "--json").json
+    assert answer["reached"]["epsilon"] == {"low": None, "high": None} and "pilot" in answer["rehearsed_on"]
+    assert [rehearsal["world"] for rehearsal in answer["rehearsal"]] == ["the pilot social-100"] * 3
 
 
 # ---- what people read of an advice, made by hand ----
@@ -104,8 +104,8 @@ def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() 
     assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was generated" in text
     # No word of the table is broken at 80 columns.
     assert text.count("label-propagation") == 2
-    known = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
-    assert "--degree N" not in text_of(advise_screen.of_one("town", known))
+    rehearsed = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
+    assert "--degree N" not in text_of(advise_screen.of_one("town", rehearsed))
 
 
 @pytest.mark.parametrize("trust", TRUSTS)
@@ -151,9 +151,9 @@ def test_a_plan_draws_who_sees_what_and_minds_what_a_folder_declares_private(typ
 
 def test_the_plan_is_that_of_the_epsilon_that_was_found(type_in: Terminal) -> None:
     words = ("plan", "label-propagation", "social-100", "--want", "accuracy=0.2", "--pilot", "social-200")
-    found = type_in(*words, "--json").json
-    sure = found["reached"]["epsilon"]["high"]
-    assert sure is not None and found["epsilon"]["labels"] == sure
+    answer = type_in(*words, "--json").json
+    sure = answer["reached"]["epsilon"]["high"]
+    assert sure is not None and answer["epsilon"]["labels"] == sure
     text = " ".join(type_in(*words).out.split())
     assert "the pilot social-200" in text and f"The plan below is for epsilon {sure:g}." in text
     assert "--pilot" not in text
@@ -213,7 +213,7 @@ def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tup
 
 def test_the_command_of_every_trust_is_that_of_advise(type_in: Terminal, tmp_path: Path) -> None:
     """What is said on stderr can be pasted, and is what `advise` says too."""
-    advised = {one["trust"]: one["command"] for one in type_in("advise", "social-100", "--json").json["advice"]}
+    advised = {entry["trust"]: entry["command"] for entry in type_in("advise", "social-100", "--json").json["advice"]}
     for trust in TRUSTS:
         assert type_in("train", "social-100", "--trust", trust).err.endswith(f"type {advised[trust]}\n")
     # A folder named like a method is a method unless it is written as a folder.

@@ -45,12 +45,12 @@ def cards(run: Path) -> list[str]:
 def test_report_writes_the_cards_anew_from_what_the_folder_holds(type_in: Terminal, run: Path) -> None:
     fresh = cards(run)
     type_in("attack", run, "--attack", "averaging-labels")
-    told = cards(run)
-    assert all("the ledger refuses to pay for a second" in card and "MORE THAN" not in card for card in told)
+    texts = cards(run)
+    assert all("the ledger refuses to pay for a second" in card and "MORE THAN" not in card for card in texts)
     for name in CARDS:
         (run / name).unlink()
     assert type_in("report", run, "--json").json["card"] == str(run / "card.md")
-    assert cards(run) == told
+    assert cards(run) == texts
     # What was edited or damaged is named, and nothing is written.
     file = run / "attack-averaging-labels.json"
     content = json.loads(file.read_text())
@@ -62,8 +62,8 @@ def test_report_writes_the_cards_anew_from_what_the_folder_holds(type_in: Termin
     file.write_text("[1]")
     answer = type_in("report", run)
     assert (answer.code, "averaging-labels.json: damaged attack" in answer.err) == (2, True)
-    assert cards(run) == told
+    assert cards(run) == texts
     file.unlink()
     assert type_in("report", run).code == 0
-    assert cards(run) != told
+    assert cards(run) != texts
     assert all("None was run." in card for card in (*fresh, *cards(run)))

@@ -106,9 +106,9 @@ def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -
         for _, *words in commands(DOCS / "tutorials" / "collect.md"):
             typed = [named.get(word, word) for word in words]
             if words[:2] == ["collect", "serve"]:
-                told = collector.enter_context(serving(tmp_path / words[2], *words[3:]))
+                served = collector.enter_context(serving(tmp_path / words[2], *words[3:]))
                 with (tmp_path / words[2] / "tokens.csv").open(newline="") as file:
-                    named = {"URL": told["url"], "HASH": told["task"], "TOKEN": next(csv.DictReader(file))["token"]}
+                    named = {"URL": served["url"], "HASH": served["task"], "TOKEN": next(csv.DictReader(file))["token"]}
             elif words[:2] == ["collect", "phones"]:
                 phones.enter_context(beside(*typed))
                 while Desk(tmp_path / "clubs").status()["enrolled"] < 100:
@@ -150,10 +150,10 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
     assert type_in("collect", "sign", "dated").code == 0
     assert Task.of(Path("dated/task.json").read_bytes()).opens == 1_767_340_800
     form = ROOT / "docs" / "examples" / "town"
-    told = type_in("collect", "init", form, "-o", "form", "--epsilon-x", 4, "--json")
-    assert told.json["plan"] is None  # its edges are private, and nobody is asked for them
+    answer = type_in("collect", "init", form, "-o", "form", "--epsilon-x", 4, "--json")
+    assert answer.json["plan"] is None  # its edges are private, and nobody is asked for them
     names = json.loads(Path("form/schema.json").read_text())["names"]
-    assert told.json["people"] == len(Path("form/ids.txt").read_text().splitlines())
+    assert answer.json["people"] == len(Path("form/ids.txt").read_text().splitlines())
     assert names[:3] == ["age", "district: old town", "district: harbour"] and len(set(names)) == len(names)
 
 
@@ -219,18 +219,18 @@ def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
 
 def test_whoever_lost_a_token_gets_another_with_the_link_that_opens_their_page(signed: Path, type_in: Terminal) -> None:
     def lost(*words: str) -> dict[str, str]:
-        found = type_in("collect", "enrol", "clubs", "--again", "7", *words, "--json")
-        assert found.code == 0
-        return dict(found.json)
+        answer = type_in("collect", "enrol", "clubs", "--again", "7", *words, "--json")
+        assert answer.code == 0
+        return dict(answer.json)
 
     with Desk(signed).store() as store:
         task = store.task().hash.hex()
     shutil.copytree(signed, "linked")
     assert type_in("collect", "enrol", "clubs").code == 0
     assert lost().keys() == {"id", "token"}
-    told = lost("--url", "https://c.example/below/")
-    assert told["link"] == f"https://c.example/below/#{told['token']}.{task}"
-    assert f"/#{told['token'][:8]}" not in type_in("collect", "enrol", "clubs", "--again", "7").out
+    token = lost("--url", "https://c.example/below/")
+    assert token["link"] == f"https://c.example/below/#{token['token']}.{task}"
+    assert f"/#{token['token'][:8]}" not in type_in("collect", "enrol", "clubs", "--again", "7").out
     for url in ("http://c.example", "nonsense"):
         refused = type_in("collect", "enrol", "clubs", "--again", "0", "--url", url)
         assert refused.code == 2 and "no address for people" in refused.err
@@ -264,37 +264,37 @@ ASKED_PRICES = {
 }
 
 
-def spoken(
+def dialogue(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], answers: dict[str, list[str]]
 ) -> tuple[int, str]:
     """What a command says and shows to somebody who answers each of its questions."""
-    told: list[str] = []
-    waiting = [(asked, answer) for asked, several in answers.items() for answer in several]
+    screen: list[str] = []
+    waiting = [(question, answer) for question, several in answers.items() for answer in several]
 
     def hear() -> str | None:
-        asked, answer = waiting.pop(0)
-        assert asked in told[-1], told[-1]
+        question, answer = waiting.pop(0)
+        assert question in screen[-1], screen[-1]
         return None if answer == "\x04" else f"{answer}\n"
 
-    monkeypatch.setattr(Dialogue, "here", classmethod(lambda cls: cls(hear, told.append, told.append)))
+    monkeypatch.setattr(Dialogue, "here", classmethod(lambda cls: cls(hear, screen.append, screen.append)))
     answer = type_in(*words)
-    assert not waiting, f"never asked for {waiting}: {told}"
-    return answer.code, "\n".join([*told, answer.out, answer.err])
+    assert not waiting, f"never asked for {waiting}: {screen}"
+    return answer.code, "\n".join([*screen, answer.out, answer.err])
 
 
 def test_a_newcomer_is_asked_for_everything_and_can_sign(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    code, told = spoken(type_in, monkeypatch, (*INIT, "clubs"), {**ASKED, **ASKED_PRICES})
-    assert code == 0, told
-    made = tomllib.loads((tmp_path / "clubs" / "task.toml").read_text())
+    code, screen = dialogue(type_in, monkeypatch, (*INIT, "clubs"), {**ASKED, **ASKED_PRICES})
+    assert code == 0, screen
+    task = tomllib.loads((tmp_path / "clubs" / "task.toml").read_text())
     today = datetime.now(UTC)
-    assert {name: made[name] for name in ("organiser", "purpose", "contact", "least")} == {
+    assert {name: task[name] for name in ("organiser", "purpose", "contact", "least")} == {
         "organiser": "the city", "purpose": "clubs", "contact": "clubs@city.example", "least": 40,
     }  # fmt: skip
-    assert made["opens"] in {f"{today - timedelta(days):%Y-%m-%d}" for days in (0, 1)}
-    assert made["closes"] in {f"{today + timedelta(days):%Y-%m-%d}" for days in (29, 30)}
-    assert made["price"] == {"features": "", "label": "2.5", "links": "2", "degree": "", "mode": "both"}
+    assert task["opens"] in {f"{today - timedelta(days):%Y-%m-%d}" for days in (0, 1)}
+    assert task["closes"] in {f"{today + timedelta(days):%Y-%m-%d}" for days in (29, 30)}
+    assert task["price"] == {"features": "", "label": "2.5", "links": "2", "degree": "", "mode": "both"}
     for wrong in (
         "the letter U+202E is not seen; once more, please",
         "this is no day or moment such as 2027-01-31; once more",
@@ -303,9 +303,9 @@ def test_a_newcomer_is_asked_for_everything_and_can_sign(
         "this is no decimal above 0",
         "this is none of lower, both, directed",
     ):
-        assert wrong in told, told
-    assert "To fill in" not in told and "read it, then graphveil collect sign clubs" in told
-    assert "range" not in told.partition("Promised")[0], "ranges are the declaration's"
+        assert wrong in screen, screen
+    assert "To fill in" not in screen and "read it, then graphveil collect sign clubs" in screen
+    assert "range" not in screen.partition("Promised")[0], "ranges are the declaration's"
     assert Desk(tmp_path / "clubs").sign()["task"]
 
 
@@ -313,20 +313,20 @@ def test_what_is_left_empty_stays_for_the_file_and_what_is_known_is_not_asked_fo
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = {"youth office): ": ["the city"], "(purpose): ": ["\x04"]}
-    code, told = spoken(type_in, monkeypatch, (*INIT, "ended"), later)
+    code, screen = dialogue(type_in, monkeypatch, (*INIT, "ended"), later)
     assert code == 0 and tomllib.loads(Path("ended/task.toml").read_text())["organiser"] == "the city"
-    assert "To fill in" in told and "purpose, contact, opens, closes, least, price" in " ".join(told.split())
+    assert "To fill in" in screen and "purpose, contact, opens, closes, least, price" in " ".join(screen.split())
     # A folder that is used is told before anybody is asked.
-    assert "Who asks" not in spoken(type_in, monkeypatch, (*INIT, "ended"), {})[1]
-    known = ("--organiser", "city", "--purpose", "clubs", "--contact", "us", "--epsilon-y", "1", "--least", "5")
-    dated = (*INIT, "dated", *known, "--closes", "2036-01-01")
-    code, told = spoken(type_in, monkeypatch, dated, {"T08:00) [": [""]})
-    assert code == 0 and not [asked for asked in ("Who asks", "one report cost", "Until when") if asked in told]
+    assert "Who asks" not in dialogue(type_in, monkeypatch, (*INIT, "ended"), {})[1]
+    given = ("--organiser", "city", "--purpose", "clubs", "--contact", "us", "--epsilon-y", "1", "--least", "5")
+    dated = (*INIT, "dated", *given, "--closes", "2036-01-01")
+    code, screen = dialogue(type_in, monkeypatch, dated, {"T08:00) [": [""]})
+    assert code == 0 and not any(text in screen for text in ("Who asks", "one report cost", "Until when"))
 
 
 def test_off_a_terminal_nobody_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ((), ("--json",)):
         assert main([*INIT, str(tmp_path / f"clubs{len(words)}"), *words]) == 0
-        told = capsys.readouterr()
-        assert "?" not in told.err and "organiser" in told.out
-    assert " ".join(json.loads(told.out)["missing"]) == "organiser purpose contact opens closes least price"
+        printed = capsys.readouterr()
+        assert "?" not in printed.err and "organiser" in printed.out
+    assert " ".join(json.loads(printed.out)["missing"]) == "organiser purpose contact opens closes least price"

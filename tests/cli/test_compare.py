@@ -29,10 +29,10 @@ def leave_attack(folder: Path, method: str) -> None:
     """What an attack leaves in a run folder, with made scores: strong against a plain network, weak against the run."""
     scores = np.arange(400) / 400
     folder.mkdir(exist_ok=True)
-    found = {}
+    results = {}
     for label, members in ((method, scores), (PLAIN, scores + 0.5)):
-        found[label] = judge("linkteller", "edges", members, scores, limit=Limit(1.0, 0.0, "made")).to_dict()
-    write_text(folder / "attack-linkteller.json", sealed(found))
+        results[label] = judge("linkteller", "edges", members, scores, limit=Limit(1.0, 0.0, "made")).to_dict()
+    write_text(folder / "attack-linkteller.json", sealed(results))
 
 
 def leave_federation() -> None:
@@ -44,8 +44,8 @@ def leave_federation() -> None:
         setting = read_agreement(folder).setting
         write_text(folder / "guarantee.json", to_json(guarantee_of(setting).to_dict()))
         write_text(folder / "ledger.json", to_json(ledger_of(setting, setting.publications).to_dict()))
-        found = {"accuracy": made.interval(0.8, runs=1), "accuracy_alone": made.interval(0.7, runs=1)}
-        score = {key: one.to_dict() for key, one in found.items() if name == "holder1"}
+        scores = {"accuracy": made.interval(0.8, runs=1), "accuracy_alone": made.interval(0.7, runs=1)}
+        score = {key: interval.to_dict() for key, interval in scores.items() if name == "holder1"}
         write_text(folder / "outcome.json", to_json({"seconds": 3.0, **score}))
 
 

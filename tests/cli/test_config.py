@@ -49,19 +49,19 @@ def run(type_in: Terminal, *words: object) -> tuple[dict[str, Any], dict[str, An
 
 def collected(name: str, file: str) -> dict[str, Any]:
     """The settings that a command takes from a file."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     app = typer.Typer()
 
     @app.command()
     def command(context: typer.Context, method: Method, config: Config = None) -> None:
-        found.update(collect(context, method, METHODS[method]))
+        settings.update(collect(context, method, METHODS[method]))
 
     done = typer.testing.CliRunner().invoke(app, [name, "--config", file], catch_exceptions=False)
     assert done.exit_code == 0
-    return found
+    return settings
 
 
-def taken(name: str, case: dict[str, Any]) -> bool:
+def accepted(name: str, case: dict[str, Any]) -> bool:
     """Whether a method takes these settings: some ask for features in any case."""
     try:
         build_method(name, case, classes=3)
@@ -73,7 +73,7 @@ def taken(name: str, case: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("name", METHODS)
 def test_what_a_run_of_a_method_writes_is_valid_and_builds_it_again(name: str, tmp_path: Path) -> None:
     for case in CASES:
-        if not set(case) <= set(METHODS[name].options) or not taken(name, case):
+        if not set(case) <= set(METHODS[name].options) or not accepted(name, case):
             continue
         text = written(name, case)
         assert valid(text, run_schema())
@@ -104,18 +104,18 @@ def test_the_schema_refuses_no_number_that_a_method_takes(name: str) -> None:
     for key, option in options.items():
         if option.type not in (int, float):
             continue
-        beside = {one: value for one, value in BESIDE.get(key, {}).items() if one in options}
+        beside = {option: value for option, value in BESIDE.get(key, {}).items() if option in options}
         for probe in (*PROBES, *LARGE):
             if option.type is float or float(probe).is_integer():
                 settings = {**beside, key: option.type(probe)}
-                assert not taken(name, settings) or checker.is_valid({"settings": settings}), settings
+                assert not accepted(name, settings) or checker.is_valid({"settings": settings}), settings
 
 
 def test_a_named_value_of_the_schema_is_one_that_the_method_takes() -> None:
     """Each name alone, or refused because of what it needs beside it, never as unknown."""
     for name, info in METHODS.items():
-        for key, told in run_schema(info)["properties"]["settings"]["properties"].items():
-            for value in told.get("enum", ()):
+        for key, schema in run_schema(info)["properties"]["settings"]["properties"].items():
+            for value in schema.get("enum", ()):
                 try:
                     build_method(name, {key: value}, classes=3)
                 except InputError as error:
@@ -176,7 +176,7 @@ def test_a_run_is_made_again_with_other_noise_and_what_is_typed_comes_first(type
     assert [chosen["settings"][key] for key in ("epochs", "hidden", "epsilon_x")] == [3, 5, 1.0]
     assert chosen["options"]["seed"] == 6
     twice, _ = run(type_in, "--config", f"{noisy['run']}/config.toml")
-    curves = [(Path(one["run"]) / "metrics.jsonl").read_text() for one in (noisy, twice)]
+    curves = [(Path(answer["run"]) / "metrics.jsonl").read_text() for answer in (noisy, twice)]
     assert curves[0] != curves[1]
     assert noisy["guarantee"] == twice["guarantee"] and twice["guarantee"]["void"] is None
 

@@ -160,8 +160,8 @@ def test_an_import_says_what_comes_next_or_declares(
     refused = type_in("data", "import", "graph.json", "-o", "half", "--private", "features")
     assert refused.code == 2 and "classes: all classes" in refused.err
     at_a_terminal(monkeypatch, *["\n"] * 4, "features\n", "a,b\n", "\n", "\n")
-    asked = type_in("data", "import", "graph.json", "-o", "asked")
-    assert asked.code == 0 and "Checked" in asked.out
+    imported = type_in("data", "import", "graph.json", "-o", "asked")
+    assert imported.code == 0 and "Checked" in imported.out
     used = type_in("data", "import", "graph.json", "-o", "asked")
     assert used.code == 2 and "asked" in used.err
     names = ["asked", "declared", "graph.json", "plain"]

@@ -64,16 +64,16 @@ def test_each_kind_of_trust_has_lift_and_the_counterexample_none(measured: Measu
     answer, folder = measured
     ways = {way["method"]: way for way in answer["ways"]}
     assert list(ways) == list(BUDGETS) and answer["data"] == "social-1000"
-    for method, one in ways.items():
-        assert (one["lift"]["mean"] > 0.015) == (method != COUNTEREXAMPLE), method
-        assert one["lift"]["mean"] == pytest.approx(one["accuracy"]["mean"] - one["control"]["mean"])
+    for method, way in ways.items():
+        assert (way["lift"]["mean"] > 0.015) == (method != COUNTEREXAMPLE), method
+        assert way["lift"]["mean"] == pytest.approx(way["accuracy"]["mean"] - way["control"]["mean"])
     # What is protected is what the table says; drawn from the operating system, whatever the seed: nothing is void.
-    found = {method: Guarantee.from_dict(way["guarantee"]) for method, way in ways.items()}
+    guarantees = {method: Guarantee.from_dict(way["guarantee"]) for method, way in ways.items()}
     units = ["one-undirected-edge", "one-relationship", "one-guess", "one-user-features+one-user-label"]
-    assert [guarantee.unit.code for guarantee in found.values()] == units and set(UNITS) == set(found)
-    assert [guarantee.epsilon for guarantee in found.values()] == [sum(budget.values()) for budget in BUDGETS.values()]
-    assert all(guarantee.protects for guarantee in found.values())
-    assert [guarantee.model for guarantee in found.values()] == ["central", "local", "vertical", "local"]
+    assert [guarantee.unit.code for guarantee in guarantees.values()] == units and set(UNITS) == set(guarantees)
+    assert [each.epsilon for each in guarantees.values()] == [sum(budget.values()) for budget in BUDGETS.values()]
+    assert all(guarantee.protects for guarantee in guarantees.values())
+    assert [guarantee.model for guarantee in guarantees.values()] == ["central", "local", "vertical", "local"]
     assert sorted(file.name for file in folder.iterdir()) == ["demo.json", "demo.png", "demo.svg"]
     assert json.loads((folder / "demo.json").read_text()) == answer and answer["run"] == str(folder)
 
@@ -81,9 +81,9 @@ def test_each_kind_of_trust_has_lift_and_the_counterexample_none(measured: Measu
 @pytest.mark.slow
 def test_each_attack_works_without_protection_and_hardly_with_it(measured: Measured) -> None:
     answer, _ = measured
-    for one in answer["ways"]:
-        exposed, hidden = one["attack"]["unprotected"], one["attack"]["protected"]
-        assert exposed["name"] == hidden["name"] == ATTACKS[one["method"]]
+    for way in answer["ways"]:
+        exposed, hidden = way["attack"]["unprotected"], way["attack"]["protected"]
+        assert exposed["name"] == hidden["name"] == ATTACKS[way["method"]]
         assert exposed["auc"]["low"] > 0.9 and hidden["auc"]["high"] < 0.65
     assert 0.6 < answer["similar_answers"]["baseline"] < answer["similar_answers"]["auc"]["mean"] < 0.9
 
@@ -105,12 +105,12 @@ def test_the_table_in_the_readme_is_one_such_run(measured: Measured) -> None:
     answer, _ = measured
     rows = cells_of_readme()
     assert set(rows) == set(BUDGETS)
-    for one in answer["ways"]:
-        accuracy, control, lift, epsilon, auc = rows[one["method"]]
-        assert numbers(epsilon)[0] == sum(BUDGETS[one["method"]].values()) and UNITS[one["method"]] in epsilon
+    for way in answer["ways"]:
+        accuracy, control, lift, epsilon, auc = rows[way["method"]]
+        assert numbers(epsilon)[0] == sum(BUDGETS[way["method"]].values()) and UNITS[way["method"]] in epsilon
         assert numbers(accuracy)[0] - numbers(control)[-1] == pytest.approx(numbers(lift)[0], abs=0.11)
-        assert (numbers(lift)[1] > 0) == (one["method"] != COUNTEREXAMPLE)
-        exposed, hidden = (one["attack"][name]["auc"]["mean"] for name in ("unprotected", "protected"))
+        assert (numbers(lift)[1] > 0) == (way["method"] != COUNTEREXAMPLE)
+        exposed, hidden = (way["attack"][name]["auc"]["mean"] for name in ("unprotected", "protected"))
         assert numbers(auc) == pytest.approx([exposed, hidden], abs=0.03)
-        if one["method"] != COUNTEREXAMPLE:
-            assert numbers(accuracy)[0] == pytest.approx(100 * one["accuracy"]["mean"], abs=10)
+        if way["method"] != COUNTEREXAMPLE:
+            assert numbers(accuracy)[0] == pytest.approx(100 * way["accuracy"]["mean"], abs=10)

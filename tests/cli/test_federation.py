@@ -49,9 +49,9 @@ def one_line(answer: Answer, *parts: str) -> None:
 
 
 def test_declared_columns_stay_whole_and_travel_into_the_agreement(type_in: Terminal) -> None:
-    found = type_in("federation", "split", TOWN, "--out", "parts", "--json").json
+    answer = type_in("federation", "split", TOWN, "--out", "parts", "--json").json
     whole = read_declaration(TOWN / "graph.toml").columns
-    assert sorted(name for one in found["holders"] for name in one["names"]) == sorted(one.name for one in whole)
+    assert sorted(name for part in answer["holders"] for name in part["names"]) == sorted(part.name for part in whole)
     type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8")
     agreement = draft(Path("run/server"))[0]
     for name in ("holder1", "holder2"):
@@ -151,8 +151,8 @@ def test_init_makes_a_folder_a_party_with_a_key_only_its_owner_reads(type_in: Te
 def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None:
     certificates = []
     for name in ("server", "clinic", "bank"):
-        made = type_in("federation", "key", name, "--out", f"keys/{name}", "--json").json
-        certificates += ["--certificate", f"{name}={made['certificate']}"]
+        key = type_in("federation", "key", name, "--out", f"keys/{name}", "--json").json
+        certificates += ["--certificate", f"{name}={key['certificate']}"]
     answer = type_in("federation", "init", *TYPED, *certificates, "--epsilon", "4", "--out", "drafts", "--json")
     assert answer.json["unsigned"] == ["server", "clinic", "bank"]
     assert not list(Path("drafts").rglob("key.pem"))
@@ -208,10 +208,10 @@ def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:
     one_line(type_in("federation", "join", "run/server", "parts/holder1"), "server is a server")
     one_line(type_in("federation", "join", "run/holder1", "digits"), "feature columns", "as agreed")
     signatures = Path("run/holder1/signatures.json")
-    kept = json.loads(signatures.read_text())
-    signatures.write_text(json.dumps({name: text for name, text in kept.items() if name != "holder2"}))
+    signed = json.loads(signatures.read_text())
+    signatures.write_text(json.dumps({name: text for name, text in signed.items() if name != "holder2"}))
     one_line(type_in("federation", "join", "run/holder1", "parts/holder1"), "holder2 has not signed")
-    signatures.write_text(json.dumps(kept))
+    signatures.write_text(json.dumps(signed))
     file = Path("run/holder1/agreement.toml")
     file.write_text(file.read_text().replace("epochs = 200", "epochs = 201"))
     one_line(type_in("federation", "sign", "run/holder1"), "is invalid")
@@ -231,9 +231,9 @@ def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal
         with (folder / "transcript.jsonl").open("a") as file:
             file.write('{"cut')  # a crash in the middle of a line
     log = read_log(folder / TRANSCRIPT, agreement)
-    found = log.transcript
-    assert [one.kind for one in found.entries] == ["embeddings"] * 2 and found.bytes == 2 * 51200
-    assert log.torn == 3 and found.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
+    transcript = log.transcript
+    assert [entry.kind for entry in transcript.entries] == ["embeddings"] * 2 and transcript.bytes == 2 * 51200
+    assert log.torn == 3 and transcript.entries[0].epsilon == pytest.approx(agreement.setting.publication.per_round)
     assert len(read_log(folder / TRANSCRIPT, other).messages) == 1
 
 
@@ -373,9 +373,9 @@ def test_messages_are_summed_by_who_sent_them() -> None:
     ],
 )
 def test_a_status_says_what_was_paid(epsilon: Any, total: Any, spent: str) -> None:
-    known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
-    known |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": [], "predictions": []}
-    text = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
+    status = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
+    status |= {"seconds_left": 125.0, "messages": [], "torn": 0, "warnings": [], "predictions": []}
+    text = read(screens.status({**status, "epsilon": epsilon, "epsilon_total": total}))
     assert spent in text and "Round 3 of 20, about 2 min 5 s left" in text
 
 
@@ -393,8 +393,8 @@ def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(
         {"name": name, "role": role, "address": "s:1", "certificate": 40 * "a", "made": keys}
         for name, role in (("server", "server"), ("clinic", "holder"))
     ]
-    known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
-    text = read(screens.created({**known, "parties": parties, "unsigned": unsigned}))
+    creation = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
+    text = read(screens.created({**creation, "parties": parties, "unsigned": unsigned}))
     assert all(part in text for part in parts) and unsaid not in text
     assert "graphveil federation plan run/server" in text
 

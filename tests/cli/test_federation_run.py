@@ -68,7 +68,7 @@ def beside(typed: str, prediction: str = "", parts: str = "parts") -> Iterator[N
     assert failed == []
 
 
-def made(type_in: Terminal, *settings: str, epsilon: str = "4") -> None:
+def create_run(type_in: Terminal, *settings: str, epsilon: str = "4") -> None:
     """Folders of two holders and a server, on ports that are free."""
     assert type_in("federation", "split", "social-100", "--out", "parts").code == 0
     chosen = [word for setting in ("width=4", "hops=1", "epochs=2", *settings) for word in ("--set", setting)]
@@ -83,7 +83,7 @@ def join(type_in: Terminal, *more: object) -> Answer:
 
 
 def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
-    made(type_in, "mode=individual")
+    create_run(type_in, "mode=individual")
     answer = join(type_in)
     assert answer.code == 0, answer.err
     lines = answer.err.splitlines()
@@ -101,14 +101,14 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     text = " ".join(type_in("federation", "status", "run/holder1").out.split())
     assert "What has left this machine" in text and "server embeddings 4 x," in text
     for other in ("server", "holder2"):
-        found = type_in("federation", "verify", "run/holder1", f"run/{other}/transcript.jsonl", "--json")
-        assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
-        assert found.json["peer"] == other and found.json["equal"] > 2 and found.json["published"]["holder1"] == 3
+        report = type_in("federation", "verify", "run/holder1", f"run/{other}/transcript.jsonl", "--json")
+        assert report.code == 0 and (report.json["faults"], report.json["unread"]) == ([], 0)
+        assert report.json["peer"] == other and report.json["equal"] > 2 and report.json["published"]["holder1"] == 3
 
 
 @pytest.mark.slow  # three sessions over the network
 def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal_say_so(type_in: Terminal) -> None:
-    made(type_in, "mode=shared-linear")
+    create_run(type_in, "mode=shared-linear")
     Path("parts").rename("now")
     without(Path("now"), Path("parts"), [str(number) for number in range(0, 100, 10)])
     assert join(type_in).code == 0
@@ -125,9 +125,9 @@ def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal
     assert "Prediction may State finished New people 10 Epsilon 4 of 4 spent, for each of them" in text
     for other in ("server", "holder2"):
         log = f"run/{other}/predictions/may/transcript.jsonl"
-        found = type_in("federation", "verify", "run/holder1", log, "--prediction", "may", "--json")
-        assert found.code == 0 and (found.json["faults"], found.json["unread"]) == ([], 0)
-        assert found.json["published"]["holder1"] == 1
+        answer = type_in("federation", "verify", "run/holder1", log, "--prediction", "may", "--json")
+        assert answer.code == 0 and (answer.json["faults"], answer.json["unread"]) == ([], 0)
+        assert answer.json["published"]["holder1"] == 1
     against = type_in("federation", "verify", "run/holder1", "run/server/transcript.jsonl", "--prediction", "may")
     assert against.code == 3 and "the log of prediction may contradicts" in against.out
     assert type_in("report", "run/holder1/predictions/may").code == 0
@@ -141,7 +141,7 @@ def test_people_who_joined_are_predicted_twice_alike_and_logs_status_and_refusal
 
 
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:
-    made(type_in, "mode=individual", epsilon="inf")
+    create_run(type_in, "mode=individual", epsilon="inf")
     with beside("server"):
         answer = type_in("federation", "serve", "run/server", "--patience", PATIENCE)
     assert answer.code == 0, answer.err
@@ -153,13 +153,13 @@ def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None
 
 
 def test_who_waits_in_vain_is_told_and_the_status_says_it_too(type_in: Terminal) -> None:
-    made(type_in, "mode=individual")
+    create_run(type_in, "mode=individual")
     answer = type_in("federation", "join", "run/holder1", "parts/holder1", "--patience", 0.2)
     assert answer.code == 2 and answer.out == ""
-    found: dict[str, Any] = type_in("federation", "status", "run/holder1", "--json").json
-    assert found["state"].startswith("stopped: ") and found["round"] == 0 and found["epsilon"] == 0.0
+    status: dict[str, Any] = type_in("federation", "status", "run/holder1", "--json").json
+    assert status["state"].startswith("stopped: ") and status["round"] == 0 and status["epsilon"] == 0.0
     assert answer.err.splitlines()[-1].startswith("error: ")
-    assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(found["epsilon_total"]))
+    assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(status["epsilon_total"]))
 
 
 def test_a_certificate_near_its_end_is_named_in_the_review_at_the_start_and_by_the_status(type_in: Terminal) -> None:
@@ -209,7 +209,7 @@ def test_the_commands_of_both_services_on_the_page_run_a_party(type_in: Terminal
     assert [word for word in bank["command"] if word.startswith("/")] == mounted and bank["restart"].startswith(
         "on-fai"
     )
-    made(type_in, "mode=individual")
+    create_run(type_in, "mode=individual")
     here = dict(zip(mounted, ("run/holder1", "parts/holder1"), strict=True))
     with beside("holder1"):
         answer = type_in(*(here.get(word, word) for word in bank["command"][1:]))

@@ -17,10 +17,10 @@ from tests.cli.conftest import Answer, Terminal
 from tests.fuzz.targets import old_run, people, run_of
 
 
-def changed(trained: Path, out: Path, **said: Any) -> Path:
+def changed(trained: Path, out: Path, **entries: Any) -> Path:
     """A run of an older version, whose result says something else."""
     file = old_run(trained, out) / "result.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **said}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
     return out
 
 

@@ -128,7 +128,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def made(type_in: Terminal, quick_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def inputs(type_in: Terminal, quick_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training that takes no time: the result of one run, whatever is asked for."""
     from graphveil.methods.runs import experiment
 
@@ -146,7 +146,7 @@ def made(type_in: Terminal, quick_pages: None, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("command", ["release", "split", "key", "train"])
 def test_whatever_fails_first_is_one_line_and_leaves_nothing(
-    type_in: Terminal, made: None, full: Path, disk: Disk, people: Path, command: str
+    type_in: Terminal, inputs: None, full: Path, disk: Disk, people: Path, command: str
 ) -> None:
     stopped, paid = [], command in ("release", "train")
     for nth in range(200):

@@ -41,11 +41,11 @@ class Heard:
 
     def command(self, **defaults: Any) -> Any:
         @groups.spread(**defaults)
-        def made(data: options.Data, repetition: groups.Repetition, speed: groups.Speed) -> None:
+        def entry(data: options.Data, repetition: groups.Repetition, speed: groups.Speed) -> None:
             """A made command."""
             self.seen.update(data=data, repetition=repetition, speed=speed)
 
-        return made
+        return entry
 
 
 def test_a_command_gets_its_groups_whole() -> None:
@@ -59,9 +59,9 @@ def test_a_command_gets_its_groups_whole() -> None:
     assert heard.seen["repetition"] == groups.Repetition(repeats=10) and heard.seen["speed"] == groups.Speed()
     typed(heard.command(repeats=10), "digits", "--repeats", 4)
     assert heard.seen["repetition"].repeats == 4
-    made = heard.command()
-    assert (made.__name__, made.__doc__) == ("made", "A made command.")
-    assert set(made.__annotations__) == set(inspect.signature(made).parameters)
+    entry = heard.command()
+    assert (entry.__name__, entry.__doc__) == ("made", "A made command.")
+    assert set(entry.__annotations__) == set(inspect.signature(entry).parameters)
     refused = Heard({})
     for words in (("--seed", -1), ("--repeats", 0), ("--no",)):
         assert typed(refused.command(), "digits", *words).exit_code == 2 and refused.seen == {}
@@ -161,14 +161,14 @@ def test_comparison_gives_each_method_its_own() -> None:
         "reproducible_noise": None,
         "split": "random",
     }
-    found = comparison_of("lpgnn, mlp,label-propagation", "cora", typed)
-    assert found.methods == {
+    comparison = comparison_of("lpgnn, mlp,label-propagation", "cora", typed)
+    assert comparison.methods == {
         "lpgnn": {"epochs": 4, "steps_x": 1, "dropout": 0.1},
         "mlp": {"epochs": 4, "dropout": 0.1},
         "label-propagation": {},
     }
-    assert found.takes == {"lpgnn": ["epsilon_x", "epsilon_y"], "mlp": [], "label-propagation": ["epsilon_y"]}
-    assert (list(found.seeds), found.options) == ([5, 6], {"controls": True, "reproducible_noise": None})
+    assert comparison.takes == {"lpgnn": ["epsilon_x", "epsilon_y"], "mlp": [], "label-propagation": ["epsilon_y"]}
+    assert (list(comparison.seeds), comparison.options) == ([5, 6], {"controls": True, "reproducible_noise": None})
 
 
 def compared(methods: str, **typed: object) -> Comparison:
@@ -177,17 +177,17 @@ def compared(methods: str, **typed: object) -> Comparison:
 
 
 def test_a_total_goes_to_methods_that_are_given_no_parts() -> None:
-    found = compared("lpgnn,label-propagation,gap", epsilon="2,8", epsilon_x="1")
-    assert found.takes == {"lpgnn": ["epsilon_x"], "label-propagation": ["epsilon"], "gap": ["epsilon"]}
+    comparison = compared("lpgnn,label-propagation,gap", epsilon="2,8", epsilon_x="1")
+    assert comparison.takes == {"lpgnn": ["epsilon_x"], "label-propagation": ["epsilon"], "gap": ["epsilon"]}
     assert compared("lpgnn", epsilon="2,8").takes == {"lpgnn": ["epsilon"]}
     with pytest.raises(InputError, match="a total that is split"):
         compared("lpgnn,gcn", epsilon="2,8", epsilon_x="1")
 
 
 def test_delta_goes_to_methods_that_have_one_in_any_case() -> None:
-    found = compared("lpgnn,gap,heterorr,gcn", delta=1e-6)
-    assert found.methods == {"lpgnn": {}, "gap": {"delta": 1e-6}, "heterorr": {}, "gcn": {}}
-    found = compared("lpgnn,gap", delta=1e-6, settings=["mechanism=gaussian"])
-    assert found.methods["lpgnn"] == {"delta": 1e-6, "mechanism": "gaussian"}
+    comparison = compared("lpgnn,gap,heterorr,gcn", delta=1e-6)
+    assert comparison.methods == {"lpgnn": {}, "gap": {"delta": 1e-6}, "heterorr": {}, "gcn": {}}
+    comparison = compared("lpgnn,gap", delta=1e-6, settings=["mechanism=gaussian"])
+    assert comparison.methods["lpgnn"] == {"delta": 1e-6, "mechanism": "gaussian"}
     with pytest.raises(InputError, match="gaussian mechanism alone"):
         compared("lpgnn", delta=1e-6)

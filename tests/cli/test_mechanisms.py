@@ -49,10 +49,10 @@ def test_every_mechanism_of_features_stands_in_its_table_by_its_worst_error(type
 def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
     """At epsilon 1 one of two questions is drawn, at 8 both are asked; one question shares nothing."""
     columns = (Column("member", YesNo()), Column("team", Category(tuple(map(str, range(16))))))
-    asked = [question_from(name, 1.0, VectorDomain(17, 0.0, 1.0), columns) for name in ("member", "team")]
+    questions = [question_from(name, 1.0, VectorDomain(17, 0.0, 1.0), columns) for name in ("member", "team")]
     rows = type_in("mechanisms", "categories", "--epsilon", "1,8", "--answers", "2,16", "--json").json["together"]
     for row, drawn in zip(rows, (1, 2), strict=True):
-        mixed = Mixed(epsilon=row["epsilon"], questions=tuple(asked))
+        mixed = Mixed(epsilon=row["epsilon"], questions=tuple(questions))
         assert (row["questions"], row["drawn"]) == (2, mixed.drawn) == (2, drawn)
         assert row["epsilon_each"] == mixed.parts[0].epsilon
         assert row["total_variance"] == pytest.approx(mixed.total_variance)
@@ -103,12 +103,12 @@ def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, 
 def test_one_object(type_in: Terminal) -> None:
     answer = type_in("audit", "randomized-response", "--json")
     assert answer.code == 0
-    found = answer.json
-    assert (found["target"], found["verdict"]) == ("randomized-response", "holds")
-    assert [one["false_alarm"] for one in found["audits"]] == [0.0, 1e-6]
+    audit = answer.json
+    assert (audit["target"], audit["verdict"]) == ("randomized-response", "holds")
+    assert [row["false_alarm"] for row in audit["audits"]] == [0.0, 1e-6]
     text = type_in("audit", "randomized-response").out
     assert max(map(len, text.splitlines())) <= 80 and "no claim broken" in text and "holds" in text
-    assert set(found["audits"][0]) == {
+    assert set(audit["audits"][0]) == {
         "target", "claimed_epsilon", "delta", "lower_bound", "false_alarm", "verdict", "seconds", "notes",
     }  # fmt: skip
 
@@ -118,5 +118,5 @@ def test_a_broken_claim_has_an_exit_code_of_its_own(type_in: Terminal, monkeypat
     monkeypatch.setattr(RandomizedResponse, "randomize", lambda me, values, **rest: real(weak, values, **rest))
     answer = type_in("audit", "randomized-response", "--json")
     assert answer.code == 3
-    assert [one["verdict"] for one in answer.json["audits"]] == ["holds", "broken"]
+    assert [row["verdict"] for row in answer.json["audits"]] == ["holds", "broken"]
     assert "1 of 2 claims broken" in type_in("audit", "randomized-response").out

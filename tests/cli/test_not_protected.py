@@ -64,18 +64,18 @@ def test_a_run_on_private_edges_is_attacked_beside_a_network_that_says_what_it_r
     assert type_in("train", "class-sums", data, *words).code == 0
     text = type_in("attack", "run", "--attack", "linkteller")
     assert text.code == 0 and "NOT PROTECTED: a plain network read the true features" in text.out, text.err
-    found = read_attacks(Path("run"))["linkteller"]
+    results = read_attacks(Path("run"))["linkteller"]
     # The control recovers edges, which the method does not show.
-    assert found[PLAIN].auc.low > 0.8 and found["class-sums"].auc.mean == 0.5
-    assert found[PLAIN].notes[-1].startswith("NOT PROTECTED") and "edges" in found[PLAIN].notes[-1]
+    assert results[PLAIN].auc.low > 0.8 and results["class-sums"].auc.mean == 0.5
+    assert results[PLAIN].notes[-1].startswith("NOT PROTECTED") and "edges" in results[PLAIN].notes[-1]
     assert Path("run/attack-linkteller.json").stat().st_mode & 0o777 == 0o600
     assert "NOT PROTECTED: a plain network read the true features" in Path("run/card.md").read_text()
 
 
 def test_a_run_without_edges_to_its_test_nodes_is_attacked_as_it_was_trained(type_in: Terminal, data: Path) -> None:
     assert type_in("train", "gcn", data, *SHORT, "--split", "80/20", "--out", "run").code == 0
-    (found,) = attack_run(Path("run"), "linkteller", randomness=SecureRandomness()).values()
-    assert "NOT PROTECTED" in found.notes[-1]
+    (result,) = attack_run(Path("run"), "linkteller", randomness=SecureRandomness()).values()
+    assert "NOT PROTECTED" in result.notes[-1]
 
 
 NODES = ("node-sums", "--epsilon", "8", "--set", "passes=1", "--set", "batch=30", "--set", "degree_bound=5")
@@ -106,8 +106,8 @@ def test_what_only_its_own_node_is_told_is_nothing_to_attack_by(type_in: Termina
         with pytest.raises(InputError, match=r"for its own node alone.*membership"):
             attacked(attack)
     # What is attacked is what was released: weights, on a graph that the adversary holds.
-    found = attacked("membership")[NODES[0]]
-    assert found.epsilon == pytest.approx(8.0, rel=1e-6) and not found.beats_limit
+    result = attacked("membership")[NODES[0]]
+    assert result.epsilon == pytest.approx(8.0, rel=1e-6) and not result.beats_limit
     for attack in ("linkteller", "link-stealing"):
         assert attacked(attack)[NODES[0]].limit is not None
 
@@ -115,5 +115,5 @@ def test_what_only_its_own_node_is_told_is_nothing_to_attack_by(type_in: Termina
 def test_a_perceptron_of_32_bits_is_attacked_with_rows_of_64_inside_the_range(type_in: Terminal, data: Path) -> None:
     words = ("--epsilon", "8", "--set", "passes=1", "--set", "batch=30", "--no-controls", "--out", "run")
     assert type_in("train", "dp-mlp", data, *words).code == 0
-    found = attack_run(Path("run"), "linkteller", randomness=SecureRandomness(), plain=False)["dp-mlp"]
-    assert found.auc.mean == 0.5 and "answers every query" in found.notes[0]
+    result = attack_run(Path("run"), "linkteller", randomness=SecureRandomness(), plain=False)["dp-mlp"]
+    assert result.auc.mean == 0.5 and "answers every query" in result.notes[0]

@@ -42,15 +42,15 @@ def tells(folder: Path, word: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("typed", "kept"),
+    ("typed", "origin"),
     [
         ("social-200", {"source": "social-200"}),
         ("cora", {"source": "cora", "data_root": "/data"}),
         ("facebook100-x1", {"source": "facebook100-x1", "data_root": "/data"}),
     ],
 )
-def test_what_finds_the_data_later(typed: str, kept: dict[str, str]) -> None:
-    assert lasting(typed, "/data") == kept
+def test_what_finds_the_data_later(typed: str, origin: dict[str, str]) -> None:
+    assert lasting(typed, "/data") == origin
     assert is_name(typed) and not is_name("/a/cora") and lasting("/a/cora", "/data") == {"source": "/a/cora"}
     assert lasting("own") == {"source": str(Path.cwd() / "own")}
     assert lasting("cora", "data")["data_root"] == str(Path.cwd() / "data")
@@ -75,8 +75,8 @@ def test_of_a_reader_only_name_and_checksum_are_handed_on(method: str, type_in: 
     shutil.copy(SHIPPED / f"{method}.safetensors", reader)
     run = trained(type_in, method, "social-200", "--set", f"start={reader}")
     digest = hashlib.sha256(reader.read_bytes()).hexdigest()
-    told = json.loads((run / "public/about.json").read_text())["settings"]
-    assert told["start"] == f"reader.safetensors, sha256 {digest}"
+    settings = json.loads((run / "public/about.json").read_text())["settings"]
+    assert settings["start"] == f"reader.safetensors, sha256 {digest}"
     assert digest in (run / "public/card.md").read_text()
     assert set(tells(run, PLACE)) >= {"config.toml", "result.json"}
     assert tells(run / "public", PLACE) == []

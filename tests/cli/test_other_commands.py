@@ -18,10 +18,10 @@ def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, tr
     text = type_in("predict", trained, "digits")
     assert text.code == 0 and "First 10 of 1,797" in text.out
     assert text.out.index("Guarantee") < text.out.index("Predicting: ")
-    found = type_in("predict", trained, "digits", "--json").json
-    assert found["nodes"] == len(found["predictions"]) == sum(found["predicted"].values()) == 1797
-    assert set(found["predictions"][0]) == {"id", "prediction", "probability"}
-    assert "costs nothing more" in found["note"]
+    answer = type_in("predict", trained, "digits", "--json").json
+    assert answer["nodes"] == len(answer["predictions"]) == sum(answer["predicted"].values()) == 1797
+    assert set(answer["predictions"][0]) == {"id", "prediction", "probability"}
+    assert "costs nothing more" in answer["note"]
     for name, reader in (("p.csv", pl.read_csv), ("p.parquet", pl.read_parquet)):
         assert "predictions" not in type_in("predict", trained, "digits", "--out", name, "--json").json
         table = reader(name)
@@ -42,8 +42,8 @@ def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type
     refused = type_in("predict", run, "social-150", "--json")
     assert (refused.code, refused.out) == (2, "")
     assert all(remedy in refused.err for remedy in ("queries=1", "people='same'", "people='other'"))
-    others = ("social-150", "--people", "other", "--json")
-    first, again = (type_in("predict", run, *others).json for _ in range(2))
+    newcomers = ("social-150", "--people", "other", "--json")
+    first, again = (type_in("predict", run, *newcomers).json for _ in range(2))
     assert first["predictions"] == again["predictions"]
     ledger = json.loads((run / "ledger.json").read_text())
     assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]
@@ -54,7 +54,7 @@ def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type
     answer = type_in("report", handed, "--json").json
     assert (answer["method"], answer["report"]) == ("lpgnn", None)
     assert "social-150" not in (handed / "card.md").read_text()
-    assert type_in("predict", handed, *others).code == 0
+    assert type_in("predict", handed, *newcomers).code == 0
     assert not (handed / "answers.safetensors").exists()
     assert (tmp_path / "handed.answers.safetensors").stat().st_mode & 0o777 == 0o600
     assert len(json.loads((handed / "ledger.json").read_text())["spends"]) == 3

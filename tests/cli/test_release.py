@@ -49,10 +49,10 @@ def test_a_release_says_what_it_is_and_the_truth_stays_outside(type_in: Terminal
     ):
         assert part in words, part
     assert "labels will be published UNPROTECTED" in answer.err
-    found = type_in(*RELEASE[:-1], "again", "--json").json
-    assert found["guarantee"]["epsilon"] == 4.0 and found["curator"]["overlap"]["true"] > 0
-    assert (found["edges"], found["data"]) == (found["public"] + found["made"], "social-200")
-    assert json.loads(Path("again/release.json").read_text())["guarantee"] == found["guarantee"]
+    release = type_in(*RELEASE[:-1], "again", "--json").json
+    assert release["guarantee"]["epsilon"] == 4.0 and release["curator"]["overlap"]["true"] > 0
+    assert (release["edges"], release["data"]) == (release["public"] + release["made"], "social-200")
+    assert json.loads(Path("again/release.json").read_text())["guarantee"] == release["guarantee"]
     everything = "".join(file.read_text("utf-8", "ignore") for file in Path("again").iterdir())
     for word in ("overlap", "distance_of", 'truth"'):
         assert word not in everything, word
@@ -79,12 +79,12 @@ def test_the_card_of_a_release_is_written_anew_and_a_changed_one_is_refused_by_n
     assert type_in("report", "out").code == 0
     before = card.read_text()
     card.unlink()
-    found = type_in("report", "out", "--json").json
+    report = type_in("report", "out", "--json").json
     assert card.read_text() == before
-    assert (found["card"], found["report"], found["method"]) == ("out/card.md", None, "heterorr")
+    assert (report["card"], report["report"], report["method"]) == ("out/card.md", None, "heterorr")
     ledger = out / "ledger.json"
-    kept = ledger.read_text()
-    ledger.write_text(kept.replace("2.0", "1.0"))
+    text = ledger.read_text()
+    ledger.write_text(text.replace("2.0", "1.0"))
     answer = type_in("train", "gcn", "out")
     assert (answer.code, "ledger.json: was changed since it was published" in answer.err) == (2, True)
     ledger.unlink()
@@ -100,10 +100,11 @@ def test_a_release_never_receives_what_attacks_on_it_find(type_in: Terminal, out
     assert answer.code == 0, answer.err
     assert "heterorr: attack published-edges" in answer.out and "without protection" in answer.out
     assert folder_of("out") == before
-    kept = folder_of("out.curator")
-    assert set(kept) == {*(f"attack-published-edges.{kind}" for kind in ("json", "png", "svg")), "card.md", "card.html"}
+    files = folder_of("out.curator")
+    pictures = {f"attack-published-edges.{kind}" for kind in ("json", "png", "svg")}
+    assert set(files) == {*pictures, "card.md", "card.html"}
     for name in ("card.md", "card.html"):
-        assert "NOT TO BE PUBLISHED" in kept[name].decode() and "published-edges" in kept[name].decode()
+        assert "NOT TO BE PUBLISHED" in files[name].decode() and "published-edges" in files[name].decode()
         assert "NOT TO BE PUBLISHED" not in before[name].decode()
         assert "--attack published-edges --truth DATA" in before[name].decode()
     again = type_in("attack", "out/", *attack, "--no-plain", "--json")

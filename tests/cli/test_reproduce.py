@@ -19,7 +19,7 @@ from tests.graphs.published_made import facebook
 PEOPLE = 24
 
 
-def made(root: Path) -> None:
+def publish_sets(root: Path) -> None:
     """Page-Page with few pages, in two kinds that link among themselves."""
     kinds = ("company", "tvshow", "politician", "government")
     edges = [(a, b) for a in range(PEOPLE) for b in range(a) if a % 4 == b % 4]
@@ -29,7 +29,7 @@ def made(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) -> None:
-    made(tmp_path / "data")
+    publish_sets(tmp_path / "data")
     words = ("reproduce", "lpgnn-table3", "--splits", 1, "--only", "facebook,multi-bit eps_x=1", "--out", "table")
     answer = type_in(*words, "--reproducible-noise", 1, "--json")
     assert answer.code == 0, answer.err
@@ -64,7 +64,7 @@ def outcome_of(exhibit: Exhibit, accuracy: float, splits: int = 1) -> Outcome:
 
 
 def test_every_exhibit_fits_a_terminal() -> None:
-    for exhibit in (one for one in EXHIBITS.values() if one.entries):
+    for exhibit in (exhibit for exhibit in EXHIBITS.values() if exhibit.entries):
         lines = text_of(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.5), Path("runs/there"))).splitlines()
         text = "\n".join(lines)
         assert lines[0].startswith(f"{exhibit.id}: ") and max(map(len, lines)) <= 80

@@ -45,7 +45,7 @@ def numbers_of(content: object) -> list[float]:
 
 
 def numbers_in(text: str) -> list[float]:
-    return [float(found.replace(",", "")) for found in NUMBER.findall(text.replace(", ", " "))]
+    return [float(number.replace(",", "")) for number in NUMBER.findall(text.replace(", ", " "))]
 
 
 # ---- data describe ----
@@ -65,7 +65,7 @@ def test_a_description_has_each_fact_of_the_answer_with_its_numbers(type_in: Ter
             assert flat(text) == flat(value), name
         elif value is None or isinstance(value, bool):
             assert text == {True: "yes", False: "no", None: "-"}[value], name
-        elif not isinstance(value, list) or not any(isinstance(one, str) for one in value):
+        elif not isinstance(value, list) or not any(isinstance(item, str) for item in value):
             assert numbers_in(text) == pytest.approx(numbers_of(value), rel=1e-5, abs=5.1e-5), name
 
 
@@ -125,8 +125,8 @@ def test_joined_codes_refusals_and_all_codes_are_explained(type_in: Terminal) ->
     assert [entry["code"] for entry in joined] == ["one-user-features", "one-user-label"]
     (several,) = type_in("explain", "5*one-relationship-of-a-person", "--json").json["codes"]
     assert "any k / 2 contacts may be others" in several["means"]
-    found = type_in("explain", "--json").json["codes"]
-    assert [entry["code"] for entry in found] == [*CODES, *REFUSAL_CODES]
-    assert set(found[0]) == {"code", "group", "sentence", "means", "limits", "backed_by"}
+    codes = type_in("explain", "--json").json["codes"]
+    assert [entry["code"] for entry in codes] == [*CODES, *REFUSAL_CODES]
+    assert set(codes[0]) == {"code", "group", "sentence", "means", "limits", "backed_by"}
     screen, entry = dict(facts(type_in("explain", "bad-tag").out)), REFUSAL_CODES["bad-tag"]
     assert flat(screen["Says"]) == flat(entry.sentence) and flat(screen["To do"]) == flat(entry.limits)

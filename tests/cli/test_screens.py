@@ -74,9 +74,9 @@ def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None
 def test_a_plan_of_a_release_shows_the_noise_of_every_mechanism_the_least_first() -> None:
     graph = social_graph(100)
     graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
-    made = plan("heterorr", graph, {"epsilon_x": 1.0, "epsilon_a": 2.0, "edges": "edge-rand"})
-    figures: Any = made.figures
-    text = text_of(screens.planned(made))
+    planned = plan("heterorr", graph, {"epsilon_x": 1.0, "epsilon_a": 2.0, "edges": "edge-rand"})
+    figures: Any = planned.figures
+    text = text_of(screens.planned(planned))
     flat = " ".join(text.split())
     assert f"{figures.protected_pairs:,} protected; 0 public edges" in flat and "No private edge or feature" in flat
     assert f"False edges about {figures.false_edges:,.0f}" in flat

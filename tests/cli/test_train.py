@@ -18,21 +18,21 @@ SCORE = {"mean", "low", "high", "kind", "runs"}
 def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
     answer = type_in(*QUICK, "--epsilon-x", 1, "--epsilon-y", 2, "--repeats", 2, "--json")
     assert answer.code == 0
-    found = answer.json
-    assert set(found["accuracy"]) == SCORE
-    assert len(found["accuracy"]["runs"]) == 2
-    assert set(found["controls"]) == CONTROLS
-    assert all(set(score) == SCORE for score in (*found["controls"].values(), found["ceiling"], found["lift"]))
-    best = found["controls"][found["best_control"]]
-    assert found["lift"]["mean"] == pytest.approx(found["accuracy"]["mean"] - best["mean"])
-    guarantee = Guarantee.from_dict(found["guarantee"])
+    result = answer.json
+    assert set(result["accuracy"]) == SCORE
+    assert len(result["accuracy"]["runs"]) == 2
+    assert set(result["controls"]) == CONTROLS
+    assert all(set(score) == SCORE for score in (*result["controls"].values(), result["ceiling"], result["lift"]))
+    best = result["controls"][result["best_control"]]
+    assert result["lift"]["mean"] == pytest.approx(result["accuracy"]["mean"] - best["mean"])
+    guarantee = Guarantee.from_dict(result["guarantee"])
     assert guarantee.epsilon == 3.0
     assert guarantee.void is None
-    assert found["seconds"] > 0
-    assert found["peak_memory_mb"] > 50
-    assert Path(found["run"]).is_dir()
-    assert (found["method"], found["data"]) == ("lpgnn", "social-200")
-    assert {"settings", "options", "ledger", "notes"} <= set(found)
+    assert result["seconds"] > 0
+    assert result["peak_memory_mb"] > 50
+    assert Path(result["run"]).is_dir()
+    assert (result["method"], result["data"]) == ("lpgnn", "social-200")
+    assert {"settings", "options", "ledger", "notes"} <= set(result)
     # Progress goes to stderr in plain lines.
     assert "epsilon spent 3" in answer.err and "\x1b" not in answer.err
     assert 0 < len(answer.err.splitlines()) < 24

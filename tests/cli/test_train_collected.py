@@ -25,14 +25,14 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
         "train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--set", "steps_y=4", "--out", "run", "--json"
     )
     assert answer.code == 0, answer.err
-    found = answer.json
-    assert found["ceiling"] is None and found["best_control"] in found["controls"]
-    told = {"people": PEOPLE, "answered_features": 60, "answered_label": 80, "edges": str(edges)}
-    assert told.items() <= found["options"].items()
-    assert len(found["options"]["task"]) == 64
+    result = answer.json
+    assert result["ceiling"] is None and result["best_control"] in result["controls"]
+    options = {"people": PEOPLE, "answered_features": 60, "answered_label": 80, "edges": str(edges)}
+    assert options.items() <= result["options"].items()
+    assert len(result["options"]["task"]) == 64
     assert load_method(Path("run")).guarantee.epsilon == 7.0
-    assert "labels that a network is trained on by at most" in found["notes"][-1]
-    assert json.loads(Path("run/public/guarantee.json").read_text()) == found["guarantee"]
+    assert "labels that a network is trained on by at most" in result["notes"][-1]
+    assert json.loads(Path("run/public/guarantee.json").read_text()) == result["guarantee"]
     card = Path("run/card.md").read_text()
     assert "Estimated accuracy on the test nodes" in card and "no true label is known" in card
     page, readme = Path("run/report.html").read_text(), Path("run/README.md").read_text()
@@ -50,10 +50,10 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
 
 def truth(folder: Path) -> Path:
     """The people of the collection as a folder of tables, with what nobody but a simulation knows."""
-    made, place = graph(), folder / "truth"
+    people, place = graph(), folder / "truth"
     place.mkdir()
-    columns: dict[str, Any] = {f"x{n}": column for n, column in enumerate(made.x.to_dense().T.tolist())}
-    labels = [MOODS[label] for label in made.y.tolist()]
+    columns: dict[str, Any] = {f"x{n}": column for n, column in enumerate(people.x.to_dense().T.tolist())}
+    labels = [MOODS[label] for label in people.y.tolist()]
     polars.DataFrame({"id": IDS, **columns, "mood": labels}).write_csv(place / "nodes.csv")
     polars.read_parquet(folder / "edges.parquet").write_csv(place / "edges.csv")
     declared = (f"classes = {json.dumps(MOODS)}", "range = [0, 1]", "directed = false", 'private = ["features"]')
@@ -71,9 +71,9 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
     for words in (("attack", "run", "--attack", "membership"), ("predict", "run")):
         refused = type_in(*words)
         assert refused.code == 2 and "what people's devices sent" in refused.err
-    found = type_in("attack", "run", "--attack", "membership", "--truth", truth(tmp_path), "--json").json["results"]
+    results = type_in("attack", "run", "--attack", "membership", "--truth", truth(tmp_path), "--json").json["results"]
     # Judged on those who sent a label, as the training drew them.
-    assert set(found) == {"lpgnn", PLAIN} and found["lpgnn"]["positives"] == 40
+    assert set(results) == {"lpgnn", PLAIN} and results["lpgnn"]["positives"] == 40
     other = type_in("attack", "run", "--attack", "membership", "--truth", "social-200")
     assert other.code == 2 and "not those of the collection" in other.err
 

@@ -57,15 +57,15 @@ GAP = ("tune", "gap", "social-200", "--epsilon", 4, "--epochs", 2, "--no-control
 def test_a_paid_tuning_says_its_price_and_logs_its_trials_beside_the_run(type_in: Terminal, tmp_path: Path) -> None:
     words = ("--over", "hops=1,2", "--over", "learning-rate=0.01,0.1", "--trials", 3, "--out", tmp_path / "run")
     done = type_in(*GAP, *words, "--json")
-    found, log = done.json, tmp_path / "run.trials.jsonl"
+    answer, log = done.json, tmp_path / "run.trials.jsonl"
     assert f"log of all trials, for the curator only: {log}" in done.err
-    assert "repeat-and-select" in found["notes"][0] and found["notes"][1].startswith("run 1 chose hops=")
-    assert (found["options"]["law"], found["options"]["mean_trials"]) == ("logarithmic", 3)
-    assert found["guarantee"]["epsilon"] == 4.0
-    (row,) = found["ledger"]["spends"]
+    assert "repeat-and-select" in answer["notes"][0] and answer["notes"][1].startswith("run 1 chose hops=")
+    assert (answer["options"]["law"], answer["options"]["mean_trials"]) == ("logarithmic", 3)
+    assert answer["guarantee"]["epsilon"] == 4.0
+    (row,) = answer["ledger"]["spends"]
     assert row["epsilon"] == 4.0 and row["parameters"]["epsilon_of_one_trial"] < 3.0
     trials, ended = read_trials(log)
-    assert ended and max(trials, key=lambda trial: trial["score"])["settings"]["hops"] == found["settings"]["hops"]
+    assert ended and max(trials, key=lambda trial: trial["score"])["settings"]["hops"] == answer["settings"]["hops"]
     assert "repeat-and-select" in (tmp_path / "run" / "card.md").read_text()
     assert "trials.jsonl" not in "".join(file.name for file in (tmp_path / "run").iterdir())
     assert type_in("report", tmp_path / "run").code == 0
@@ -81,10 +81,10 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
     searched = type_in(*GAP, *search, "--out", tmp_path / "found", "--json")
     assert (tmp_path / "found.search.log").is_file() and "2 trials proposed by random" in searched.json["notes"][0]
     words = ("--over", "hops=1,2", "--proxy", "social-100", "--out", tmp_path / "run", "--json")
-    found = type_in(*GAP, *words).json
-    assert "assumes that social-100 is public and was chosen without looking at social-200" in found["notes"][0]
-    assert found["options"]["proxy"] == "social-100"
-    (row,) = found["ledger"]["spends"]
+    answer = type_in(*GAP, *words).json
+    assert "assumes that social-100 is public and was chosen without looking at social-200" in answer["notes"][0]
+    assert answer["options"]["proxy"] == "social-100"
+    (row,) = answer["ledger"]["spends"]
     assert row["epsilon"] == 4.0 and "law" not in row["parameters"]
     assert not (tmp_path / "run.trials.jsonl").exists()
 

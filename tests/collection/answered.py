@@ -30,26 +30,27 @@ def exported(
     forged: Callable[[int, bytes], bytes] | None = None,
 ) -> tuple[Path, Path]:
     """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent."""
-    made, left_out = graph(), silent or {}
-    told = fields or (features("4"), label("3"))
-    running = begun(url_of(folder), *told, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
-    truth: dict[str, Any] = {"features": made.x.to_dense().tolist(), "label": [MOODS[one] for one in made.y.tolist()]}
-    source, target = made.edge_index.numpy()
+    people, left_out = graph(), silent or {}
+    asked_fields = fields or (features("4"), label("3"))
+    running = begun(url_of(folder), *asked_fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    moods = [MOODS[label] for label in people.y.tolist()]
+    truth: dict[str, Any] = {"features": people.x.to_dense().tolist(), "label": moods}
+    source, target = people.edge_index.numpy()
     truth["links"] = [target[source == number].tolist() for number in range(PEOPLE)]
-    asked = [one.kind for one in running.task.fields if one.kind != "degree"]
+    kinds = [field.kind for field in running.task.fields if field.kind != "degree"]
     reports = []
     for number in range(PEOPLE):
-        spoken = [kind for kind in asked if kind not in left_out or number % left_out[kind]]
-        if spoken:
-            one = running.report(number, {kind: truth[kind][number] for kind in spoken})
+        answered_kinds = [kind for kind in kinds if kind not in left_out or number % left_out[kind]]
+        if answered_kinds:
+            sent = running.report(number, {kind: truth[kind][number] for kind in answered_kinds})
             if forged is not None:
-                one = report(one.task, 1, forged(number, one.body), secret(number), key(number))
-            reports.append(one)
+                sent = report(sent.task, 1, forged(number, sent.body), secret(number), key(number))
+            reports.append(sent)
     assert set(running.intake.take(reports)) == {"accepted"}
     running.store.close_epoch()
     export(running.store, folder / "out")
     running.store.engine.dispose()
-    pairs = made.edge_index[:, made.edge_index[0] < made.edge_index[1]].tolist()
-    table = {end: [IDS[one] for one in row] for end, row in zip(("source", "target"), pairs, strict=True)}
+    pairs = people.edge_index[:, people.edge_index[0] < people.edge_index[1]].tolist()
+    table = {end: [IDS[end] for end in row] for end, row in zip(("source", "target"), pairs, strict=True)}
     polars.DataFrame(table).write_parquet(folder / "edges.parquet")
     return folder / "out", folder / "edges.parquet"

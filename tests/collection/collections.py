@@ -75,11 +75,11 @@ def url_of(folder: Path) -> str:
 
 def begun(url: str, *fields: dict[str, Any], enrolled: int = PEOPLE, **changes: Any) -> Collection:
     """A collection whose first epoch is open, with as many people enrolled."""
-    told = fields or (label(), links(PEOPLE))
+    task_fields = fields or (label(), links(PEOPLE))
     people = changes.get("people", PEOPLE)
     ids = [f"person {number}" for number in range(people)]
-    task, store = task_of(*told, **{"people": people, "ids": ids_hash(ids), **changes}), Store(opened(url))
-    store.begin(task, ((one, token(number)) for number, one in enumerate(ids)))
+    task, store = task_of(*task_fields, **{"people": people, "ids": ids_hash(ids), **changes}), Store(opened(url))
+    store.begin(task, ((person, token(number)) for number, person in enumerate(ids)))
     devices = []
     for number in range(enrolled):
         who = store.enrol(task, token(number), key(number))

@@ -33,9 +33,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def running(url: str) -> Iterator[Collection]:
-    made = begun(url)
-    yield made
-    made.store.engine.dispose()
+    collection = begun(url)
+    yield collection
+    collection.store.engine.dispose()
 
 
 @pytest.fixture(scope="module")

@@ -41,9 +41,9 @@ def serve(url: str, place: Place) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Server:
@@ -82,12 +82,12 @@ def answers_of(port: int, data: bytes) -> list[str] | None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request("POST", "/reports", data)
-        told = json.loads(connection.getresponse().read())
+        answer = json.loads(connection.getresponse().read())
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
         connection.close()
-    return list(told["answers"]) if "answers" in told else [told["code"]]
+    return list(answer["answers"]) if "answers" in answer else [answer["code"]]
 
 
 def until(ready: Callable[[], bool]) -> None:
@@ -143,23 +143,23 @@ class Round:
 
     def faults(self) -> list[str]:
         """Return what is wrong: what was acknowledged and is not there once, as it was sent."""
-        found = [f"{code}: {count}" for code, count in self.codes.items() if code not in ("accepted", "again")]
+        wrong = [f"{code}: {count}" for code, count in self.codes.items() if code not in ("accepted", "again")]
         with opened(self.url).connect() as connection:
             rows = connection.execute(select(REPORTS.c.number, REPORTS.c.body)).all()
-        kept = Counter(row.number for row in rows)
-        found += [
+        rows_of = Counter(row.number for row in rows)
+        wrong += [
             f"{n} acknowledged {self.acknowledged[n]} times" for n in range(self.people) if self.acknowledged[n] != 1
         ]
-        found += [f"{n} kept {kept[n]} times" for n in range(self.people) if kept[n] != 1]
-        found += [f"{n} kept otherwise" for n, body in rows if body != read(self.each[n])[0].body]
-        return found
+        wrong += [f"{n} kept {rows_of[n]} times" for n in range(self.people) if rows_of[n] != 1]
+        wrong += [f"{n} kept otherwise" for n, body in rows if body != read(self.each[n])[0].body]
+        return wrong
 
     def _send(self, numbers: range) -> None:
         for number in numbers:
-            while not (told := answers_of(self.server.port, self.each[number])):
+            while not (codes := answers_of(self.server.port, self.each[number])):
                 time.sleep(0.01)
-            self.codes.update(told)
-            self.acknowledged[number] += told[0] in ("accepted", "again")
+            self.codes.update(codes)
+            self.acknowledged[number] += codes[0] in ("accepted", "again")
 
     def _kill(self, dice: random.Random) -> None:
         # Some kills strike at once, others after requests have been answered.

@@ -60,26 +60,26 @@ class Organiser:
 
         enter(self.browser, f"#{button}")
         self.browser.until("return document.querySelector('#confirm').open")
-        asked: str = self.browser.ask("return document.querySelector('#confirm').innerText")
+        question: str = self.browser.ask("return document.querySelector('#confirm').innerText")
         if yes:
             enter(self.browser, "#confirm-yes")
         else:
             self.browser.press(Keys.ESCAPE)
         self.browser.until("return !document.querySelector('#confirm').open")
-        return asked
+        return question
 
     def offered(self) -> list[str]:
         """The buttons that can be pressed for the collection as a whole."""
-        found: list[str] = self.browser.ask(
+        choices: list[str] = self.browser.ask(
             "return [...document.querySelectorAll('#next button')].filter(one => one.checkVisibility()).map(x => x.id)"
         )
-        return found
+        return choices
 
     def text(self, selector: str) -> str:
         """What is shown of an element, once it is there."""
         self.browser.until("return document.querySelector(arguments[0])", selector)
-        found: str = self.browser.ask("return document.querySelector(arguments[0]).innerText", selector)
-        return found
+        content: str = self.browser.ask("return document.querySelector(arguments[0]).innerText", selector)
+        return content
 
 
 def look(browser: Browser) -> None:

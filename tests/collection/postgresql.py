@@ -19,8 +19,8 @@ import pytest
 
 def programs() -> Path | None:
     """Where PostgreSQL's programs are, the newest first; None where they are not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
-    return found[0].parent if found else None
+    binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+    return binaries[0].parent if binaries else None
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Postgres:
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
 
     def start(self) -> None:
-        told = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
-        self.run("pg_ctl", "-o", told, "-w", "-l", self.folder / "log", "start")
+        options = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
+        self.run("pg_ctl", "-o", options, "-w", "-l", self.folder / "log", "start")
 
     def stop(self) -> None:
         self.run("pg_ctl", "-m", "immediate", "stop")
@@ -74,13 +74,13 @@ def postgresql(*, durable: bool = False) -> Iterator[Postgres]:
     if root and shutil.which("runuser") is None:
         pytest.skip("PostgreSQL does not run as root, and nobody else can be made to run it")
     # Not below pytest's own folder, which every run of pytest closes to all accounts but its own.
-    with tempfile.TemporaryDirectory() as made, socket.socket() as free:
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         if root:
-            shutil.chown(made, "postgres")
+            shutil.chown(folder, "postgres")
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        server = Postgres(where, ("runuser", "-u", "postgres", "--") if root else (), Path(made), port)
+        server = Postgres(where, ("runuser", "-u", "postgres", "--") if root else (), Path(folder), port)
         server.run("initdb", "-U", "graphveil", "--auth=trust", *([] if durable else ["--no-sync"]))
         server.start()
         try:

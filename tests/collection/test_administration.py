@@ -27,9 +27,7 @@ from graphveil.errors import InputError
 from tests.collection.collections import key
 from tests.collection.test_desk import drafted, enrolled, ready, sent
 from tests.collection.test_drafts import SUBJECT
-from tests.collection.test_service import asked, said, served
-
-JSON = {"Content-Type": "application/json"}
+from tests.collection.test_service import JSON, fetch, fetch_json, served
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,11 @@ class Office:
     url: str
     token: str
 
-    def ask(self, path: str, told: object = None, *, token: str | None = None) -> tuple[int, Any]:
+    def ask(self, path: str, content: object = None, *, token: str | None = None) -> tuple[int, Any]:
         """Status and answer; a POST where something is told."""
-        data = None if told is None else json.dumps(told).encode()
+        data = None if content is None else json.dumps(content).encode()
         headers = {"Authorization": f"Bearer {self.token if token is None else token}", **JSON}
-        return said(f"{self.url}/admin/{path}", data, **headers)
+        return fetch_json(f"{self.url}/admin/{path}", data, **headers)
 
 
 @pytest.fixture
@@ -62,34 +60,34 @@ def office_of(desk: Desk, **how: Any) -> Iterator[Office]:
 
 @pytest.fixture
 def office(desk: Desk) -> Iterator[Office]:
-    with office_of(desk) as made:
-        yield made
+    with office_of(desk) as opened:
+        yield opened
 
 
 def test_a_collection_is_run_from_the_page_alone(office: Office, tmp_path: Path) -> None:
     joined = [enrolled(office.desk, number) for number in range(3)]
     assert office.ask("open", {})[1]["epoch"] == 1
     assert [sent(office.desk, number, joined[number]) for number in (0, 2)] == [["accepted"]] * 2
-    status, told = office.ask("status")
-    assert (status, told["people"], told["enrolled"], told["received"], told["least"]) == (200, 3, 3, 2, 2)
-    assert told["open"] and told["answered"] == 0 and sum(one["reports"] for one in told["hours"]) == 2
-    assert all(one["hour"] % 3600 == 0 for one in told["hours"])
+    status, answer = office.ask("status")
+    assert (status, answer["people"], answer["enrolled"], answer["received"], answer["least"]) == (200, 3, 3, 2, 2)
+    assert answer["open"] and answer["answered"] == 0 and sum(hour["reports"] for hour in answer["hours"]) == 2
+    assert all(hour["hour"] % 3600 == 0 for hour in answer["hours"])
     with office.desk.store() as store:
-        assert told["guarantee"] == list(store.task().guarantee)
-    assert told["opens"] < told["now"] < told["closes"]
+        assert answer["guarantee"] == list(store.task().guarantee)
+    assert answer["opens"] < answer["now"] < answer["closes"]
     frozen = office.ask("close", {})[1]["hash"]
     assert office.ask("status")[1]["epochs"] == [frozen]
     # What a process left that was killed in an export is swept by the next one.
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     (left := office.desk.folder / f".export.partial-{ended.pid}-0123abcd").mkdir()
-    status, told = office.ask("export", {"folder": "collected"})
-    assert status == 200 and told["answered"] == 2 and not left.exists()
+    status, answer = office.ask("export", {"folder": "collected"})
+    assert status == 200 and answer["answered"] == 2 and not left.exists()
     folder = office.desk.folder / "collected"
-    assert told["folder"] == str(folder) and told["train"][0].startswith(f"graphveil train label-pool {folder}")
+    assert answer["folder"] == str(folder) and answer["train"][0].startswith(f"graphveil train label-pool {folder}")
     assert read_export(folder).bodies.numbers.tolist() == [0, 2]
     before = sorted(path.name for path in office.desk.folder.iterdir())
-    status, packed, headers = asked(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
+    status, packed, headers = fetch(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
     assert (status, headers["content-type"]) == (200, "application/zip") and headers["cache-control"] == "no-store"
     zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
     assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [0, 2]
@@ -103,8 +101,8 @@ def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> Non
     office.ask("open", {})
     for number, label, received, empty in ((0, "", 0, 1), (1, "left", 1, 1), (2, "", 1, 2)):
         assert sent(office.desk, number, joined[number], label=label) == ["accepted"]
-        for told in (office.ask("status")[1], office.desk.status()):
-            assert (told["received"], told["empty"]) == (received, empty)
+        for standing in (office.ask("status")[1], office.desk.status()):
+            assert (standing["received"], standing["empty"]) == (received, empty)
         assert office.ask("expected")[1]["answered"] == received
     office.ask("close", {})
     assert office.ask("status")[1]["answered"] == 1
@@ -125,8 +123,8 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
         ("export", {"folder": "out"}, "no epoch is closed"),
         ("export", {"folder": "database"}, "a name that the collection's folder uses itself"),
     ]
-    for path, told, said_why in refused:
-        status, answer = office.ask(path, told)
+    for path, content, said_why in refused:
+        status, answer = office.ask(path, content)
         assert (status, answer["code"]) == (409, "not-now") and said_why in answer["detail"]
     joined = enrolled(office.desk, 1)
     office.ask("open", {})
@@ -134,8 +132,8 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
     assert sent(office.desk, 1, joined) == ["accepted"]
     office.ask("close", {})
     # One report of a least number of two: neither a folder nor a file comes out.
-    for told in ({"folder": "out"}, None):
-        assert "1 person has answered" in office.ask("export", told)[1]["detail"]
+    for content in ({"folder": "out"}, None):
+        assert "1 person has answered" in office.ask("export", content)[1]["detail"]
     assert not [path for path in office.desk.folder.iterdir() if path.is_dir()]
 
 
@@ -145,9 +143,9 @@ def test_without_the_key_the_command_is_told(office: Office, tmp_path: Path) -> 
     elsewhere.parent.mkdir()
     (office.desk.folder / "organiser.key").rename(elsewhere)
     assert office.ask("status")[1]["key"] is False
-    status, told = office.ask("open", {})
-    assert (status, told["code"]) == (409, "no-key")
-    assert told["command"] == f"graphveil collect open {office.desk.folder} --key organiser.key"
+    status, answer = office.ask("open", {})
+    assert (status, answer["code"]) == (409, "no-key")
+    assert answer["command"] == f"graphveil collect open {office.desk.folder} --key organiser.key"
     new_key(tmp_path / "other")
     with pytest.raises(InputError, match="not the one that signed"):
         office.desk.open(tmp_path / "other")
@@ -158,30 +156,30 @@ def test_requests_that_cannot_be_read_are_problems(office: Office) -> None:
     secret = "f00d" * 10
     headers = {"Authorization": f"Bearer {office.token}", **JSON}
     for data in (b"{", b"[]", json.dumps({"id": [secret]}).encode()):
-        status, body, answered = asked(f"{office.url}/admin/tokens", data, **headers)
+        status, body, answered = fetch(f"{office.url}/admin/tokens", data, **headers)
         assert (status, json.loads(body)["code"]) == (400, "bad-request")
         assert answered["content-type"] == "application/problem+json" and secret not in body.decode()
     # Neither text nor JSON, and texts that no database takes.
     for wrong in (b'{"id": "\xff"}', b"[" * 60_000, b'{"id": "\\ud800"}', b'{"id": "a\\u0000b"}', b"\xff\xfe{}"):
         for path in ("admin/tokens", "admin/export", "enrolments"):
             body = wrong.replace(b"id", {"admin/tokens": b"id", "admin/export": b"folder"}.get(path, b"token"))
-            status, told = said(f"{office.url}/{path}", body, **headers)
-            assert (status, told["code"]) == (400, "bad-request"), (path, wrong[:20])
+            status, answer = fetch_json(f"{office.url}/{path}", body, **headers)
+            assert (status, answer["code"]) == (400, "bad-request"), (path, wrong[:20])
     for name in ("../out", "/tmp/out", "a/b", ".hidden", "", "x" * 65):
-        status, told = office.ask("export", {"folder": name})
-        assert (status, told["code"]) == (400, "bad-request")
+        status, answer = office.ask("export", {"folder": name})
+        assert (status, answer["code"]) == (400, "bad-request")
     for path in ("nowhere", "admin/nowhere", "reports"):
-        status, told = said(f"{office.url}/{path}")
-        assert (status, told["code"]) == (404, "not-found")
+        status, answer = fetch_json(f"{office.url}/{path}")
+        assert (status, answer["code"]) == (404, "not-found")
 
 
 def test_every_request_asks_for_the_token(office: Office) -> None:
-    documented = said(f"{office.url}/openapi.json")[1]["paths"]
+    documented = fetch_json(f"{office.url}/openapi.json")[1]["paths"]
     doors = [(path, method) for path, methods in documented.items() for method in methods if path.startswith("/admin/")]
     assert len(doors) == 7
     for path, method in doors:
         data = b"{}" if method == "post" else None
-        assert said(f"{office.url}{path}", data, **JSON)[1]["code"] == "not-admitted"
+        assert fetch_json(f"{office.url}{path}", data, **JSON)[1]["code"] == "not-admitted"
 
 
 def test_wrong_tokens_are_slowed_down_and_keep_nobody_out(desk: Desk) -> None:
@@ -199,9 +197,9 @@ def test_wrong_tokens_are_slowed_down_and_keep_nobody_out(desk: Desk) -> None:
 def test_a_token_that_agrees_in_part_is_none(office: Office) -> None:
     """A guess whose hash begins as the right one does, which is all that a comparison in part would see."""
     with office.desk.store() as store:
-        kept = store.setting("admin")
-    assert kept is not None and hashed(office.token.encode()) == kept
-    near = next(guess for guess in map(str, count()) if hashed(guess.encode())[:2] == kept[:2])
+        stored = store.setting("admin")
+    assert stored is not None and hashed(office.token.encode()) == stored
+    near = next(guess for guess in map(str, count()) if hashed(guess.encode())[:2] == stored[:2])
     assert office.ask("status", token=near)[1]["code"] == "not-admitted"
 
 
@@ -214,20 +212,20 @@ def test_a_lost_token_is_replaced_once_and_never_for_a_second_device(tmp_path: P
     desk = drafted(tmp_path / "desk", label="1")
     desk.sign(database=url)
     desk.enrol()
-    lost, *_, taken = SUBJECT.ids
+    lost, *_, joined = SUBJECT.ids
     old = tokens(desk)[lost]
     enrolled(desk, 2)
     with office_of(desk) as office:
-        status, told = office.ask("tokens", {"id": lost})
-        assert status == 200 and told["id"] == lost and told["token"] != old
+        status, answer = office.ask("tokens", {"id": lost})
+        assert status == 200 and answer["id"] == lost and answer["token"] != old
 
         def enrol(token: str) -> tuple[int, Any]:
-            made = {"token": token, "key": key(7).hex()}
-            return said(f"{office.url}/enrolments", json.dumps(made).encode(), **JSON)
+            enrolment = {"token": token, "key": key(7).hex()}
+            return fetch_json(f"{office.url}/enrolments", json.dumps(enrolment).encode(), **JSON)
 
         assert enrol(old)[1]["code"] == "bad-token"
-        assert enrol(told["token"]) == (200, {"number": 0, "joined": 1})
+        assert enrol(answer["token"]) == (200, {"number": 0, "joined": 1})
         # Both have a device now: a second one would draw noise anew.
-        for one in (lost, taken):
-            assert "has enrolled a device already" in office.ask("tokens", {"id": one})[1]["detail"]
+        for person in (lost, joined):
+            assert "has enrolled a device already" in office.ask("tokens", {"id": person})[1]["detail"]
         assert "nobody has the id 'nobody'" in office.ask("tokens", {"id": "nobody"})[1]["detail"]

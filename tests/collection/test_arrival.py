@@ -35,7 +35,7 @@ Positions = Mapping[str, Mapping[int, tuple[int, ...]]]
 def alarms(positions: Mapping[int, tuple[int, ...]], order: Sequence[int]) -> bool:
     """Whether positions tell an order of arrival."""
     came = {number: place for place, number in enumerate(order)}
-    lying = [came[number] for number in sorted(positions, key=lambda one: positions[one])]
+    lying = [came[number] for number in sorted(positions, key=lambda number: positions[number])]
     # Two that lie beside each other came in either order, each as often: whatever the layout, while it follows from
     # the people alone. This sees what happens within a page.
     pairs = list(zip(lying[::2], lying[1::2], strict=True))
@@ -71,25 +71,25 @@ def marks(store: Store) -> dict[str, dict[int, bytes]]:
 
 
 def places(data: bytes, mark: bytes) -> tuple[int, ...]:
-    found, at = [], data.find(mark)
+    offsets, at = [], data.find(mark)
     while at >= 0:
-        found.append(at)
+        offsets.append(at)
         at = data.find(mark, at + 1)
-    return tuple(found)
+    return tuple(offsets)
 
 
 def in_files(folder: Path, store: Store) -> dict[str, dict[int, tuple[int, ...]]]:
     """Where each person's rows lie in SQLite's own files: first and last place of each kind, table and index alike."""
-    found: dict[str, dict[int, tuple[int, ...]]] = {}
+    positions: dict[str, dict[int, tuple[int, ...]]] = {}
     for file in ("collection.db", "collection.db-wal"):
         data = (folder / file).read_bytes()
         for kind, each in marks(store).items():
             where = {number: places(data, mark) for number, mark in each.items()}
-            held = {number: at for number, at in where.items() if at}
-            if len(held) == len(each):
-                found[f"{file}: {kind}, first"] = {number: at[:1] for number, at in held.items()}
-                found[f"{file}: {kind}, last"] = {number: at[-1:] for number, at in held.items()}
-    return found
+            present = {number: at for number, at in where.items() if at}
+            if len(present) == len(each):
+                positions[f"{file}: {kind}, first"] = {number: at[:1] for number, at in present.items()}
+                positions[f"{file}: {kind}, last"] = {number: at[-1:] for number, at in present.items()}
+    return positions
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def order() -> list[int]:
     return numbers
 
 
-def telling(found: Positions, order: Sequence[int]) -> set[str]:
-    return {kind for kind, positions in found.items() if alarms(positions, order)}
+def telling(columns: Positions, order: Sequence[int]) -> set[str]:
+    return {kind for kind, positions in columns.items() if alarms(positions, order)}
 
 
 @pytest.mark.slow  # processes, or many people
@@ -110,8 +110,8 @@ def test_sqlites_files_tell_no_order(tmp_path: Path, order: list[int]) -> None:
     assert telling(in_files(tmp_path, store), order) >= {f"collection.db-wal: {kind}, first" for kind in marks(store)}
     assert forget(store)
     assert (tmp_path / "collection.db-wal").stat().st_size == 0
-    found = in_files(tmp_path, store)
-    assert len(found) == 6 and telling(found, order) == set()
+    positions = in_files(tmp_path, store)
+    assert len(positions) == 6 and telling(positions, order) == set()
     store.engine.dispose()
 
 
@@ -133,16 +133,16 @@ def test_rows_lie_where_they_would_in_any_order(tmp_path: Path) -> None:
 
 def in_postgresql(postgres: Postgres, store: Store) -> dict[str, dict[int, tuple[int, ...]]]:
     """Where rows lie by what PostgreSQL tells, and by the bytes of its files."""
-    found: dict[str, dict[int, tuple[int, ...]]] = {}
+    positions: dict[str, dict[int, tuple[int, ...]]] = {}
     files = ("people", "enrolments", "reports", "enrolments_pkey", "enrolments_enrolment_key", "reports_pkey")
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for table in ("people", "enrolments", "reports"):
-            asked = text(f"SELECT number, ctid::text, xmin::text, xmax::text FROM {table} WHERE number < {PEOPLE}")
-            for number, ctid, xmin, xmax in connection.execute(asked):
-                found.setdefault(f"{table}: ctid", {})[number] = tuple(map(int, ctid.strip("()").split(",")))
+            query = text(f"SELECT number, ctid::text, xmin::text, xmax::text FROM {table} WHERE number < {PEOPLE}")
+            for number, ctid, xmin, xmax in connection.execute(query):
+                positions.setdefault(f"{table}: ctid", {})[number] = tuple(map(int, ctid.strip("()").split(",")))
                 # With the number behind it, where all are the same.
-                found.setdefault(f"{table}: xmin", {})[number] = (int(xmin), number)
-                found.setdefault(f"{table}: xmax", {})[number] = (int(xmax), number)
+                positions.setdefault(f"{table}: xmin", {})[number] = (int(xmin), number)
+                positions.setdefault(f"{table}: xmax", {})[number] = (int(xmax), number)
         connection.execute(text("CHECKPOINT"))
         for file in files:
             path = connection.execute(text("SELECT pg_relation_filepath(:one)"), {"one": file}).scalar_one()
@@ -150,8 +150,8 @@ def in_postgresql(postgres: Postgres, store: Store) -> dict[str, dict[int, tuple
             for kind, each in marks(store).items():
                 where = {number: places(data, mark) for number, mark in each.items()}
                 if all(where.values()):
-                    found[f"{file}: bytes of {kind}"] = where
-    return found
+                    positions[f"{file}: bytes of {kind}"] = where
+    return positions
 
 
 @pytest.mark.slow  # processes, or many people
@@ -196,16 +196,16 @@ def test_an_hour_is_forgotten_when_it_is_over(url: str) -> None:
     sent(running, range(20, 40))
     store.close_epoch()
     assert forget(store, small=0)
-    kept = store.frozen()[0].numbers
-    assert list(kept) == list(range(40))
+    numbers = store.frozen()[0].numbers
+    assert list(numbers) == list(range(40))
     store.engine.dispose()
 
 
 def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
     running = begun(url_of(tmp_path), label(), people=20, enrolled=20)
     with served(Collector(running.store)) as url:
-        made = [running.report(number, {}) for number in range(20)]
-        with urllib.request.urlopen(f"{url}/reports", b"".join(one.to_bytes() for one in made), timeout=30) as answer:
+        reports = b"".join(running.report(number, {}).to_bytes() for number in range(20))
+        with urllib.request.urlopen(f"{url}/reports", reports, timeout=30) as answer:
             assert answer.status in (200, 201)
     assert not left(running.store) and (tmp_path / "collection.db-wal").stat().st_size == 0
     running.store.engine.dispose()

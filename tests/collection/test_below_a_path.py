@@ -26,7 +26,7 @@ PATH = "/ours/clubs"
 def behind(tmp_path: Path) -> Iterator[tuple[Running, list[str]]]:
     """What is below a path, and what was looked for elsewhere on that host."""
     strayed: list[str] = []
-    with running(tmp_path, label(), links(12)) as one:
+    with running(tmp_path, label(), links(12)) as collection:
 
         async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and not scope["path"].startswith(f"{PATH}/"):
@@ -34,10 +34,10 @@ def behind(tmp_path: Path) -> Iterator[tuple[Running, list[str]]]:
                 await send({"type": "http.response.start", "status": 404, "headers": []})
                 await send({"type": "http.response.body", "body": b""})
             else:
-                await one.recorder({**scope, "path": scope.get("path", "").removeprefix(PATH)}, receive, send)
+                await collection.recorder({**scope, "path": scope.get("path", "").removeprefix(PATH)}, receive, send)
 
         with served(proxy) as url:
-            yield replace(one, url=url.replace("127.0.0.1", "localhost") + PATH), strayed
+            yield replace(collection, url=url.replace("127.0.0.1", "localhost") + PATH), strayed
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_a_person_takes_part_and_an_organiser_gives_another_token(
     visit.click("#send")
     visit.sees("your report has arrived")
     # The 404 is that of an opening that was not there yet; not even an icon is looked for at the root.
-    assert [one for one in browser.complaints() if f"{PATH}/opening" not in one] == strayed == []
+    assert [complaint for complaint in browser.complaints() if f"{PATH}/opening" not in complaint] == strayed == []
 
 
 def test_a_device_at_a_terminal_takes_part(

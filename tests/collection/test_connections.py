@@ -61,9 +61,9 @@ def test_where_memory_is_short_the_largest_stranger_makes_room() -> None:
     honest.sends(5)
     for _ in range(4):
         relay.sends(100)
-        for one in strangers:
-            if one in everybody:
-                one.sends(90)
+        for stranger in strangers:
+            if stranger in everybody:
+                stranger.sends(90)
             assert memory.used == sum(each.occupied for each in everybody) <= memory.most
     assert honest in everybody and relay in everybody and len(everybody) < 12
     # One that is known keeps no stranger out either.
@@ -73,27 +73,27 @@ def test_where_memory_is_short_the_largest_stranger_makes_room() -> None:
 
 def stranger(port: int, head: bytes, name: int) -> socket.socket:
     """A connection from an address of its own that has begun a request, and takes no time of ours."""
-    one = socket.socket()
-    one.bind((f"127.0.1.{1 + name % 250}", 0))
-    one.settimeout(10.0)
-    one.connect(("127.0.0.1", port))
-    one.setblocking(False)
-    one.send(head)
-    return one
+    connection = socket.socket()
+    connection.bind((f"127.0.1.{1 + name % 250}", 0))
+    connection.settimeout(10.0)
+    connection.connect(("127.0.0.1", port))
+    connection.setblocking(False)
+    connection.send(head)
+    return connection
 
 
 def pressed(strangers: list[socket.socket], seconds: float) -> None:
     """Send on all of them what the server takes."""
     end, part = time.monotonic() + seconds, bytes(1 << 16)
     while strangers and time.monotonic() < end:
-        for one in strangers[:]:
+        for stranger in strangers[:]:
             try:
-                one.send(part)
+                stranger.send(part)
             except BlockingIOError:
                 continue
             except OSError:
-                strangers.remove(one)
-                one.close()
+                strangers.remove(stranger)
+                stranger.close()
         time.sleep(0.001)
 
 
@@ -106,31 +106,31 @@ def test_strangers_with_large_bodies_take_little_memory_and_keep_nobody_out(
     running.store.engine.dispose()
     empty = bytes(-(-running.task.bits // 8))
     each = [report(running.task.hash, 1, empty, secret(n), key(n)).to_bytes() for n in range(PEOPLE)]
-    made = Server(url_of(tmp_path))
-    until(lambda: answers_of(made.port, each[0]) is not None)
-    made.limit(resource.RLIMIT_NOFILE, 4_000)
+    server = Server(url_of(tmp_path))
+    until(lambda: answers_of(server.port, each[0]) is not None)
+    server.limit(resource.RLIMIT_NOFILE, 4_000)
     before, head = (
-        made.memory,
+        server.memory,
         b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % (LARGEST - 1),
     )
-    strangers = [stranger(made.port, head, name) for name in range(count)]
+    strangers = [stranger(server.port, head, name) for name in range(count)]
     try:
-        for one in each[1:-2]:
+        for report in each[1:-2]:
             pressed(strangers, 1.0)
-            assert answers_of(made.port, one) == ["accepted"]
-            assert made.memory - before < most
+            assert answers_of(server.port, report) == ["accepted"]
+            assert server.memory - before < most
         # A body of many reports as well.
-        assert answers_of(made.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90
-        assert made.memory - before < most
+        assert answers_of(server.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90
+        assert server.memory - before < most
     finally:
         for connection in strangers:
             connection.close()
-        made.kill()
+        server.kill()
 
 
 def test_what_becomes_many_objects_is_bounded(server: tuple[Server, list[bytes]]) -> None:
     """Fields of a head, trailers behind the last chunk, requests ahead of answers, a body after its answer."""
-    made, each = server
+    collector, each = server
     head = b"POST /reports HTTP/1.1\r\nhost: localhost\r\n"
     tries = (
         head + b"a:\r\n" * (FIELDS + 1),
@@ -139,18 +139,18 @@ def test_what_becomes_many_objects_is_bounded(server: tuple[Server, list[bytes]]
         head + b"content-length: 999999999\r\n\r\n" + bytes(IGNORED + (1 << 20)),
     )
     for data in tries:
-        with socket.create_connection(("127.0.0.1", made.port), 10) as one:
+        with socket.create_connection(("127.0.0.1", collector.port), 10) as connection:
             with suppress(OSError):
-                one.sendall(data)
-            assert ended(one, 10.0)
-    assert answers_of(made.port, each[1]) == ["accepted"]
+                connection.sendall(data)
+            assert ended(connection, 10.0)
+    assert answers_of(collector.port, each[1]) == ["accepted"]
 
 
-def ended(one: socket.socket, within: float) -> bool:
+def ended(connection: socket.socket, within: float) -> bool:
     """Whether the server ends a connection within so many seconds; what it says before that is let go."""
-    one.settimeout(within)
+    connection.settimeout(within)
     try:
-        while one.recv(1 << 16):
+        while connection.recv(1 << 16):
             pass
     except TimeoutError:
         return False
@@ -161,33 +161,34 @@ def ended(one: socket.socket, within: float) -> bool:
 
 def test_idle_connections_keep_nobody_out(server: tuple[Server, list[bytes]]) -> None:
     """More than twice as many as there are descriptors, every other one of which began to say something."""
-    made, each = server
-    idle = [socket.create_connection(("127.0.0.1", made.port), 10) for _ in range(IDLE)]
+    collector, each = server
+    idle = [socket.create_connection(("127.0.0.1", collector.port), 10) for _ in range(IDLE)]
     try:
-        for place, one in enumerate(idle[::2]):
-            one.send(b"POST /reports HTTP/1.1\r\nhost: localhost\r\n" + b"content-length: 9\r\n\r\n" * (place % 2))
+        for place, connection in enumerate(idle[::2]):
+            head = b"POST /reports HTTP/1.1\r\nhost: localhost\r\n"
+            connection.send(head + b"content-length: 9\r\n\r\n" * (place % 2))
         for report in each[1:]:
             since = time.monotonic()
-            assert answers_of(made.port, report) == ["accepted"]
+            assert answers_of(collector.port, report) == ["accepted"]
             assert time.monotonic() - since < 5.0  # a client that found no room would wait for PATIENCE or for ever
         # Those who came first made room, and the last ones are still here.
         assert ended(idle[0], 1.0) and not ended(idle[-1], 0.1)
     finally:
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
 
 @pytest.mark.slow
 def test_who_sends_a_byte_a_second_is_cut_off(server: tuple[Server, list[bytes]]) -> None:
-    made, each = server
-    with socket.create_connection(("127.0.0.1", made.port), 10) as one:
+    collector, each = server
+    with socket.create_connection(("127.0.0.1", collector.port), 10) as connection:
         since = time.monotonic()
         for byte in b"POST /reports HTTP/1.1\r\nhost: a-name-of-many-letters\r\n":
             try:
-                one.send(bytes([byte]))
+                connection.send(bytes([byte]))
             except OSError:
                 break
-            if ended(one, 1.0):
+            if ended(connection, 1.0):
                 break
         assert 0.9 * PATIENCE < time.monotonic() - since < 2 * PATIENCE
-    assert answers_of(made.port, each[1]) == ["accepted"]
+    assert answers_of(collector.port, each[1]) == ["accepted"]

@@ -25,7 +25,7 @@ from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.faults import until
 from tests.collection.listening import served
-from tests.collection.test_service import asked
+from tests.collection.test_service import JSON, fetch
 from tests.on_device.signing import label
 from tests.pages import page
 
@@ -42,7 +42,7 @@ def require_right(running: Collection) -> None:
         rows = {"people": many(PEOPLE), "enrolled": many(ENROLMENTS), "epoch": epoch, "received": received}
     status = running.store.status()
     assert {name: status[name] for name in rows} == rows
-    assert sum(one["reports"] for one in Standing(running.store, running.task).hours()) == received
+    assert sum(hour["reports"] for hour in Standing(running.store, running.task).hours()) == received
 
 
 @pytest.mark.slow  # processes, or many people
@@ -80,9 +80,9 @@ def test_nothing_that_is_asked_often_reads_all_rows(tmp_path: Path, path: str) -
     running.store.keep("admin", hashed(b"let me in"))
     with served(Collector(running.store)) as address:
         event.listen(running.store.engine, "before_cursor_execute", note)
-        assert asked(address + path, Authorization="Bearer let me in")[0] == 200
+        assert fetch(address + path, Authorization="Bearer let me in")[0] == 200
         event.remove(running.store.engine, "before_cursor_execute", note)
-    asks = [one for one in seen if one[0].startswith("SELECT")]
+    asks = [statement for statement in seen if statement[0].startswith("SELECT")]
     assert asks
     with running.store.engine.connect() as connection:
         for statement, parameters in asks:
@@ -104,28 +104,28 @@ def read(text: str) -> dict[str, float]:
 def test_a_server_tells_counts_in_the_text_form_and_names_nobody(tmp_path: Path) -> None:
     running = begun(url_of(tmp_path), enrolled=3)
     with served(Collector(running.store)) as url:
-        asked(f"{url}/reports", running.report(0, {"label": "sad"}).to_bytes())
-        asked(f"{url}/reports", running.report(1, {}).to_bytes()[:-1] + b"\0")
-        status, body, headers = asked(f"{url}/metrics")
+        fetch(f"{url}/reports", running.report(0, {"label": "sad"}).to_bytes())
+        fetch(f"{url}/reports", running.report(1, {}).to_bytes()[:-1] + b"\0")
+        status, body, headers = fetch(f"{url}/metrics")
     assert status == 200 and headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    told = {"people": MANY, "enrolled": 3, "epoch": 1, "open": 1, "received": 1, 'refused_total{code="bad-tag"}': 1}
-    assert read(body.decode()) == told
-    assert all(f"`graphveil_{name.partition('{')[0]}" in page("organise-collections") for name in told)
+    expected = {"people": MANY, "enrolled": 3, "epoch": 1, "open": 1, "received": 1, 'refused_total{code="bad-tag"}': 1}
+    assert read(body.decode()) == expected
+    assert all(f"`graphveil_{name.partition('{')[0]}" in page("organise-collections") for name in expected)
     odd = {"people": 1, "enrolled": 0, "epoch": 0, "open": False, "received": 0, "refused": {'a"\\\n': 7}}
     assert read(exposition(odd))['refused_total{code="a\\"\\\\\\n"}'] == 7
 
 
 def test_what_cannot_be_read_is_counted_by_reason(url: str) -> None:
     running = begun(url)
-    one, two = (running.report(number, {"label": "sad"}).to_bytes() for number in range(2))
+    first, two = (running.report(number, {"label": "sad"}).to_bytes() for number in range(2))
     with served(Collector(running.store)) as address:
-        for body in (b"", one[:-1], b"\1" + one[1:], one + two[:9], one * 1001):
-            asked(f"{address}/reports", body)
+        for body in (b"", first[:-1], b"\1" + first[1:], first + two[:9], first * 1001):
+            fetch(f"{address}/reports", body)
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 5) as long:
             long.sendall(b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: 33554432\r\n\r\n")
             assert b" 413 " in long.recv(1 << 12)
         for wrong in ({"token": token(99).hex(), "key": key(3).hex()}, {"token": "zz", "key": key(3).hex()}):
-            asked(f"{address}/enrolments", json.dumps(wrong).encode(), **{"Content-Type": "application/json"})
+            fetch(f"{address}/enrolments", json.dumps(wrong).encode(), **JSON)
         expected = {"truncated": 3, "bad-version": 1, "too-many": 1, "too-large": 1, "bad-token": 1, "bad-enrolment": 1}
         # Written every second, and at the end.
         until(lambda: running.store.refusals() == expected)

@@ -42,8 +42,9 @@ def test_whatever_is_declared_is_kept(epsilon: str, mode: str, tmp_path: Path) -
     """Also where the decimal is no binary number: the mechanism's epsilon lies at or below it."""
     prices = Prices(features=epsilon, label=epsilon, links=epsilon, degree=epsilon, mode=mode)
     task = signed_task(declared(prices), new_key(tmp_path / "key"))
-    assert all(one.startswith(("This protects", "Against")) for one in task.guarantee)
-    assert all("answers an equal value with an equal report" in one and "NOT hidden" in one for one in task.guarantee)
+    assert all(paragraph.startswith(("This protects", "Against")) for paragraph in task.guarantee)
+    equal = "answers an equal value with an equal report"
+    assert all(equal in paragraph and "NOT hidden" in paragraph for paragraph in task.guarantee)
     assert task.epsilon == 4 * Fraction(epsilon) and task.people == len(IDS)
     assert Fraction(at_most(epsilon)) <= min(Fraction(epsilon), 44)
     field = task.fields[0]

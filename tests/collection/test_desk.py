@@ -47,10 +47,10 @@ def drafted(folder: Path, *, subject: Subject = SUBJECT, **more: str | int) -> D
 
 def ready(folder: Path, *, subject: Subject = SUBJECT, **more: str | int) -> Desk:
     """A folder whose task is signed and whose tokens are written."""
-    made = drafted(folder, subject=subject, **more)
-    made.sign()
-    made.enrol()
-    return made
+    desk = drafted(folder, subject=subject, **more)
+    desk.sign()
+    desk.enrol()
+    return desk
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
 def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
     """Both have seen that there is none before either makes one."""
     desk.sign(database=url)
-    started, found = threading.Barrier(2), []
+    started, tokens = threading.Barrier(2), []
 
     def start() -> None:
         with desk.store() as store:
@@ -111,16 +111,16 @@ def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
                 return value
 
             store.setting = setting  # type: ignore[method-assign]
-            found.append(desk.admin_token(store))
+            tokens.append(desk.admin_token(store))
 
     starts = [threading.Thread(target=start) for _ in range(2)]
-    for one in starts:
-        one.start()
-    for one in starts:
-        one.join()
+    for thread in starts:
+        thread.start()
+    for thread in starts:
+        thread.join()
     with desk.store() as store:
-        assert found == [(desk.folder / "admin-token").read_text().strip()] * 2
-        assert store.setting("admin") == hashed(str(found[0]).encode())
+        assert tokens == [(desk.folder / "admin-token").read_text().strip()] * 2
+        assert store.setting("admin") == hashed(str(tokens[0]).encode())
     assert (desk.folder / "admin-token").stat().st_mode & 0o777 == 0o600
 
 
@@ -232,11 +232,11 @@ def test_no_export_takes_a_name_of_the_folder(name: str, desk: Desk, tmp_path: P
 
 #: What an export may have lost or changed, of each of its arrays.
 SPOILED = {
-    "rows": lambda held: {name: rows[:1] for name, rows in held.items()},
-    "numbers": lambda held: {**held, "numbers": held["numbers"] + np.array([0, 1])},
-    "epochs": lambda held: {**held, "epochs": held["epochs"] * 0 + 1},
-    "joined": lambda held: {**held, "joined": held["joined"] * 0 + 2},
-    "bodies": lambda held: {**held, "bodies": held["bodies"] ^ np.uint8(32)},
+    "rows": lambda arrays: {name: rows[:1] for name, rows in arrays.items()},
+    "numbers": lambda arrays: {**arrays, "numbers": arrays["numbers"] + np.array([0, 1])},
+    "epochs": lambda arrays: {**arrays, "epochs": arrays["epochs"] * 0 + 1},
+    "joined": lambda arrays: {**arrays, "joined": arrays["joined"] * 0 + 2},
+    "bodies": lambda arrays: {**arrays, "bodies": arrays["bodies"] ^ np.uint8(32)},
 }
 
 
@@ -257,14 +257,15 @@ def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(two: Des
 
 def test_an_address_that_cannot_be_had_is_refused() -> None:
     with listening(Place(port=0)) as own:
-        host, taken = own.getsockname()
+        host, used = own.getsockname()
         # Nobody beyond this machine is listened to unless the organiser says so.
         assert host == "127.0.0.1" and Place().here and not Place("0.0.0.0").here
-        for place in (Place(port=taken), Place("nowhere.invalid")):
+        for place in (Place(port=used), Place("nowhere.invalid")):
             with pytest.raises(InputError, match=f"cannot listen at {place.host}"), listening(place):
                 pass
-    for place, said in ((Place(certificate=Path("a"), key=Path("a")), "is no file"), (Place(key=Path("a")), "half of")):
-        with pytest.raises(InputError, match=said):
+    file = Path("a")
+    for place, message in ((Place(certificate=file, key=file), "is no file"), (Place(key=file), "half of")):
+        with pytest.raises(InputError, match=message):
             place.require_files()
 
 
@@ -300,5 +301,5 @@ def test_the_administrations_token_is_made_once(desk: Desk) -> None:
         token = desk.admin_token(store)
         assert token is not None and desk.admin_token(store) is None
         assert store.setting("admin") == hashed(token.encode())
-    kept = desk.folder / "admin-token"
-    assert kept.read_text().strip() == token and kept.stat().st_mode & 0o077 == 0
+    file = desk.folder / "admin-token"
+    assert file.read_text().strip() == token and file.stat().st_mode & 0o077 == 0

@@ -54,8 +54,8 @@ def test_nobody_signs_what_does_not_read_as_it_is_written(where: str, tmp_path: 
         with pytest.raises(InputError, match=rf"{where}: the letter U\+{ord(hidden):04X} is not seen.*leave it out"):
             _with(where, f"clubs{hidden}", tmp_path).facts()
     for natural in NATURAL:
-        told = json.dumps(_with(where, natural, tmp_path).facts(), ensure_ascii=False)
-        assert json.dumps(natural, ensure_ascii=False)[1:-1] in told or where == "ids"
+        facts = json.dumps(_with(where, natural, tmp_path).facts(), ensure_ascii=False)
+        assert json.dumps(natural, ensure_ascii=False)[1:-1] in facts or where == "ids"
 
 
 def _with(where: str, text: str, folder: Path) -> Draft:
@@ -91,16 +91,16 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
     (tmp_path / "graph.toml").write_text(TOML + DECLARED[name])
     people = tmp_path / "people.txt"
     people.write_text(" ann \nbob\n")
-    found = subject_of(str(tmp_path), people=people)
+    subject = subject_of(str(tmp_path), people=people)
     names = {"features": ("runs", "swims"), "dimension": ("feature 0", "feature 1"), "columns": ("vip", "age")}[name]
-    assert (found.names, found.ids, found.parts) == (names, ("ann", "bob"), None)
-    schema = found.schema
+    assert (subject.names, subject.ids, subject.parts) == (names, ("ann", "bob"), None)
+    schema = subject.schema
     assert (schema.dimension, schema.classes, schema.directed, schema.private) == (2, ("a", "b"), True, ("labels",))
     assert (schema.low, schema.high) == ((0, 1) if name == "columns" else (0, 7))
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("people.txt", b"ann\nann\n", "the id 'ann' stands twice"),
         ("people.txt", b"anna b\nbob\nAnna  B\n", r"'anna b' and 'Anna \\x20B' are one id to people"),
@@ -110,15 +110,15 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
         ("people.csv", b"name\nann\n", "no column 'id'"),
     ],
 )
-def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, said: str, tmp_path: Path) -> None:
+def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "graph.toml").write_text(TOML + DECLARED["features"])
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         subject_of(str(tmp_path), people=tmp_path / file)
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("ids.txt", "ann\nbob\n", "ids.txt is not as it was written"),
         ("ids.txt", '"ann"\n3\n', "ids.txt holds what is no text"),
@@ -130,16 +130,16 @@ def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, 
     ],
 )
 def test_files_that_are_not_to_be_edited_are_refused_when_they_were(
-    file: str, content: str, said: str, tmp_path: Path
+    file: str, content: str, message: str, tmp_path: Path
 ) -> None:
     write_draft(tmp_path, SUBJECT, {}, Prices(label="1"))
     (tmp_path / file).write_text(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_draft(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("written", "edited", "said"),
+    ("written", "edited", "message"),
     [
         ('mode = "both"', 'mode = "upper"', "mode is 'upper'; allowed: lower, both, directed"),
         ('label = "1"', "label = 1", 'label is 1; allowed: a text in quotes: label = "..."'),
@@ -147,14 +147,14 @@ def test_files_that_are_not_to_be_edited_are_refused_when_they_were(
     ],
 )
 def test_prices_that_were_edited_into_what_no_task_asks_are_refused(
-    written: str, edited: str, said: str, tmp_path: Path
+    written: str, edited: str, message: str, tmp_path: Path
 ) -> None:
     write_draft(tmp_path, SUBJECT, {}, Prices(label="1", links="2", mode="both"))
     file = tmp_path / "task.toml"
     text = file.read_text()
     assert written in text
     file.write_text(text.replace(written, edited))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_draft(tmp_path)
 
 
@@ -169,7 +169,7 @@ def test_lists_with_degrees_are_planned_at_the_price_of_both(tmp_path: Path) -> 
     subject = subject_of("social-100")
     write_draft(tmp_path, subject, {}, Prices(label="1", links="8", degree="2", mode="lower"))
     draft = replace(read_draft(tmp_path), subject=subject)
-    made = planned(draft)
-    assert made is not None
-    assert (made.method, made.settings["epsilon_a"], made.settings["degree_share"]) == ("blink", 10.0, 0.2)
+    run = planned(draft)
+    assert run is not None
+    assert (run.method, run.settings["epsilon_a"], run.settings["degree_share"]) == ("blink", 10.0, 0.2)
     assert planned(replace(draft, prices=Prices(label="1", links="2.25", degree="0.01"))) is None

@@ -20,7 +20,7 @@ from graphveil.collection.store.tables import ENROLMENTS
 from graphveil.device.wire import report
 from tests.collection.collections import Collection, begun, key, secret, stored, token
 from tests.collection.postgresql import Postgres
-from tests.collection.test_service import asked, said, served
+from tests.collection.test_service import fetch, fetch_json, served
 from tests.on_device.signing import label, links
 
 #: An address that is no other's: what is written down of it would be found.
@@ -29,19 +29,19 @@ ADDRESS = "127.0.0.77"
 
 def talk(url: str, data: bytes, *more: bytes) -> bytes:
     """What a server says to raw bytes before it ends the connection, or is silent."""
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5, (ADDRESS, 0)) as one:
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5, (ADDRESS, 0)) as connection:
         for part in (data, *more):
-            one.sendall(part)
+            connection.sendall(part)
         # It may be slow to begin, on a machine that is busy.
-        one.settimeout(5.0)
-        told = b""
+        connection.settimeout(5.0)
+        answer = b""
         try:
-            while part := one.recv(1 << 16):
-                told += part
-                one.settimeout(1.0)
+            while part := connection.recv(1 << 16):
+                answer += part
+                connection.settimeout(1.0)
         except (TimeoutError, ConnectionError):
             pass
-        return told
+        return answer
 
 
 def slow_reader(port: int) -> socket.socket:
@@ -61,12 +61,12 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
 
 def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
     running = begun(url, enrolled=0)
-    found: list[object] = []
+    enrolments: list[object] = []
     start = threading.Barrier(8)
 
     def enrol(device: int) -> None:
         start.wait()
-        found.append(running.store.enrol(running.task, token(3), key(100 + device)))
+        enrolments.append(running.store.enrol(running.task, token(3), key(100 + device)))
 
     devices = [threading.Thread(target=enrol, args=(device,)) for device in range(8)]
     for device in devices:
@@ -75,16 +75,16 @@ def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
         device.join()
     with running.store.engine.connect() as connection:
         rows = connection.execute(select(ENROLMENTS)).all()
-    assert len(rows) == 1 and len([one for one in found if one is not None]) == 1
+    assert len(rows) == 1 and len([enrolment for enrolment in enrolments if enrolment is not None]) == 1
     running.store.engine.dispose()
 
 
 def test_requests_that_are_not_what_they_say(running: Collection) -> None:
     with served(Collector(running.store)) as url:
-        one = running.report(3, {"label": "sad"}).to_bytes()
+        body = running.report(3, {"label": "sad"}).to_bytes()
         for length, code in ((10**15, b"413"), (1 << 25, b"413")):
             begins = f"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode()
-            assert talk(url, begins, one).startswith(b"HTTP/1.1 " + code)
+            assert talk(url, begins, body).startswith(b"HTTP/1.1 " + code)
         assert b"413" in talk(url, post("/enrolments", bytes(1 << 17)))[:20]
         chunked = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
         assert b"413" in talk(url, chunked % b"/enrolments", b'5\r\n{"a":\r\n')[:20]
@@ -93,14 +93,14 @@ def test_requests_that_are_not_what_they_say(running: Collection) -> None:
         assert b"400" in talk(url, both, b"0\r\n\r\n")[:20]
         bomb = gzip.compress(bytes(1 << 20))
         assert b"bad-version" in talk(url, post("/reports", bomb, "content-encoding: gzip"))
-        assert b"truncated" in talk(url, post("/reports", one[:-1])) and stored(running.store) == []
+        assert b"truncated" in talk(url, post("/reports", body[:-1])) and stored(running.store) == []
         deep = post("/enrolments", b"[" * 50_000, "content-type: application/json")
         assert talk(url, deep).startswith(b"HTTP/1.1 4")
         # In chunks of any size a report is a report; a byte after it is none.
-        parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in (one[:1], one[1:60], one[60:])]
+        parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:1], body[1:60], body[60:])]
         assert b"accepted" in talk(url, chunked % b"/reports", *parts, b"0\r\n\r\n")
-        assert b'["again","truncated"]' in talk(url, post("/reports", one + b"\1"))
-        assert len(stored(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
+        assert b'["again","truncated"]' in talk(url, post("/reports", body + b"\1"))
+        assert len(stored(running.store)) == 1 and fetch_json(f"{url}/heartbeat")[0] == 200
 
 
 @pytest.mark.slow  # processes, or many people
@@ -121,8 +121,8 @@ def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
             reader.sendall(b"GET /ids HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert {reader.recv(12) for reader in slow} == {b"HTTP/1.1 200"}
         empty = bytes(-(-running.task.bits // 8))
-        one = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()
-        assert said(f"{address}/reports", one) == (201, {"answers": ["accepted"]})
+        body = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()
+        assert fetch_json(f"{address}/reports", body) == (201, {"answers": ["accepted"]})
         assert ended == ["/reports"], "no reader was slow"
     running.store.engine.dispose()
 
@@ -139,12 +139,12 @@ def test_planted_values_are_in_no_log_error_metric_or_export(
             {"token": token(3).hex(), "key": key(103).hex()}, {"token": token(3).hex(), "key": [key(103).hex()]},
             {"token": {"a": token(3).hex()}}, {"token": token(3).hex() + "zz", "key": key(103).hex()},
         ]  # fmt: skip
-        tries = [post("/enrolments", json.dumps(one).encode(), json_kind) for one in enrolments]
+        tries = [post("/enrolments", json.dumps(enrolment).encode(), json_kind) for enrolment in enrolments]
         tries += [post("/enrolments", f"not json {token(3).hex()}".encode(), json_kind)]
         tries += [post("/reports", mine.to_bytes()), post("/reports", key(3) * 9), b"GET /" + key(103).hex().encode()]
         tries += [b"POST \0 " + token(3).hex().encode() + b"\r\n\r\n", post(f"/{token(3).hex()}", b"")]
-        said_to += [talk(url, one + b"\r\n\r\n") for one in tries]
-        said_to += [asked(f"{url}/metrics")[1]]
+        said_to += [talk(url, request + b"\r\n\r\n") for request in tries]
+        said_to += [fetch(f"{url}/metrics")[1]]
         assert (
             running.intake.take([running.report(number, {"label": "glad"}) for number in range(8)]).count("accepted")
             == 7
@@ -155,11 +155,11 @@ def test_planted_values_are_in_no_log_error_metric_or_export(
         with running.store.engine.begin() as connection:
             for table in ("reports", "enrolments"):
                 connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {table}_gone")
-        for one in (tries[0], tries[5]):
-            told = talk(url, one)
-            assert b'"code": "fault"' in told and b"application/problem+json" in told
-            said_to.append(told)
-    written = "".join(f"{one.getMessage()} {one.exc_text or ''}" for one in caplog.records).encode()
+        for sent in (tries[0], tries[5]):
+            answer = talk(url, sent)
+            assert b'"code": "fault"' in answer and b"application/problem+json" in answer
+            said_to.append(answer)
+    written = "".join(f"{record.getMessage()} {record.exc_text or ''}" for record in caplog.records).encode()
     out, err = capfd.readouterr()
     everything = [*said_to, written, out.encode(), err.encode()]
     if running.store.engine.dialect.name == "postgresql":
@@ -169,5 +169,5 @@ def test_planted_values_are_in_no_log_error_metric_or_export(
     assert b"fault" in written
     for value in (token(3), key(103), key(3), secret(3), mine.body * 3, mine.tag, mine.enrolment):
         for form in (value, value.hex().encode(), repr(value).encode()[2:-1], value.hex().upper().encode()):
-            assert not [place for place, one in enumerate(everything) if form in one], (form, value)
-    assert not [one for one in everything if ADDRESS.encode() in one]
+            assert not [place for place, content in enumerate(everything) if form in content], (form, value)
+    assert not [content for content in everything if ADDRESS.encode() in content]

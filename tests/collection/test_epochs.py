@@ -37,12 +37,12 @@ TRUTH = graph()
 def values(number: int, kinds: tuple[str, ...], *, changed: bool) -> dict[str, object]:
     node = (number + 1) % PEOPLE if changed else number
     friends = TRUTH.edge_index[1][TRUTH.edge_index[0] == number].tolist()
-    told = {
+    answers = {
         "features": TRUTH.x.to_dense()[node].tolist(),
         "label": MOODS[int(TRUTH.y[node])],
-        "links": [one for one in friends if not changed or one % 3],
+        "links": [friend for friend in friends if not changed or friend % 3],
     }
-    return {kind: told[kind] for kind in kinds}
+    return {kind: answers[kind] for kind in kinds}
 
 
 def everybody(folder: Path, *fields: dict[str, object]) -> Collection:
@@ -52,11 +52,11 @@ def everybody(folder: Path, *fields: dict[str, object]) -> Collection:
 def two_epochs(folder: Path, *fields: dict[str, object], again: tuple[str, ...] | None = None) -> tuple[Path, Path]:
     """The exports after the first epoch and the second: every second person answers again, every fourth changed."""
     first = everybody(folder, *fields)
-    asked = tuple(field.kind for field in first.task.fields)
-    answer(first, range(PEOPLE), asked)
+    kinds = tuple(field.kind for field in first.task.fields)
+    answer(first, range(PEOPLE), kinds)
     second = first.after(b"second epoch 16b")
     export(first.store, folder / "one")
-    answer(second, range(0, PEOPLE, 2), asked if again is None else again, changed=True)
+    answer(second, range(0, PEOPLE, 2), kinds if again is None else again, changed=True)
     second.store.close_epoch()
     export(second.store, folder / "two")
     second.store.engine.dispose()
@@ -64,19 +64,19 @@ def two_epochs(folder: Path, *fields: dict[str, object], again: tuple[str, ...] 
 
 
 def answer(running: Collection, people: range, kinds: tuple[str, ...], *, changed: bool = False) -> None:
-    sent = [running.report(one, values(one, kinds, changed=changed and one % 4 == 0)) for one in people]
+    sent = [running.report(person, values(person, kinds, changed=changed and person % 4 == 0)) for person in people]
     assert set(running.intake.take(sent)) == {"accepted"}
 
 
 def learned(name: str, out: Path, **settings: object) -> Result:
     received = Received(read_export(out))
-    known = collected_graph(received, TRUTH.edge_index.numpy())
-    return learn(name, received, known, settings=settings, repetition=Repetition(controls=False))
+    graph = collected_graph(received, TRUTH.edge_index.numpy())
+    return learn(name, received, graph, settings=settings, repetition=Repetition(controls=False))
 
 
 def test_each_answer_is_priced_as_a_changed_value(tmp_path: Path) -> None:
-    one, two = two_epochs(tmp_path, features("4"), label("3"))
-    before, after = (learned("lpgnn", out, epochs=2) for out in (one, two))
+    first, two = two_epochs(tmp_path, features("4"), label("3"))
+    before, after = (learned("lpgnn", out, epochs=2) for out in (first, two))
     assert before.privacy.guarantee.epsilon == 7.0 and after.privacy.guarantee.epsilon == 14.0
     assert after.privacy.ledger.total("features") == (8.0, 0.0) and after.privacy.ledger.total("labels") == (6.0, 0.0)
     codes = [fact.code for fact in after.privacy.guarantee.assumes]
@@ -127,7 +127,7 @@ def test_lists_answered_again_cost_a_relationship_twice(tmp_path: Path) -> None:
 def test_training_on_an_updated_export_books_what_is_new(tmp_path: Path) -> None:
     exports = [Received(read_export(out)) for out in two_epochs(tmp_path, label("3"))]
     method, topology = build_method("label-propagation", {"epsilon_y": 3.0}, 3), topology_of(graph())
-    split = Split(*(torch.full((PEOPLE,), kept) for kept in (True, False, False)))
+    split = Split(*(torch.full((PEOPLE,), member) for member in (True, False, False)))
     spent = []
     for received in (exports[0], exports[0], exports[1], exports[1]):
         method.fit_reports(received.reports(split), topology)
@@ -148,39 +148,39 @@ def joint(once: Law, before: int, after: int) -> Mapping[tuple[int, int], Fracti
     """The law of a device's two answers: an equal value has one answer, two values have noise of their own."""
     answers = range(len(once[0]))
     if before == after:
-        return {(said, said): once[before][said] for said in answers}
-    return {(one, two): once[before][one] * once[after][two] for one in answers for two in answers}
+        return {(value, value): once[before][value] for value in answers}
+    return {(earlier, two): once[before][earlier] * once[after][two] for earlier in answers for two in answers}
 
 
 def losses(once: Law) -> Iterator[tuple[tuple[int, int], float]]:
     """Each outcome with its loss, over all pairs of histories that change alike: that they do is not hidden."""
     histories = list(product(range(len(once)), repeat=2))
-    for one, two in product(histories, repeat=2):
-        if (one[0] == one[1]) == (two[0] == two[1]):
-            first, second = joint(once, *one), joint(once, *two)
-            yield from ((said, log(first[said] / second[said])) for said in first)
+    for history, two in product(histories, repeat=2):
+        if (history[0] == history[1]) == (two[0] == two[1]):
+            first, second = joint(once, *history), joint(once, *two)
+            yield from ((value, log(first[value] / second[value])) for value in first)
 
 
 def label_law(field: Label) -> Law:
     """By class, then by answer."""
     classes = range(len(field.classes))
-    kept = WORD - (len(classes) - 1) * field.share
-    return [[Fraction(kept if true == said else field.share, WORD) for said in classes] for true in classes]
+    share = WORD - (len(classes) - 1) * field.share
+    return [[Fraction(share if true == reported else field.share, WORD) for reported in classes] for true in classes]
 
 
 def bit_law(field: Features) -> Law:
     """Of two values at either end of the range, then by answer; one coordinate is asked, so epsilon is all its own."""
-    ones = [int(one) for one in field.thresholds(np.array([0, 1, STEPS - 1, STEPS], np.uint64))]
-    return [[Fraction(WORD - one, WORD), Fraction(one, WORD)] for one in ones]
+    thresholds = [int(threshold) for threshold in field.thresholds(np.array([0, 1, STEPS - 1, STEPS], np.uint64))]
+    return [[Fraction(WORD - threshold, WORD), Fraction(threshold, WORD)] for threshold in thresholds]
 
 
 def test_the_printed_price_holds_and_no_smaller_one_would(tmp_path: Path) -> None:
     """By enumeration, with the thresholds that devices drew with: no sample, so no chance of a false alarm."""
     _, two = two_epochs(tmp_path, features("2"), label("3"))
-    asked, said = Received(read_export(two)).collected.task.fields
-    assert isinstance(asked, Features) and asked.sampled == 1 and isinstance(said, Label)
+    features_field, label_field = Received(read_export(two)).collected.task.fields
+    assert isinstance(features_field, Features) and features_field.sampled == 1 and isinstance(label_field, Label)
     ledger = learned("lpgnn", two, epochs=2).privacy.ledger
-    for law, unit, once in ((bit_law(asked), "features", 2.0), (label_law(said), "labels", 3.0)):
+    for law, unit, once in ((bit_law(features_field), "features", 2.0), (label_law(label_field), "labels", 3.0)):
         printed, worst = ledger.total(unit)[0], max(loss for _, loss in losses(law))
         assert 0.999 * printed < worst <= printed == 2 * once
 
@@ -196,12 +196,12 @@ def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
     export(second.store, tmp_path / "out")
     second.store.engine.dispose()
     received = Received(read_export(tmp_path / "out"))
-    asked, said = received.collected.task.fields
-    assert isinstance(asked, Features) and isinstance(said, Label)
+    features_field, label_field = received.collected.task.fields
+    assert isinstance(features_field, Features) and isinstance(label_field, Label)
     # By field, then by how often somebody answered it: what that can lose at most.
     worst = [
-        (0.0, max(log(one[out] / two[out]) for one, two in product(law, law) for out in range(len(one))), twice)
-        for law in (bit_law(asked), label_law(said))
+        (0.0, max(log(row[out] / two[out]) for row, two in product(law, law) for out in range(len(row))), twice)
+        for law in (bit_law(features_field), label_law(label_field))
         for twice in [max(loss for _, loss in losses(law))]
     ]
     each = {tuple(row) for row in received.collected.times.tolist()}

@@ -19,25 +19,25 @@ PEOPLE = 12
 
 
 def field(epsilon: str, classes: int = 3) -> Label:
-    one = next(one for one in task_of(label(epsilon), people=PEOPLE).fields if isinstance(one, Label))
-    assert len(one.classes) == classes
-    return one
+    (own,) = (each for each in task_of(label(epsilon), people=PEOPLE).fields if isinstance(each, Label))
+    assert len(own.classes) == classes
+    return own
 
 
 def test_ends_of_the_vote() -> None:
-    one = field("3")
-    assert vote_accuracy(one, 0.0, Surroundings()) == pytest.approx(1 / 3)
-    assert vote_accuracy(one, 1.0, Surroundings(500.0, 1.0)) == pytest.approx(1.0, abs=1e-9)
+    label_field = field("3")
+    assert vote_accuracy(label_field, 0.0, Surroundings()) == pytest.approx(1 / 3)
+    assert vote_accuracy(label_field, 1.0, Surroundings(500.0, 1.0)) == pytest.approx(1.0, abs=1e-9)
     # Neighbours that say nothing of a person give chance.
-    assert vote_accuracy(one, 1.0, Surroundings(20.0, 1 / 3)) == pytest.approx(1 / 3, abs=1e-9)
+    assert vote_accuracy(label_field, 1.0, Surroundings(20.0, 1 / 3)) == pytest.approx(1 / 3, abs=1e-9)
     # A task without a label predicts nothing.
-    told = expected(task_of(features("1"), people=PEOPLE), 5, Surroundings())
-    assert told["accuracy"] is None and [mean["field"] for mean in told["means"]] == ["features"]
+    figures = expected(task_of(features("1"), people=PEOPLE), 5, Surroundings())
+    assert figures["accuracy"] is None and [mean["field"] for mean in figures["means"]] == ["features"]
 
 
 def error(task: Task, kind: str, answered: int) -> float:
-    told: list[dict[str, Any]] = expected(task, answered, Surroundings())["means"]
-    return float(next(one["error"] for one in told if one["field"] == kind))
+    means: list[dict[str, Any]] = expected(task, answered, Surroundings())["means"]
+    return float(next(mean["error"] for mean in means if mean["field"] == kind))
 
 
 def test_errors_of_means_hold_95_percent_and_are_not_wide() -> None:
@@ -45,11 +45,11 @@ def test_errors_of_means_hold_95_percent_and_are_not_wide() -> None:
     answered, task = 200, task_of(features("1"), label("1"), links(PEOPLE, "1"), degree(PEOPLE, "1"), people=PEOPLE)
     fields: tuple[Any, ...] = task.fields
     bits, mood, lists, numbers = fields
-    other, wrong, low = (int(one) / WORD for one in (mood.share, lists.threshold, bits.threshold))
-    asked = answered * bits.sampled // len(bits.names)
+    other, wrong, low = (int(threshold) / WORD for threshold in (mood.share, lists.threshold, bits.threshold))
+    share = answered * bits.sampled // len(bits.names)
     laws = {
         "label": (answered, 0.5, 100 / answered / (1 - 3 * other)),
-        "features": (asked, 0.5, (bits.high - bits.low) / asked / (1 - 2 * low)),
+        "features": (share, 0.5, (bits.high - bits.low) / share / (1 - 2 * low)),
         "links": (answered * (PEOPLE - 1), wrong, 1 / answered / (1 - 2 * wrong)),
     }
     for kind, (trials, chance, unit) in laws.items():

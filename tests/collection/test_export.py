@@ -31,23 +31,23 @@ from tests.on_device.signing import features, label, links, opening_of
 
 @pytest.fixture
 def running(url: str) -> Iterator[Collection]:
-    made = begun(url, label(), links(PEOPLE), least=3)
-    yield made
-    made.store.engine.dispose()
+    collection = begun(url, label(), links(PEOPLE), least=3)
+    yield collection
+    collection.store.engine.dispose()
 
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Collection:
     """A closed collection of one person's label."""
-    made = begun(url_of(tmp_path), label(), least=1)
-    answered(made, 4)
-    made.store.close_epoch()
-    return made
+    collection = begun(url_of(tmp_path), label(), least=1)
+    answered(collection, 4)
+    collection.store.close_epoch()
+    return collection
 
 
 def answered(running: Collection, *numbers: int, mood: str = "sad") -> None:
-    told = running.intake.take([running.report(number, {"label": mood}) for number in numbers])
-    assert told == ["accepted"] * len(numbers)
+    codes = running.intake.take([running.report(number, {"label": mood}) for number in numbers])
+    assert codes == ["accepted"] * len(numbers)
 
 
 def test_a_closed_collection_is_exported_as_it_was_received(running: Collection, tmp_path: Path) -> None:
@@ -55,20 +55,20 @@ def test_a_closed_collection_is_exported_as_it_was_received(running: Collection,
     _, digest = running.store.close_epoch()
     before = os.umask(0)
     try:
-        told = export(running.store, tmp_path / "out")
+        facts = export(running.store, tmp_path / "out")
     finally:
         os.umask(before)
     # Its owner's alone, whatever the process's mask is: it holds ids, and what each of them said.
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
-    assert (told["answered"], told["enrolled"], told["people"]) == (3, PEOPLE, PEOPLE)
-    found = read_export(tmp_path / "out")
-    assert found.facts["epochs"] == [{"hash": digest.hex(), "nonce": bytes(range(16)).hex()}]
-    assert found.bodies.numbers.tolist() == [2, 5, 7] and found.last.joined.tolist() == [1, 1, 1]
-    assert found.ids == tuple(IDS) and found.nonces == (bytes(range(16)),)
+    assert (facts["answered"], facts["enrolled"], facts["people"]) == (3, PEOPLE, PEOPLE)
+    received = read_export(tmp_path / "out")
+    assert received.facts["epochs"] == [{"hash": digest.hex(), "nonce": bytes(range(16)).hex()}]
+    assert received.bodies.numbers.tolist() == [2, 5, 7] and received.last.joined.tolist() == [1, 1, 1]
+    assert received.ids == tuple(IDS) and received.nonces == (bytes(range(16)),)
     sent = [running.report(number, {"label": "sad"}).body for number in (2, 5, 7)]
-    assert np.packbits(found.bodies.bits, axis=1).tobytes() == b"".join(sent)
-    assert found.bodies.answered(0).all() and not found.bodies.answered(1).any()
+    assert np.packbits(received.bodies.bits, axis=1).tobytes() == b"".join(sent)
+    assert received.bodies.answered(0).all() and not received.bodies.answered(1).any()
 
 
 def test_nothing_leaves_too_early_or_from_too_few(running: Collection, tmp_path: Path) -> None:
@@ -92,24 +92,24 @@ def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collec
     running.store.open_epoch(b"b" * 16)
     running = replace(running, opening=opening_of(running.task, bytes(range(16)), b"b" * 16))
     answered(running, 2, 4, mood="glad")
-    told = export(running.store, tmp_path / "one")
-    assert (told["answered"], told["answers_a_person"]) == (3, {"label": 1, "links": 0})
+    facts = export(running.store, tmp_path / "one")
+    assert (facts["answered"], facts["answers_a_person"]) == (3, {"label": 1, "links": 0})
     second = running.store.close_epoch()
-    told = export(running.store, tmp_path / "two")
-    assert (told["answered"], told["answers_a_person"]) == (4, {"label": 2, "links": 0})
-    found = read_export(tmp_path / "two")
-    assert found.times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
+    facts = export(running.store, tmp_path / "two")
+    assert (facts["answered"], facts["answers_a_person"]) == (4, {"label": 2, "links": 0})
+    received = read_export(tmp_path / "two")
+    assert received.times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
     last = [running.report(n, {"label": "glad" if n in (2, 4) else "sad"}).body for n in (1, 2, 3, 4)]
-    assert np.packbits(found.bodies.bits, axis=1).tobytes() == b"".join(last)
+    assert np.packbits(received.bodies.bits, axis=1).tobytes() == b"".join(last)
     # Closing again, later, changes nothing of what was frozen.
-    assert [bytes.fromhex(one["hash"]) for one in found.facts["epochs"]] == [first[1], second[1]]
+    assert [bytes.fromhex(epoch["hash"]) for epoch in received.facts["epochs"]] == [first[1], second[1]]
 
 
 def test_scrubbed_bodies_are_gone_and_still_known(running: Collection, tmp_path: Path) -> None:
     answered(running, 1, 2, 3)
     running.store.close_epoch()
-    kept = running.store.frozen()[0]
-    assert running.store.scrub(kept) == 3 and running.store.scrub(kept) == 0
+    frozen = running.store.frozen()[0]
+    assert running.store.scrub(frozen) == 3 and running.store.scrub(frozen) == 0
     with pytest.raises(InputError, match="scrubbed"):
         export(running.store, tmp_path / "out")
     # A report that is sent again is the one that stands, and another one of the epoch is none.
@@ -121,11 +121,11 @@ def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
     """Not on a page that SQLite calls free, and not in its log, while another process holds it open."""
     running = begun(url_of(tmp_path), features(dimension=800, epsilon="800"))
     # Without it the last connection to close would empty the log by itself.
-    held = sqlite3.connect(tmp_path / "collection.db")
-    held.execute("SELECT count(*) FROM reports").fetchall()
+    database = sqlite3.connect(tmp_path / "collection.db")
+    database.execute("SELECT count(*) FROM reports").fetchall()
     sent = [running.report(number, {"features": [0.5] * 800}) for number in range(PEOPLE)]
     assert running.intake.take(sent) == ["accepted"] * PEOPLE
-    parts = [one.body[start : start + 20] for one in sent for start in range(len(one.body) - 20)]
+    parts = [report.body[start : start + 20] for report in sent for start in range(len(report.body) - 20)]
 
     def held_yet() -> int:
         files = b"".join(path.read_bytes() for path in sorted(tmp_path.iterdir()))
@@ -134,12 +134,12 @@ def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
     assert held_yet() == len(parts) > 100
     running.store.close_epoch()
     assert running.store.scrub(running.store.frozen()[0]) == PEOPLE and held_yet() == 0
-    held.close()
+    database.close()
 
 
 def parts_of(folder: Path) -> dict[str, np.ndarray]:
-    with np.load(folder / "reports.npz") as held:
-        return dict(held)
+    with np.load(folder / "reports.npz") as arrays:
+        return dict(arrays)
 
 
 @pytest.mark.parametrize("lies", [False, True])
@@ -219,22 +219,22 @@ def test_reports_are_those_that_were_frozen(what: str, sent: Path) -> None:
 
 #: The same of what `collection.json` says.
 TOLD: tuple[Callable[[dict[str, Any]], object], ...] = (
-    lambda told: told["epochs"][0].update(hash="00" * 32),
-    lambda told: told["epochs"][1].update(nonce="00" * 16),
-    lambda told: told["epochs"].pop(),
-    lambda told: told.update(people=3),
-    lambda told: told.update(answered_each={"label": 4, "links": 1}),
-    lambda told: told.update(enrolled="all"),
-    lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
-    lambda told: told.update(most_links="3"),
-    lambda told: told.update(task="00" * 32),
+    lambda facts: facts["epochs"][0].update(hash="00" * 32),
+    lambda facts: facts["epochs"][1].update(nonce="00" * 16),
+    lambda facts: facts["epochs"].pop(),
+    lambda facts: facts.update(people=3),
+    lambda facts: facts.update(answered_each={"label": 4, "links": 1}),
+    lambda facts: facts.update(enrolled="all"),
+    lambda facts: facts.update(answers_a_person={"label": 1, "links": 0}),
+    lambda facts: facts.update(most_links="3"),
+    lambda facts: facts.update(task="00" * 32),
 )
 
 
 def test_what_is_told_fits_the_reports(sent: Path) -> None:
-    told = (sent / "collection.json").read_text()
+    text = (sent / "collection.json").read_text()
     for change in TOLD:
-        changed = json.loads(told)
+        changed = json.loads(text)
         change(changed)
         (sent / "collection.json").write_text(json.dumps(changed))
         with pytest.raises(DataError, match=str(sent)):
@@ -259,25 +259,26 @@ def test_whatever_bit_flips_no_other_report_is_read(sent: Path, whole: Path) -> 
         flipped[dice.randrange(len(flipped))] ^= 1 << dice.randrange(8)
         path.write_bytes(flipped)
         try:
-            found = read_export(sent)
+            received = read_export(sent)
         except DataError as error:
             refused += str(sent) in str(error)
         else:
-            assert found.ids == right.ids and found.nonces == right.nonces and found.task.hash == right.task.hash
-            assert np.array_equal(found.bodies.bits, right.bodies.bits) and np.array_equal(found.times, right.times)
-            assert np.array_equal(found.last.numbers, right.last.numbers)
-            assert np.array_equal(found.last.joined, right.last.joined)
+            assert (received.ids, received.nonces) == (right.ids, right.nonces)
+            assert received.task.hash == right.task.hash and np.array_equal(received.times, right.times)
+            assert np.array_equal(received.bodies.bits, right.bodies.bits)
+            assert np.array_equal(received.last.numbers, right.last.numbers)
+            assert np.array_equal(received.last.joined, right.last.joined)
         path.write_bytes(before)
     assert refused > 100
 
 
 def test_a_scrubbed_body_cannot_be_guessed_from_what_is_left(alone: Collection, tmp_path: Path) -> None:
     """A label is one byte: its seal is in the export, and what salted it is nowhere after the bodies are gone."""
-    with sqlite3.connect(tmp_path / "collection.db") as held:
-        secret = held.execute("SELECT secret FROM epochs").fetchone()[0]
+    with sqlite3.connect(tmp_path / "collection.db") as database:
+        secret = database.execute("SELECT secret FROM epochs").fetchone()[0]
     (leaf,) = alone.store.frozen()[1].seals
-    salt, bodies = salt_of(secret, 4), [bytes([one]) for one in range(256)]
-    guessed = [one for one in bodies if seal_of(salt, 1, one) == leaf.tobytes()]
+    salt, bodies = salt_of(secret, 4), [bytes([byte]) for byte in range(256)]
+    guessed = [body for body in bodies if seal_of(salt, 1, body) == leaf.tobytes()]
     assert guessed == [alone.report(4, {"label": "sad"}).body]
     alone.store.scrub(alone.store.frozen()[0])
     files = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
@@ -286,17 +287,17 @@ def test_a_scrubbed_body_cannot_be_guessed_from_what_is_left(alone: Collection, 
 
 def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
-    made = list(write_tokens(path, ["a", 'b,"c"', "d"]))
-    assert list(read_tokens(path)) == made and len({token for _, token in made}) == 3
-    assert all(len(token) == 25 for _, token in made) and path.stat().st_mode & 0o077 == 0
+    written = list(write_tokens(path, ["a", 'b,"c"', "d"]))
+    assert list(read_tokens(path)) == written and len({token for _, token in written}) == 3
+    assert all(len(token) == 25 for _, token in written) and path.stat().st_mode & 0o077 == 0
     with pytest.raises(InputError, match="is there already"):
         list(write_tokens(path, ["a"]))
     # A link opens the page of its token.
     (linked, task) = tmp_path / "linked.csv", bytes(range(32))
-    made = list(write_tokens(linked, ["a", "b"], links_at("https://c.example/", task)))
+    written = list(write_tokens(linked, ["a", "b"], links_at("https://c.example/", task)))
     rows = list(csv.DictReader(linked.read_text().splitlines()))
-    assert [row["link"] for row in rows] == [f"https://c.example/#{one.hex()}.{task.hex()}" for _, one in made]
-    assert list(read_tokens(linked)) == made
+    assert [row["link"] for row in rows] == [f"https://c.example/#{token.hex()}.{task.hex()}" for _, token in written]
+    assert list(read_tokens(linked)) == written
     with pytest.raises(InputError, match="no address for people"):
         links_at("http://c.example", task)
 
@@ -330,18 +331,18 @@ def test_tokens_of_others_are_checked(tmp_path: Path) -> None:
 
 def test_a_field_that_too_few_answer_is_left_out(running: Collection, tmp_path: Path) -> None:
     """Three said what they are, and two of them whom they know: nobody reads these two lists."""
-    said = [{"label": "sad", "links": [7]}, {"label": "sad"}, {"label": "glad", "links": []}, {}]
-    assert running.intake.take([running.report(*one) for one in enumerate(said)]) == ["accepted"] * 4
+    answers = [{"label": "sad", "links": [7]}, {"label": "sad"}, {"label": "glad", "links": []}, {}]
+    assert running.intake.take([running.report(*numbered) for numbered in enumerate(answers)]) == ["accepted"] * 4
     running.store.close_epoch()
-    told = export(running.store, tmp_path / "out")
-    assert told["answered"] == 3 and told["answered_each"] == {"label": 3, "links": 2}
-    found = read_export(tmp_path / "out")
-    assert found.too_few == {"links": 2}
-    assert found.bodies.answered(0).sum() == 3 and not found.bodies.answered(1).any()
-    assert not found.bodies.answers(1).any()
+    facts = export(running.store, tmp_path / "out")
+    assert facts["answered"] == 3 and facts["answered_each"] == {"label": 3, "links": 2}
+    received = read_export(tmp_path / "out")
+    assert received.too_few == {"links": 2}
+    assert received.bodies.answered(0).sum() == 3 and not received.bodies.answered(1).any()
+    assert not received.bodies.answers(1).any()
     # They have paid for it all the same, and the export keeps what the collector forgets.
-    assert found.times[:, 1].tolist() == [1, 0, 1, 0] and running.store.scrub(found.last) == 4
-    assert left_out(Received(found)) == (
+    assert received.times[:, 1].tolist() == [1, 0, 1, 0] and running.store.scrub(received.last) == 4
+    assert left_out(Received(received)) == (
         "left out, as fewer people answered than the task's least number, 3 (links: 2)",
     )
     running.store.engine.dispose()

@@ -25,9 +25,9 @@ KILLS, PEOPLE = 50, 600
 
 @pytest.mark.slow
 def test_what_was_acknowledged_is_counted_once_through_kills(tmp_path: Path) -> None:
-    made = Round(url_of(tmp_path), KILLS, PEOPLE)
-    made.run(random.Random(0))
-    assert made.faults() == [] and made.acknowledged.total() == PEOPLE
+    trial = Round(url_of(tmp_path), KILLS, PEOPLE)
+    trial.run(random.Random(0))
+    assert trial.faults() == [] and trial.acknowledged.total() == PEOPLE
 
 
 @pytest.mark.slow
@@ -43,13 +43,13 @@ def test_a_postgresql_that_is_killed_and_started_again_has_what_was_acknowledged
 
         def send(numbers: range) -> None:
             for number in numbers:
-                told: list[str] | None = None
-                while not told or told[0] not in ("accepted", "again"):
+                codes_of: list[str] | None = None
+                while not codes_of or codes_of[0] not in ("accepted", "again"):
                     asked_at = time.monotonic()
-                    told = answers_of(server.port, each[number])
+                    codes_of = answers_of(server.port, each[number])
                     slowest[0] = max(slowest[0], time.monotonic() - asked_at)
-                    codes.update(told or ["nothing"])
-                    time.sleep(0.0 if told and told[0] == "accepted" else 0.05)
+                    codes.update(codes_of or ["nothing"])
+                    time.sleep(0.0 if codes_of and codes_of[0] == "accepted" else 0.05)
 
         senders = [
             threading.Thread(target=send, args=(range(k, PEOPLE, SENDERS),), daemon=True) for k in range(SENDERS)
@@ -89,9 +89,9 @@ def test_a_disk_that_is_full_takes_nothing_and_recovers(tmp_path: Path) -> None:
     """The system lets files grow no further: nothing is acknowledged that is not stored, and no restart is needed."""
     with serving(url_of(tmp_path), 60) as (server, each):
         server.limit(resource.RLIMIT_FSIZE, (tmp_path / "collection.db-wal").stat().st_size + (1 << 15))
-        found = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
-        assert set(found) == {"again", "accepted", "disk-full"}, found
+        codes = Counter(code for report in each for code in answers_of(server.port, report) or ["nothing"])
+        assert set(codes) == {"again", "accepted", "disk-full"}, codes
         server.limit(resource.RLIMIT_FSIZE, -1)
-        after = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
-        assert after == {"again": found["accepted"] + 1, "accepted": found["disk-full"]}
+        after = Counter(code for report in each for code in answers_of(server.port, report) or ["nothing"])
+        assert after == {"again": codes["accepted"] + 1, "accepted": codes["disk-full"]}
     assert len(stored(Store(opened(url_of(tmp_path))))) == len(each)

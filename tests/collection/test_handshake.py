@@ -67,17 +67,17 @@ def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path) -> None:
 
 
 def listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path) -> None:
     """More of them than there may be connections, held up all the while; half of them have begun."""
     running = begun(url_of(tmp_path), label(), people=8, enrolled=8)
     running.store.engine.dispose()
-    made = Server(url_of(tmp_path), replace(certified(tmp_path), host="127.0.0.1"))
+    server = Server(url_of(tmp_path), replace(certified(tmp_path), host="127.0.0.1"))
     trust = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-    url = f"https://localhost:{made.port}/heartbeat"
+    url = f"https://localhost:{server.port}/heartbeat"
     idle: list[socket.socket] = []
 
     def alive() -> bool:
@@ -85,17 +85,17 @@ def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path) -> None:
             return bool(json.load(answer) == {"alive": True})
 
     try:
-        until(lambda: listens(made.port))
+        until(lambda: listens(server.port))
         assert alive()
-        made.limit(resource.RLIMIT_NOFILE, 256)
+        server.limit(resource.RLIMIT_NOFILE, 256)
         for round in range(3):
             for place in range(200):
-                idle.append(socket.create_connection(("127.0.0.1", made.port), 10))
+                idle.append(socket.create_connection(("127.0.0.1", server.port), 10))
                 idle[-1].sendall(bytes.fromhex("160301020001") * (place % 2))
             since = time.monotonic()
             assert alive() and time.monotonic() - since < 2.0, round
         assert ended(idle[0], 1.0) and not ended(idle[-1], 0.1)
     finally:
-        made.kill()
-        for one in idle:
-            one.close()
+        server.kill()
+        for connection in idle:
+            connection.close()

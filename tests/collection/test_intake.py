@@ -59,11 +59,11 @@ def test_one_person_cannot_keep_the_collector_busy(running: Collection) -> None:
 
 
 REFUSED: dict[str, Callable[[Collection, Report], Report]] = {
-    "wrong-task": lambda running, one: replace(one, task=bytes(32)),
-    "wrong-length": lambda running, one: report(running.task.hash, 1, one.body + b"\0", secret(3), key(3)),
-    "unknown-enrolment": lambda running, one: report(running.task.hash, 1, one.body, secret(3), bytes(32)),
-    "bad-tag": lambda running, one: replace(one, tag=bytes(32)),
-    "impossible": lambda running, one: report(running.task.hash, 1, b"\xff" * len(one.body), secret(3), key(3)),
+    "wrong-task": lambda running, valid: replace(valid, task=bytes(32)),
+    "wrong-length": lambda running, valid: report(running.task.hash, 1, valid.body + b"\0", secret(3), key(3)),
+    "unknown-enrolment": lambda running, valid: report(running.task.hash, 1, valid.body, secret(3), bytes(32)),
+    "bad-tag": lambda running, valid: replace(valid, tag=bytes(32)),
+    "impossible": lambda running, valid: report(running.task.hash, 1, b"\xff" * len(valid.body), secret(3), key(3)),
 }
 
 
@@ -99,16 +99,16 @@ def test_nothing_is_taken_before_an_epoch_or_after_it(running: Collection) -> No
 
 def test_a_report_that_was_held_back_counts_in_no_later_epoch(running: Collection) -> None:
     """Whoever carries reports hands an old one in later: it is refused, and its sender's own report is taken."""
-    held, sent = running.report(3, {"label": "sad"}), running.report(4, {"label": "sad"})
+    late, sent = running.report(3, {"label": "sad"}), running.report(4, {"label": "sad"})
     assert running.intake.take([sent]) == ["accepted"]
     later = running.after(bytes(16))
     own = later.report(3, {"label": "glad"})
-    assert later.intake.take([held]) == ["closed"]
-    assert later.intake.take([held, own, sent]) == ["closed", "accepted", "again"]
-    assert later.intake.take([held, own]) == ["closed", "again"]
+    assert later.intake.take([late]) == ["closed"]
+    assert later.intake.take([late, own, sent]) == ["closed", "accepted", "again"]
+    assert later.intake.take([late, own]) == ["closed", "again"]
     third = later.after(bytes([3] * 16))
     # Known by its bytes in whichever epoch it was sent; other bytes of a closed epoch are too late.
-    assert third.intake.take([sent, held, own, running.report(4, {"label": "glad"})]) == [
+    assert third.intake.take([sent, late, own, running.report(4, {"label": "glad"})]) == [
         "again", "closed", "again", "closed",
     ]  # fmt: skip
     assert stored(running.store) == [(3, 2, own.body), (4, 1, sent.body)]
@@ -167,17 +167,17 @@ def test_a_token_enrols_one_device(running: Collection) -> None:
 def test_a_database_from_before_an_enrolment_takes_the_same_device_again(tmp_path: Path) -> None:
     """A backup of before: the same token and key are the same person again, and their report is taken."""
     running = begun(url_of(tmp_path), enrolled=3)
-    one = running.report(2, {"label": "sad"})
-    assert running.intake.take([one]) == ["accepted"]
+    report_2 = running.report(2, {"label": "sad"})
+    assert running.intake.take([report_2]) == ["accepted"]
     running.store.engine.dispose()
     (earlier := tmp_path / "earlier").mkdir()
     store = Store(opened(url_of(earlier)))
     store.begin(running.task, ((f"person {number}", token(number)) for number in range(running.task.people)))
-    assert Intake(store, running.task).take([one]) == ["unknown-enrolment"]
+    assert Intake(store, running.task).take([report_2]) == ["unknown-enrolment"]
     who = store.enrol(running.task, token(2), key(2))
     assert who is not None and (who.number, who.joined) == (2, 1)
     store.open_epoch(running.opening.nonces[0])
-    assert Intake(store, running.task).take([one]) == ["accepted"]
+    assert Intake(store, running.task).take([report_2]) == ["accepted"]
     store.engine.dispose()
 
 
@@ -190,7 +190,7 @@ def test_a_collection_begins_once(running: Collection) -> None:
 
 def test_a_body_of_many_is_read_to_where_it_breaks(running: Collection) -> None:
     each = [running.report(number, {"label": "sad"}) for number in range(3)]
-    data = b"".join(one.to_bytes() for one in each)
+    data = b"".join(sent.to_bytes() for sent in each)
     assert reports_in(data, 3) == (each, None)
     assert reports_in(data, 2) == (each[:2], "too-many")
     assert reports_in(data[:-1], 3) == (each[:2], "truncated")
@@ -202,8 +202,8 @@ def test_many_bodies_are_judged_as_one_is() -> None:
     task = task_of(label(), links(MANY, mode="lower"), degree(MANY), features())
     randomness = np.random.default_rng(0)
     numbers = randomness.integers(MANY, size=400)
-    people, said = [task.person(int(number), bytes(16)) for number in numbers], {"label": "sad", "links": []}
-    bodies = [answer(task, person, said, secret(person.number)).body for person in people]
+    people, values = [task.person(int(number), bytes(16)) for number in numbers], {"label": "sad", "links": []}
+    bodies = [answer(task, person, values, secret(person.number)).body for person in people]
     for place in range(0, 400, 2):
         bits = np.unpackbits(np.frombuffer(bodies[place], np.uint8))
         bits[randomness.integers(len(bits))] ^= 1
@@ -211,25 +211,25 @@ def test_many_bodies_are_judged_as_one_is() -> None:
     # A mark in bits behind the last field, which nobody reads.
     spare = 8 * len(bodies[0]) - task.bits
     bodies[1 : 1 + 2 * spare : 2] = [bodies[1][:-1] + bytes([bodies[1][-1] | 1 << bit]) for bit in range(spare)]
-    found = Bodies.of(task, bodies, numbers).possible()
-    for body, person, possible in zip(bodies, people, found, strict=True):
+    possible_bodies = Bodies.of(task, bodies, numbers).possible()
+    for body, person, possible in zip(bodies, people, possible_bodies, strict=True):
         try:
             answers(task, person, body)
         except DeviceError:
             assert not possible
         else:
             assert possible
-    assert 200 <= found.sum() < 400
+    assert 200 <= possible_bodies.sum() < 400
 
 
 def _sends(url: str, data: bytes, times: int, out: str) -> None:
     store = Store(opened(url))
-    intake, found = Intake(store, store.task()), Counter[str]()
+    intake, codes = Intake(store, store.task()), Counter[str]()
     reports = reports_in(data, 100)[0]
     for _ in range(times):
-        for one in reports:
-            found.update(intake.take([one]))
-    Path(out).write_text(json.dumps(found))
+        for sent in reports:
+            codes.update(intake.take([sent]))
+    Path(out).write_text(json.dumps(codes))
 
 
 def test_two_processes_store_each_person_once(running: Collection, url: str, tmp_path: Path) -> None:
@@ -243,10 +243,10 @@ def test_two_processes_store_each_person_once(running: Collection, url: str, tmp
         worker.start()
     for worker in workers:
         worker.join()
-    found = Counter[str]()
+    codes = Counter[str]()
     for name in "abc":
-        found.update(json.loads((tmp_path / name).read_text()))
-    assert (found["accepted"], sum(found.values())) == (MANY, 3 * 5 * MANY)
+        codes.update(json.loads((tmp_path / name).read_text()))
+    assert (codes["accepted"], sum(codes.values())) == (MANY, 3 * 5 * MANY)
     assert len(stored(running.store)) == MANY
     sent = {read(data)[0].body for data in (first, other)}
     assert {row[2] for row in stored(running.store) if row[0] == 0} <= sent
@@ -258,13 +258,13 @@ def test_planted_values_are_nowhere(tmp_path: Path) -> None:
     reports = [running.report(number, {"label": "sad", "links": []}) for number in range(MANY)]
     with served(Collector(running.store)) as url:
         client = HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=60, source_address=(address, 0))
-        client.request("POST", "/reports", b"".join(one.to_bytes() for one in reports))
+        client.request("POST", "/reports", b"".join(sent.to_bytes() for sent in reports))
         assert client.getresponse().status == 200
         client.close()
-    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    stored_bytes = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     running.store.engine.dispose()
     for number in range(MANY):
-        assert token(number) not in held and secret(number) not in held
-    assert address.encode() not in held and inet_aton(address) not in held
+        assert token(number) not in stored_bytes and secret(number) not in stored_bytes
+    assert address.encode() not in stored_bytes and inet_aton(address) not in stored_bytes
     # What is looked for would be found.
-    assert key(3) in held and all(one.body in held for one in reports)
+    assert key(3) in stored_bytes and all(sent.body in stored_bytes for sent in reports)

@@ -76,8 +76,8 @@ def test_the_noise_of_degrees_falls_as_fast_as_is_said(epsilon: str) -> None:
     assert math.exp(-float(epsilon)) * 0.999 <= rate <= math.exp(-float(epsilon)) * 1.001
     digits, more = [digit / 2**256 for digit in field.digits], field.overflow / 2**256
     mass = np.ones(1)
-    for place, one in enumerate(digits):
-        mass = np.convolve(mass, [1 - one, *[0.0] * (2**place - 1), one])
+    for place, chance in enumerate(digits):
+        mass = np.convolve(mass, [1 - chance, *[0.0] * (2**place - 1), chance])
     # Whoever draws beyond the highest digit goes on, as often as it comes up.
     rest = np.zeros(20 * 2 ** len(digits) + 1)
     rest[:: 2 ** len(digits)] = (1 - more) * more ** np.arange(21)

@@ -28,8 +28,8 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 def learned(name: str, out: Path, edges: Path, how: Repetition | None = None, **settings: object) -> Result:
     received = Received(read_export(out))
-    known = collected_graph(received, read_edges(edges, received.collected.ids))
-    return learn(name, received, known, settings=settings, repetition=how or Repetition())
+    graph = collected_graph(received, read_edges(edges, received.collected.ids))
+    return learn(name, received, graph, settings=settings, repetition=how or Repetition())
 
 
 def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
@@ -48,18 +48,18 @@ def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
 
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) -> None:
-    made = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
-    for name, said in (
+    export = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
+    for name, message in (
         # What is sent and not read is not left out of a guarantee.
         ("lpgnn", "lpgnn does not read links"),
         ("gap", "gap trains on no reports of devices"),
         ("blink", "the task asks for features, label, links, and blink needs degree too"),
     ):
-        with pytest.raises(InputError, match=f"{said}; allowed: link-beliefs, list-sums, links, solitude"):
-            learned(name, *made)
+        with pytest.raises(InputError, match=f"{message}; allowed: link-beliefs, list-sums, links, solitude"):
+            learned(name, *export)
     for name, needs in (("lpgnn", "features"), ("links", "links"), ("dprr", "links and degree")):
-        said = f"the task asks for label alone, and {name} needs {needs} too; allowed: label-pool"
-        with pytest.raises(InputError, match=said):
+        message = f"the task asks for label alone, and {name} needs {needs} too; allowed: label-pool"
+        with pytest.raises(InputError, match=message):
             learned(name, *labels)
     with pytest.raises(InputError, match="epsilon_x beside a collection"):
         learned("label-pool", *labels, epsilon_x=9.0)
@@ -70,12 +70,12 @@ def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) 
 @pytest.mark.parametrize(("name", "mode"), [("blink", "lower"), ("dprr", "both")])
 def test_lists_with_degrees_train_what_reads_both(tmp_path: Path, name: str, mode: str) -> None:
     fields = (features("4"), label("3"), links(PEOPLE, "4", mode), degree(PEOPLE, "0.5", mode))
-    made = exported(tmp_path, *fields, silent={"links": 3})
-    result = learned(name, *made, ALONE, epochs=3)
+    export = exported(tmp_path, *fields, silent={"links": 3})
+    result = learned(name, *export, ALONE, epochs=3)
     price = 4.5 if mode == "lower" else 9.0
     assert price <= result.privacy.epsilon_relationship < price + 1e-9
     assert result.privacy.ledger.total("links")[0] == pytest.approx(price, abs=2e-9)
-    sent, received = result.model.released.lists, Received(read_export(made[0]))
+    sent, received = result.model.released.lists, Received(read_export(export[0]))
     degrees, heard = received.degrees()
     assert heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
     thinned = sent["lists"] if name == "dprr" else None
@@ -90,16 +90,16 @@ def test_edges_are_those_of_the_ids(tmp_path: Path) -> None:
     _, edges = exported(tmp_path)
     assert np.array_equal(read_edges(edges, tuple(IDS)), graph().edge_index.numpy())
     with pytest.raises(DataError, match="person 7"):
-        read_edges(edges, tuple(one.replace("person 7", "nobody") for one in IDS))
+        read_edges(edges, tuple(person.replace("person 7", "nobody") for person in IDS))
 
 
 def test_an_estimate_beyond_what_an_accuracy_can_be_is_said_to_be_one() -> None:
     """Its lift is of what came out, and would not be the difference of the figures beside it."""
     runs = [{"label-pool": np.zeros(8), "majority": np.ones(8), "public-only": np.full(8, 0.25)}]
-    told = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
-    assert (told.mean, told.low, told.high) == (1.0, 1.0, 1.0)
+    estimate = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
+    assert (estimate.mean, estimate.low, estimate.high) == (1.0, 1.0, 1.0)
     gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), 0.6, 0.2, difference=True)
     assert (gap.mean, gap.low, gap.high) == pytest.approx((0.25, -0.25, 0.75))
-    (said,) = beyond(runs, 0.6, 0.2)
-    assert said.startswith("label-pool came out below 0 %; majority came out above 100 %: by chance alone, and shown")
+    (note,) = beyond(runs, 0.6, 0.2)
+    assert note.startswith("label-pool came out below 0 %; majority came out above 100 %: by chance alone, and shown")
     assert not beyond([{"label-pool": np.array([0.0, 0.0, 1.0])}], 0.6, 0.2)

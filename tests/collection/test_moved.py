@@ -38,7 +38,7 @@ def test_the_share_of_a_class_moves_to_its_bound() -> None:
     other, true = class_chances(field)
     after = reports.copy()
     after[np.flatnonzero(reports != 2)[:100]] = 2
-    shares = [(np.mean(told == 2) - other) / (true - other) for told in (reports, after)]
+    shares = [(np.mean(labels == 2) - other) / (true - other) for labels in (reports, after)]
     assert shares[1] - shares[0] == pytest.approx(of_class(field, PEOPLE, 100))
 
 
@@ -63,10 +63,10 @@ def test_targets_that_cannot_change_do_not() -> None:
     labels, spread = np.where(rng.random(400) < 0.5, noisy, -1), Adjacency.of(graph.edge_index, 400).to_scipy()
 
     def targets(labels: np.ndarray) -> np.ndarray:
-        told = np.eye(3)[labels.clip(0)] * (labels >= 0)[:, None]
+        scores = np.eye(3)[labels.clip(0)] * (labels >= 0)[:, None]
         for _ in range(4):
-            told = spread @ told
-        return told.argmax(axis=1)
+            scores = spread @ scores
+        return scores.argmax(axis=1)
 
     before, broken, bound = targets(labels), 0, of_targets(spread, labels, 3, 4, share).most / 100
     for seed in range(60):
@@ -83,17 +83,17 @@ def test_targets_that_cannot_change_do_not() -> None:
 
 def test_a_collections_bounds_are_told_rounded_up() -> None:
     task = task_of(features("1", 20), label("1"), links(50, "2"), people=50)
-    found = bounds(task, 40)
-    assert [one.what.split()[-1] for one in found] == ["features", "feature", "class", "links"]
+    shifts = bounds(task, 40)
+    assert [shift.what.split()[-1] for shift in shifts] == ["features", "feature", "class", "links"]
     field = task.fields[2]
-    assert found[3].most == pytest.approx(2 / (1 - 2 * flip_chance(field)))  # type: ignore[arg-type]
-    sentence = moved.sentence_of(found)
+    assert shifts[3].most == pytest.approx(2 / (1 - 2 * flip_chance(field)))  # type: ignore[arg-type]
+    sentence = moved.sentence_of(shifts)
     assert sentence.startswith("5% forged reports move averaged features by at most")
     assert sentence.endswith("accuracy has no bound, and was measured: docs/how-to/forged-reports.md")
     assert (ROOT / moved.MEASURED).is_file()
     assert Bound("x", 0.12345, "points").sentence == "x by at most 0.124 points"
     assert Bound("x", 0.0, "").sentence == "x by at most 0"
-    assert replace(found[0], most=1.0).sentence == "averaged features by at most 1 on average"
+    assert replace(shifts[0], most=1.0).sentence == "averaged features by at most 1 on average"
 
 
 @pytest.mark.parametrize(("share", "reports"), [(-0.1, 5), (1.1, 5), (0.1, 0)])

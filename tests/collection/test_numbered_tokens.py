@@ -17,12 +17,12 @@ IDS = ("ann", "bob", "eve")
 
 
 def table(path: Path, tokens: dict[str, bytes]) -> Path:
-    path.write_text("id,token\n" + "".join(f"{one},{token.hex()}\n" for one, token in tokens.items()))
+    path.write_text("id,token\n" + "".join(f"{person},{token.hex()}\n" for person, token in tokens.items()))
     return path
 
 
 def test_tokens_of_ones_own_end_with_numbers(tmp_path: Path) -> None:
-    right = {one: numbered(bytes(range(number, number + 16)), number) for number, one in enumerate(IDS)}
+    right = {person: numbered(bytes(range(number, number + 16)), number) for number, person in enumerate(IDS)}
     assert dict(in_order(table(tmp_path / "right.csv", dict(reversed(right.items()))), IDS)) == right
     wrong = right | {"bob": right["bob"][:-1] + b"\x02"}
     with pytest.raises(InputError, match=r"the token of 'bob' does not end with their number.*0000000001"):

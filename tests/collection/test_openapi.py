@@ -16,9 +16,9 @@ from graphveil.collection.desk import Desk
 from graphveil.collection.service.answers import STATUS
 from graphveil.collection.service.service import Collector
 from tests.collection.collections import begun, key, url_of
-from tests.collection.test_administration import JSON, office_of, tokens
+from tests.collection.test_administration import office_of, tokens
 from tests.collection.test_desk import enrolled, ready, report_of
-from tests.collection.test_service import asked, said, served
+from tests.collection.test_service import JSON, fetch, fetch_json, served
 
 PROBLEM = "application/problem+json"
 
@@ -32,13 +32,13 @@ class Described:
     document: dict[str, Any]
     seen: set[tuple[str, int]] = field(default_factory=set)
 
-    def ask(self, route: str, told: object = None, **more: str) -> Any:
+    def ask(self, route: str, body: object = None, **more: str) -> Any:
         """What a route answers; its code, where it refuses."""
         method, path = route.split()
         query = more.pop("query", "")
-        data = told if isinstance(told, bytes) else json.dumps(told or {}).encode() if method == "POST" else None
+        data = body if isinstance(body, bytes) else json.dumps(body or {}).encode() if method == "POST" else None
         headers = {"Authorization": f"Bearer {self.token}", **JSON} | more
-        status, body, answered = asked(f"{self.url}{path}{query}", data, **headers)
+        status, body, answered = fetch(f"{self.url}{path}{query}", data, **headers)
         self.seen.add((route, status))
         kind = answered["content-type"].partition(";")[0]
         schema = self.document["paths"][path][method.lower()]["responses"][str(status)]["content"][kind]["schema"]
@@ -52,8 +52,8 @@ class Described:
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path, methods in document["paths"].items():
-        for method, one in methods.items():
-            yield f"{method.upper()} {path}", one
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
 
 
 @pytest.fixture
@@ -63,22 +63,22 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def office(desk: Desk) -> Iterator[Described]:
-    with office_of(desk) as one:
-        yield Described(one.url, one.token, said(f"{one.url}/openapi.json")[1])
+    with office_of(desk) as office:
+        yield Described(office.url, office.token, fetch_json(f"{office.url}/openapi.json")[1])
 
 
 def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:
     with served(Collector(begun(url_of(tmp_path)).store)) as url:
-        document: dict[str, Any] = said(f"{url}/openapi.json")[1]
-    found = dict(operations(document))
-    assert len(found) == 16 and len({one["operationId"] for one in found.values()}) == 16
+        document: dict[str, Any] = fetch_json(f"{url}/openapi.json")[1]
+    described = dict(operations(document))
+    assert len(described) == 16 and len({operation["operationId"] for operation in described.values()}) == 16
     codes = set()
-    for route, one in found.items():
-        assert re.match("[A-Z]", one["summary"]), route
-        told = {int(status): response["content"] for status, response in one["responses"].items()}
-        good = [content for status, content in told.items() if status < 300]
+    for route, operation in described.items():
+        assert re.match("[A-Z]", operation["summary"]), route
+        contents = {int(status): response["content"] for status, response in operation["responses"].items()}
+        good = [content for status, content in contents.items() if status < 300]
         assert good and all(kind["schema"] for content in good for kind in content.values()), route
-        for status, content in told.items():
+        for status, content in contents.items():
             if status >= 300:
                 assert list(content) == [PROBLEM], route
                 reference, named = content[PROBLEM]["schema"]["allOf"]
@@ -87,7 +87,7 @@ def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:
                 assert mine and {STATUS[code] for code in mine} == {status}, route
                 codes |= set(mine)
         # The administration and nothing else has the bearer's scheme.
-        assert one.get("security") == ([{"HTTPBearer": []}] if " /admin/" in route else None), route
+        assert operation.get("security") == ([{"HTTPBearer": []}] if " /admin/" in route else None), route
     scheme = document["components"]["securitySchemes"]["HTTPBearer"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     named = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)))
@@ -110,13 +110,13 @@ def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -
     assert ask("GET /admin/expected")["means"][0]["error"] is None
     ask("POST /admin/open")
     with desk.store() as store:
-        one, two = (report_of(store, number, 1, {"label": "right", "links": []}).to_bytes() for number in (0, 1))
-    assert [ask("POST /reports", told) for told in (one, one, two[:-1], one[:-1] + b"\0")] == [
+        first, two = (report_of(store, number, 1, {"label": "right", "links": []}).to_bytes() for number in (0, 1))
+    assert [ask("POST /reports", body) for body in (first, first, two[:-1], first[:-1] + b"\0")] == [
         {"answers": ["accepted"]}, {"answers": ["again"]}, "truncated", "bad-tag",
     ]  # fmt: skip
-    assert ask("POST /reports", one + two) == {"answers": ["again", "accepted"]}
-    told = ask("GET /admin/status")
-    assert told["received"] == 2 and told["refused"] and told["hours"] and told["train"]
+    assert ask("POST /reports", first + two) == {"answers": ["again", "accepted"]}
+    status = ask("GET /admin/status")
+    assert status["received"] == 2 and status["refused"] and status["hours"] and status["train"]
     assert ask("GET /admin/expected", query="?neighbours=4")["accuracy"]["neighbours"] == 4.0
     assert ask("GET /admin/expected", query="?alike=2") == "bad-request"
     for path in ("task", "opening", "ids", "epoch", "heartbeat", "version", "metrics"):
@@ -129,6 +129,6 @@ def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -
     assert ask("POST /admin/tokens", {"id": "ann"}) == "not-now"
     (desk.folder / "organiser.key").rename(desk.folder / "elsewhere")
     assert ask("POST /admin/open") == "no-key"
-    every = {(route, int(status)) for route, one in operations(office.document) for status in one["responses"]}
+    every = {(route, int(code)) for route, each in operations(office.document) for code in each["responses"]}
     good = {(route, status) for route, status in every if status < 300}
     assert good <= office.seen

@@ -101,7 +101,7 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     zipfile.ZipFile(packed).extractall(tmp_path / "unpacked")
     assert read_export(tmp_path / "unpacked" / "collected").bodies.numbers.tolist() == [0, 2]
     # The refused export's 409 is the only thing the browser had to say.
-    assert [one for one in browser.complaints() if "/admin/export" not in one] == []
+    assert [complaint for complaint in browser.complaints() if "/admin/export" not in complaint] == []
 
 
 def test_the_token_is_in_this_tab_alone(office: Office) -> None:
@@ -113,14 +113,15 @@ def test_the_token_is_in_this_tab_alone(office: Office) -> None:
     assert not browser.ask("return document.querySelector('#desk').checkVisibility()")
     organiser.log_in(office.token)
     organiser.sees("How it stands")
-    kept = browser.ask("return [localStorage.length, document.cookie, location.href, Object.values(sessionStorage)]")
-    assert kept == [0, "", f"{organiser.url}/organiser", [office.token]]
+    stored = browser.ask("return [localStorage.length, document.cookie, location.href, Object.values(sessionStorage)]")
+    assert stored == [0, "", f"{organiser.url}/organiser", [office.token]]
     assert browser.ask("return document.querySelector('#token').value") == ""
     browser.driver.refresh()
     organiser.sees("How it stands")
-    asked = [one for one in office.recorder.seen if one.path.startswith("/admin")]
-    assert {one.headers["authorization"] for one in asked[1:]} == {f"Bearer {office.token}"}
-    assert not any(office.token in f"{one.path}{one.query!r}" or "cookie" in one.headers for one in asked)
+    requests = [request for request in office.recorder.seen if request.path.startswith("/admin")]
+    assert {request.headers["authorization"] for request in requests[1:]} == {f"Bearer {office.token}"}
+    addresses = "".join(f"{request.path}{request.query!r}" for request in requests)
+    assert office.token not in addresses and not any("cookie" in request.headers for request in requests)
     browser.ask("document.querySelector('#logout').click()")
     organiser.sees("Log in")
     assert browser.ask("return sessionStorage.length") == 0 and NAME not in organiser.text("body")

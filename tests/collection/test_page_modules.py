@@ -34,15 +34,15 @@ say(found);
 
 def test_of_one_link_both_say_the_same_whatever_the_modes(tmp_path: Path) -> None:
     """A list and a number leave together, and of friends each names the other, also by links that begin there."""
-    asked = [(links(12, "0.7", mode), degree(12, "0.3", other)) for mode, other in product(MODES, MODES)]
+    pairs = [(links(12, "0.7", mode), degree(12, "0.3", other)) for mode, other in product(MODES, MODES)]
     alone = [(make(12, "0.7", mode),) for make in (links, degree) for mode in MODES]
-    tasks = [task_of(*fields) for fields in (*asked, *alone)]
+    tasks = [task_of(*fields) for fields in (*pairs, *alone)]
     page = page_said(tmp_path / "page", BOUNDS, [task.data.decode() for task in tasks])
     for task, rows in zip(tasks, page, strict=True):
         assert len(rows) == (3 if len(task.fields) > 1 else 1)
         assert Fraction(int(rows[-1][1]), NANO) == about_one_link(task.fields)
-        for one, (what, nano) in zip(task.fields, rows, strict=False):
-            ends = Fraction(int(nano), NANO) / one.epsilon
+        for field, (what, nano) in zip(task.fields, rows, strict=False):
+            ends = Fraction(int(nano), NANO) / field.epsilon
             assert ends == (2 if "by your answer and theirs" in what else 1)
     # Else both could be wrong alike.
     assert [float(about_one_link(task.fields)) for task in tasks[:9]] == [1, 1.3, 1.3, 1.7, 2, 2, 1.7, 2, 2]
@@ -59,21 +59,21 @@ say([nanos.map((nano) => each(BigInt(nano))), chances.map((one) => [down(one), u
 def test_odds_are_those_of_the_device_and_nothing_is_rounded_to_the_wrong_side(tmp_path: Path) -> None:
     epsilons = ("0.000000001", "0.001", "0.5", "0.693147181", "1", "3.5", "12", "20", "20.000000001", "999999999")
     chances = [0.0001, 0.25, 1 / 3, 0.5761168847658291, 0.9999, 1 - 1e-7]
-    nanos = [str(int(Fraction(one) * NANO)) for one in epsilons]
-    told, rounded = page_said(tmp_path / "page", NUMBERS, [nanos, chances])
-    ours = [odds(Fraction(one)).removeprefix("odds ") for one in epsilons]
-    assert [times.replace("times as sure as before", "times those before") for _, times, _ in told] == ours
+    nanos = [str(int(Fraction(epsilon) * NANO)) for epsilon in epsilons]
+    pages, rounded = page_said(tmp_path / "page", NUMBERS, [nanos, chances])
+    ours = [odds(Fraction(epsilon)).removeprefix("odds ") for epsilon in epsilons]
+    assert [times.replace("times as sure as before", "times those before") for _, times, _ in pages] == ours
     assert ours[7] == "at most 485,200,000 times those before" and ours[8:] == ["up to practical certainty"] * 2
-    for epsilon, (surest, times, decimal) in zip(epsilons[:9], told, strict=False):
+    for epsilon, (surest, times, decimal) in zip(epsilons[:9], pages, strict=False):
         factor = Decimal(epsilon).exp()
-        said = Decimal(100) if surest.startswith("practically") else Decimal(surest.removesuffix("%"))
+        percent = Decimal(100) if surest.startswith("practically") else Decimal(surest.removesuffix("%"))
         # Up, by a tenth of a percent at most, and never to certainty.
-        assert 0 <= said - 100 * factor / (1 + factor) <= Decimal("0.1000001"), (epsilon, surest)
+        assert 0 <= percent - 100 * factor / (1 + factor) <= Decimal("0.1000001"), (epsilon, surest)
         assert surest != "100%" and Fraction(decimal) == Fraction(epsilon)
         if number := re.fullmatch(r"at most ([\d.,]+) times as sure as before", times):
             assert 1 <= Decimal(number[1].replace(",", "")) / factor <= Decimal("1.0011"), (epsilon, times)
     for chance, (below, above) in zip(chances, rounded, strict=True):
-        low, high = (float(one.rstrip("%")) for one in (below, above))
+        low, high = (float(bound.rstrip("%")) for bound in (below, above))
         assert low <= 100 * chance <= high <= low + 0.21
 
 
@@ -90,7 +90,7 @@ say(found);
 """
 
 
-def taken(task: Task, data: bytes) -> list[str] | str:
+def accepted_ids(task: Task, data: bytes) -> list[str] | str:
     """The ids that the device in Python takes; "bad-ids" where it takes none."""
     try:
         return list(ids_of(task, data))
@@ -116,8 +116,8 @@ def test_both_take_the_same_lists_of_people(tmp_path: Path) -> None:
         *((2, twins, twins) for twins in TWINS),
     ]
     tasks = [task_of(links(people), people=people, least=1, ids=ids_hash(hashed)) for people, _, hashed in cases]
-    lists = [spelled(told) for _, told, _ in cases]
+    lists = [spelled(ids) for _, ids, _ in cases]
     put = [[task.data.decode(), data.decode()] for task, data in zip(tasks, lists, strict=True)]
-    ours = [taken(task, data) for task, data in zip(tasks, lists, strict=True)]
+    ours = [accepted_ids(task, data) for task, data in zip(tasks, lists, strict=True)]
     assert page_said(tmp_path / "page", NAMES, put) == ours
     assert ours == [list(cases[0][1]), *["bad-ids"] * (8 + len(TWINS))]

@@ -31,14 +31,14 @@ EVERY = features("4", 6), label(), links(PEOPLE), degree(PEOPLE)
 
 @pytest.fixture
 def everything(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, *EVERY) as one:
-        yield one
+    with running(tmp_path, *EVERY) as collection:
+        yield collection
 
 
 @pytest.fixture
 def moods(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, label()) as one:
-        yield one
+    with running(tmp_path, label()) as collection:
+        yield collection
 
 
 def fill_in(visit: Visit) -> None:
@@ -75,15 +75,15 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     visit.click("#preview")
     visit.sees("This is your report")
     look_at_all(browser)
-    shown = visit.shown()
+    preview = visit.preview()
     strong = browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)")
     assert recorder.bodies("/reports") == [] and stored(everything.store) == []
     visit.click("#send")
     visit.sees("your report has arrived")
     look(browser)
 
-    report, _ = read(shown)
-    assert recorder.bodies("/reports") == [shown] and [body for *_, body in stored(everything.store)] == [report.body]
+    report, _ = read(preview)
+    assert recorder.bodies("/reports") == [preview] and [body for *_, body in stored(everything.store)] == [report.body]
     bits, mood, list_, number = answers(task, task.person(0, everything.store.nonces()[0]), report.body)
     named = [IDS[place] for place in list_.nonzero()[0]]  # type: ignore[union-attr]
     counted = number_of(number) + task.fields[3].lowest  # type: ignore[arg-type,union-attr]
@@ -93,21 +93,22 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     # The ledger's words: 4 for the numbers, 1, 2 and 0.5.
     assert "epsilon 7.5" in visit.text("#spent") and "arrived" in visit.text("#spent")
 
-    posts = [one for one in recorder.seen if one.method != "GET"]
-    assert [one.path for one in posts] == ["/enrolments", "/reports"]
+    posts = [request for request in recorder.seen if request.method != "GET"]
+    assert [post.path for post in posts] == ["/enrolments", "/reports"]
     enrolled = json.loads(posts[0].body)
     assert enrolled.keys() == {"token", "key"} and enrolled["token"] == token(0).hex() and len(enrolled["key"]) == 64
-    assert not any(one.query or "cookie" in one.headers or "referer" in one.headers for one in recorder.seen)
+    assert not any(request.query or {"cookie", "referer"} & {*request.headers} for request in recorder.seen)
     left = in_words(recorder.seen)
     assert not any(planted.encode() in left for planted in (*PLANTED, "glad", "planted names"))
     everything.store.engine.dispose()
-    logged = [one.getMessage() for one in caplog.records if not one.name.startswith(("selenium", "urllib3"))]
-    kept = b"".join([*(path.read_bytes() for path in tmp_path.iterdir() if path.is_file()), *recorder.said])
-    kept += "".join(logged).encode()
-    assert not any(secret in kept for secret in (token(0), token(0).hex().encode(), *map(str.encode, PLANTED)))
+    logged = [record.getMessage() for record in caplog.records if not record.name.startswith(("selenium", "urllib3"))]
+    stored_bytes = b"".join([*(path.read_bytes() for path in tmp_path.iterdir() if path.is_file()), *recorder.answers])
+    stored_bytes += "".join(logged).encode()
+    assert not any(secret in stored_bytes for secret in (token(0), token(0).hex().encode(), *map(str.encode, PLANTED)))
     # The 404 of an opening that is not there yet; nothing of the policy.
-    assert [one for one in browser.complaints() if "/opening" not in one] == []
-    paths = [one.removeprefix(everything.url).split("/")[1] for one in browser.requests() if one.startswith("http")]
+    assert [complaint for complaint in browser.complaints() if "/opening" not in complaint] == []
+    addresses = [address for address in browser.requests() if address.startswith("http")]
+    paths = [address.removeprefix(everything.url).split("/")[1] for address in addresses]
     assert {"", "assets", "task", "opening", "epoch", "ids", "enrolments", "reports", "#" + token(0).hex()} >= {*paths}
 
 
@@ -117,7 +118,7 @@ def test_of_two_tabs_one_report_is_sent_and_the_other_says_so(browser: Browser, 
     visit.click("input[value=sad]")
     visit.click("#preview")
     visit.sees("This is your report")
-    first, shown = driver.current_window_handle, visit.shown()
+    first, preview = driver.current_window_handle, visit.preview()
     driver.switch_to.new_window("tab")
     second = driver.current_window_handle
     visit.come(f"{moods.url}/")
@@ -132,7 +133,7 @@ def test_of_two_tabs_one_report_is_sent_and_the_other_says_so(browser: Browser, 
     visit.sees("Another tab was first")
     driver.close()
     driver.switch_to.window(first)
-    assert set(moods.recorder.bodies("/reports")) == {shown}
+    assert set(moods.recorder.bodies("/reports")) == {preview}
 
 
 def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
@@ -143,21 +144,21 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     visit.click("input[value=sad]")
     visit.click("#preview")
     visit.sees("This is your report")
-    shown = visit.shown()
+    preview = visit.preview()
     recorder.down = True
     visit.click("#send")
     visit.sees("booked, and has not arrived yet")
     visit.sees("The collector is busy")
     visit.come(f"{moods.url}/")
     visit.sees("booked, and has not arrived yet")
-    assert visit.shown() == shown and "not confirmed" in visit.text("#spent")
+    assert visit.preview() == preview and "not confirmed" in visit.text("#spent")
     visit.click("#again")
     visit.sees("The collector is busy")
     recorder.down = False
     visit.click("#again")
     visit.sees("your report has arrived")
-    assert set(recorder.bodies("/reports")) == {shown} and len(recorder.bodies("/reports")) == 3
-    assert [body for *_, body in stored(moods.store)] == [read(shown)[0].body]
+    assert set(recorder.bodies("/reports")) == {preview} and len(recorder.bodies("/reports")) == 3
+    assert [body for *_, body in stored(moods.store)] == [read(preview)[0].body]
 
 
 def test_a_browser_that_asks_whether_to_keep_the_site_is_not_waited_for(browser: Browser, moods: Running) -> None:
@@ -221,8 +222,8 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
         "mine.csv": "\n".join(",".join(line) for line in turned),
         "none.json": "[1",
     }
-    with running(tmp_path, features("8", 60), links(PEOPLE)) as one:
-        visit = Visit(browser, one)
+    with running(tmp_path, features("8", 60), links(PEOPLE)) as collection:
+        visit = Visit(browser, collection)
         visit.joined()
         visit.type("#numbers", "1, 2, 9")
         visit.click("#preview")
@@ -238,7 +239,7 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
             assert list(map(float, numbers)) == row
             if name == "mine.json":
                 assert browser.ask("return document.querySelectorAll('#links-chosen li').length") == 2
-        assert len(one.recorder.bodies("/reports")) == 0
+        assert len(collection.recorder.bodies("/reports")) == 0
 
 
 def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_path: Path) -> None:
@@ -273,27 +274,27 @@ def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_pat
 def test_no_part_of_a_link_stays_in_the_address_bar(browser: Browser, moods: Running) -> None:
     """A mail may cut a link at its point, or write the point otherwise: the token is in it all the same."""
     visit, url, hash = Visit(browser, moods), moods.url, moods.task.hash.hex()
-    for told in (token(0).hex(), f"{token(0).hex()}%2E{hash}", f"{token(0).hex()}.", f"?{token(0).hex()}"):
-        visit.come(f"{url}/#{told}")
+    for fragment in (token(0).hex(), f"{token(0).hex()}%2E{hash}", f"{token(0).hex()}.", f"?{token(0).hex()}"):
+        visit.come(f"{url}/#{fragment}")
         visit.sees("This is no token or no hash")
         assert browser.ask("return location.href") == f"{url}/"
         # The same, pasted where the page is open.
         visit.come(f"{url}/")
         visit.sees("You were sent a link")
-        browser.ask("location.hash = arguments[0]", told)
+        browser.ask("location.hash = arguments[0]", fragment)
         visit.sees("This is no token or no hash")
         assert browser.ask("return location.href") == f"{url}/"
 
 
 def test_what_an_organiser_writes_is_shown_as_text(browser: Browser, tmp_path: Path) -> None:
-    told = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
-    mood = {**label(), "classes": [told, "glad", "sad"]}
-    with running(tmp_path, mood, name=told, purpose=told, guarantee=[told], public=[told]) as one:
-        visit = Visit(browser, one)
+    markup = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+    mood = {**label(), "classes": [markup, "glad", "sad"]}
+    with running(tmp_path, mood, name=markup, purpose=markup, guarantee=[markup], public=[markup]) as collection:
+        visit = Visit(browser, collection)
         visit.joined()
-        assert visit.text("h1") == told and browser.ask("return document.querySelectorAll('img').length") == 0
-        assert told in visit.text("#now") and visit.text("#terms").count(told) >= 4
-        assert browser.ask("return document.title") == f"{told} - graphveil"
+        assert visit.text("h1") == markup and browser.ask("return document.querySelectorAll('img').length") == 0
+        assert markup in visit.text("#now") and visit.text("#terms").count(markup) >= 4
+        assert browser.ask("return document.title") == f"{markup} - graphveil"
 
 
 #: Texts whose letters stand in another order than they are written in, outside of runs of their own; each in words.
@@ -320,14 +321,14 @@ def test_no_text_of_an_organiser_turns_the_words_of_the_page(browser: Browser, t
     mood = {**label(), "classes": [turned, hebrew, "sad"]}
     numbers = {**features(dimension=2), "names": [turned, hebrew]}
     words = dict.fromkeys(("name", "organiser", "purpose", "contact"), turned)
-    with running(tmp_path, mood, numbers, **words, guarantee=[turned], public=[hebrew]) as one:
-        visit = Visit(browser, one)
+    with running(tmp_path, mood, numbers, **words, guarantee=[turned], public=[hebrew]) as collection:
+        visit = Visit(browser, collection)
         visit.come()
         visit.sees("Which of these you are: low \ufffdprice\ufffd \ufffd\ufffd, שלום, עולם 5, sad. Your report names")
         browser.ask("for (const one of document.querySelectorAll('details')) one.open = true")
         assert browser.ask(TURNED) == []
         visit.join()
-        one.open()
+        collection.open()
         visit.click("#now button")
         visit.click("input[name=label]")
         visit.type("#number-0", "1")

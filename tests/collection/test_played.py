@@ -42,17 +42,17 @@ def test_reports_are_those_of_the_graphs_people(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     heard: list[Progress] = []
     cast = Cast(30, PYTHON, dropouts=0.2, retries=0.5, seed=3)
-    told = play(folder, "social-100", cast, heard.append, out=Output(tmp_path / "out"))
-    found = read_export(tmp_path / "out")
-    numbers = found.bodies.numbers
-    assert told["enrolled"] == 30 == told["dropped"] + told["answered"] and 0 < told["dropped"] < 15
-    assert (len(numbers), told["refused"], told["simulation"]) == (told["answered"], {}, True)
-    assert 0 < told["again"] < told["answered"] and told["clients"] == {"python": told["answered"]}
-    assert np.array_equal(found.bodies.values(0), GRAPH.y[numbers])
+    facts = play(folder, "social-100", cast, heard.append, out=Output(tmp_path / "out"))
+    received = read_export(tmp_path / "out")
+    numbers = received.bodies.numbers
+    assert facts["enrolled"] == 30 == facts["dropped"] + facts["answered"] and 0 < facts["dropped"] < 15
+    assert (len(numbers), facts["refused"], facts["simulation"]) == (facts["answered"], {}, True)
+    assert 0 < facts["again"] < facts["answered"] and facts["clients"] == {"python": facts["answered"]}
+    assert np.array_equal(received.bodies.values(0), GRAPH.y[numbers])
     lists = np.zeros((100, 100), np.uint8)
     lists[tuple(GRAPH.edge_index)] = 1
-    assert np.array_equal(found.bodies.answers(1), np.triu(lists, 1)[numbers])
-    assert found.task.name == "simulation of social-100" and found.task.organiser == "the city"
+    assert np.array_equal(received.bodies.answers(1), np.triu(lists, 1)[numbers])
+    assert received.task.name == "simulation of social-100" and received.task.organiser == "the city"
     assert (heard[-1].stage, heard[-1].done, heard[-1].total) == ("answering", 30, 30)
     # What was tried out is still a draft, to be signed or not.
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -62,15 +62,15 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
     node()
     folder = drafted(tmp_path / "draft", features="30000", label="40", links="40", degree="5")
     cast = Cast(12, commands_of("python,js"), dropouts=0, retries=1)
-    told = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
-    assert (told["answered"], told["again"], told["clients"]) == (12, 12, {"python": 6, "js": 6})
-    found = read_export(tmp_path / "out")
-    assert np.array_equal(found.bodies.values(1), GRAPH.y[found.bodies.numbers])
-    assert all(found.bodies.answered(place).all() for place in range(4))
+    facts = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
+    assert (facts["answered"], facts["again"], facts["clients"]) == (12, 12, {"python": 6, "js": 6})
+    received = read_export(tmp_path / "out")
+    assert np.array_equal(received.bodies.values(1), GRAPH.y[received.bodies.numbers])
+    assert all(received.bodies.answered(place).all() for place in range(4))
 
 
 @pytest.mark.parametrize(
-    ("data", "people", "prices", "said"),
+    ("data", "people", "prices", "message"),
     [
         ("social-200", 5, {"label": "1"}, "social-200 has 200 nodes, and the task is for 100 people"),
         ("social-100", 101, {"label": "1"}, "--people 101; allowed: 1 to 100"),
@@ -78,30 +78,30 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
     ],
 )
 def test_a_play_that_cannot_be_is_refused(
-    data: str, people: int, prices: dict[str, str], said: str, tmp_path: Path
+    data: str, people: int, prices: dict[str, str], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         play(drafted(tmp_path / "draft", **prices), data, Cast(people, PYTHON), quiet)
 
 
 def test_clients_that_cannot_play_are_refused() -> None:
-    for names, said in (("ruby", "unknown client 'ruby'"), ("python,python", "names a client twice")):
-        with pytest.raises(InputError, match=said):
+    for names, message in (("ruby", "unknown client 'ruby'"), ("python,python", "names a client twice")):
+        with pytest.raises(InputError, match=message):
             commands_of(names, Path("none"))
     with pytest.raises(InputError, match="nowhere does not start"):
         Client("mine", ["./nowhere"])
     with Client("mine", [sys.executable, "-c", ""]) as ended, pytest.raises(InputError, match="'mine' refuses task"):
         ended.ask(op="task", data="")
     refusing = f"print({json.dumps(json.dumps({'error': 'bad-task'}))})"
-    with Client("mine", [sys.executable, "-c", refusing]) as one, pytest.raises(InputError, match=r"task \(bad-task\)"):
-        one.ask(op="task", data="")
+    with Client("mine", [sys.executable, "-c", refusing]) as js, pytest.raises(InputError, match=r"task \(bad-task\)"):
+        js.ask(op="task", data="")
     node()
     with pytest.raises(InputError, match="none is no file"):
         commands_of("js", Path("none"))
 
 
 @pytest.mark.parametrize(
-    ("url", "data", "said"),
+    ("url", "data", "message"),
     [
         ("https://collector.example", "social-81", "is another machine"),
         ("http://192.168.0.7:8700", "social-81", "is another machine"),
@@ -109,7 +109,7 @@ def test_clients_that_cannot_play_are_refused() -> None:
         ("", "social-90", "81 tokens, and 90 nodes"),
     ],
 )
-def test_phones_send_nothing_elsewhere_or_for_other_people(url: str, data: str, said: str, tmp_path: Path) -> None:
+def test_phones_send_nothing_elsewhere_or_for_other_people(url: str, data: str, message: str, tmp_path: Path) -> None:
     desk = ready(tmp_path / "desk", subject=subject_of("social-81"), label="2")
-    with served(desk) as own, pytest.raises(InputError, match=said):
+    with served(desk) as own, pytest.raises(InputError, match=message):
         ring(desk.folder, data, url or own, Cast(None, PYTHON, 0.2, 0.5), quiet)

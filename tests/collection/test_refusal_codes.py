@@ -21,13 +21,13 @@ ROOT = Path(__file__).parents[2]
 
 def of_device() -> set[str]:
     """The codes with which the device in Python refuses: the first argument of every DeviceError."""
-    found = set()
+    codes = set()
     for file in (ROOT / "src/graphveil/device").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DeviceError":
                 first = node.args[0]
-                found |= {first.value} if isinstance(first, ast.Constant) else set()
-    return {str(code) for code in found}
+                codes |= {first.value} if isinstance(first, ast.Constant) else set()
+    return {str(code) for code in codes}
 
 
 def documented() -> set[str]:
@@ -45,13 +45,13 @@ def of_page() -> set[str]:
 def worded() -> dict[str, str]:
     """Code -> head and words, of the page."""
     text = (ROOT / "src/graphveil/collection/assets/refusals.js").read_text()
-    texts = {name: json.loads(told) for name, told in re.findall(r'^const ([A-Z]+) =\s+("[^"]+");', text, re.M)}
+    texts = {name: json.loads(text) for name, text in re.findall(r'^const ([A-Z]+) =\s+("[^"]+");', text, re.M)}
     table = text.partition("export const WORDS = {")[2].partition("\n};")[0]
-    found = {}
-    for code, told in re.findall(r'^  "?([a-z0-9-]+)"?: \[(.*?)\],?$', table, re.M | re.S):
-        parts = re.findall(r'"[^"]*"|[A-Z]+', re.sub(r'"\s+\+\s+"', "", told))
-        found[code] = " | ".join(texts.get(part) or json.loads(part) for part in parts)
-    return found
+    wordings = {}
+    for code, parts_text in re.findall(r'^  "?([a-z0-9-]+)"?: \[(.*?)\],?$', table, re.M | re.S):
+        parts = re.findall(r'"[^"]*"|[A-Z]+', re.sub(r'"\s+\+\s+"', "", parts_text))
+        wordings[code] = " | ".join(texts.get(part) or json.loads(part) for part in parts)
+    return wordings
 
 
 def test_every_code_is_explained_and_none_beside() -> None:
@@ -76,8 +76,8 @@ def test_the_pages_own_codes_are_explained_as_the_page_tells_them() -> None:
     assert own >= {"bad-link", "no-crypto", "no-storage", "other-task", "bad-file", "other-tab", "other-person"}
     for code in own:
         entry = REFUSAL_CODES[code]
-        told = f"{entry.sentence[0].upper()}{entry.sentence[1:]} | {entry.means} {entry.limits}"
-        assert worded()[code] == told, code
+        expected = f"{entry.sentence[0].upper()}{entry.sentence[1:]} | {entry.means} {entry.limits}"
+        assert worded()[code] == expected, code
 
 
 def test_no_code_of_a_guarantee_is_used_again() -> None:

@@ -15,8 +15,8 @@ from tests.reports.browser import Browser
 
 @pytest.fixture
 def moods(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, label()) as one:
-        yield one
+    with running(tmp_path, label()) as collection:
+        yield collection
 
 
 def comes_back(browser: Browser) -> None:

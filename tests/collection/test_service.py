@@ -25,8 +25,10 @@ from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import ran, served
 
+JSON = {"Content-Type": "application/json"}
 
-def asked(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
+
+def fetch(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
     """Status, what is said, headers."""
     request = urllib.request.Request(url, data, headers)
     try:
@@ -36,9 +38,9 @@ def asked(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any
         return error.code, error.read(), error.headers
 
 
-def said(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
+def fetch_json(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
     """Status, and the value of the JSON."""
-    status, body, _ = asked(url, data, **headers)
+    status, body, _ = fetch(url, data, **headers)
     return status, json.loads(body)
 
 
@@ -49,25 +51,26 @@ def running(tmp_path: Path) -> Collection:
 
 def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
     with served(Collector(running.store)) as url:
-        assert asked(f"{url}/task")[1] == running.task.data
-        ids = [json.loads(line) for line in asked(f"{url}/ids")[1].splitlines()]
+        assert fetch(f"{url}/task")[1] == running.task.data
+        ids = [json.loads(line) for line in fetch(f"{url}/ids")[1].splitlines()]
         assert ids == [f"person {number}" for number in range(PEOPLE)]
-        assert said(f"{url}/opening")[0] == 404
+        assert fetch_json(f"{url}/opening")[0] == 404
         running.store.keep("opening", b"signed")
-        assert asked(f"{url}/opening")[1] == b"signed"
+        assert fetch(f"{url}/opening")[1] == b"signed"
         last = PEOPLE - 1
-        told = json.dumps({"token": token(last).hex(), "key": key(last).hex()}).encode()
+        enrolment = json.dumps({"token": token(last).hex(), "key": key(last).hex()}).encode()
         enrolled = {"number": last, "joined": 2}
-        assert [said(f"{url}/enrolments", told, **{"Content-Type": "application/json"}) for _ in range(2)] == [
-            (200, enrolled)
-        ] * 2
-        one, two = running.report(0, {"label": "sad"}).to_bytes(), running.report(1, {}).to_bytes()
-        assert said(f"{url}/reports", one) == (201, {"answers": ["accepted"]})
-        assert said(f"{url}/reports", one) == (200, {"answers": ["again"]})
-        assert said(f"{url}/reports", one + two + b"\x01" * 200)[1] == {"answers": ["again", "accepted", "bad-version"]}
-        assert b"graphveil_received 2\n" in asked(f"{url}/metrics")[1]
-        assert said(f"{url}/epoch") == (200, {"epoch": 1, "open": True, "until": running.task.closes})
-        assert said(f"{url}/heartbeat") == (200, {"alive": True}) and said(f"{url}/version")[1]["standard"] == 2
+        for _ in range(2):
+            assert fetch_json(f"{url}/enrolments", enrolment, **JSON) == (200, enrolled)
+        first, two = running.report(0, {"label": "sad"}).to_bytes(), running.report(1, {}).to_bytes()
+        assert fetch_json(f"{url}/reports", first) == (201, {"answers": ["accepted"]})
+        assert fetch_json(f"{url}/reports", first) == (200, {"answers": ["again"]})
+        answers = {"answers": ["again", "accepted", "bad-version"]}
+        assert fetch_json(f"{url}/reports", first + two + b"\x01" * 200)[1] == answers
+        assert b"graphveil_received 2\n" in fetch(f"{url}/metrics")[1]
+        assert fetch_json(f"{url}/epoch") == (200, {"epoch": 1, "open": True, "until": running.task.closes})
+        assert fetch_json(f"{url}/heartbeat") == (200, {"alive": True})
+        assert fetch_json(f"{url}/version")[1]["standard"] == 2
 
 
 def test_refusals_are_problems_with_a_code(running: Collection) -> None:
@@ -75,20 +78,20 @@ def test_refusals_are_problems_with_a_code(running: Collection) -> None:
         wrong = running.report(0, {"label": "sad"}).to_bytes()[:-1] + b"\0"
         short = (b"", "truncated"), (b"\x01" * 10, "truncated")
         for data, code in ((wrong, "bad-tag"), *short, (b"\x01" * 200, "bad-version")):
-            status, told, headers = asked(f"{url}/reports", data)
-            assert (status, json.loads(told)["code"]) == (STATUS[code], code)
+            status, content, headers = fetch(f"{url}/reports", data)
+            assert (status, json.loads(content)["code"]) == (STATUS[code], code)
             assert headers["content-type"] == "application/problem+json"
         bad = [("zz", "00" * 32, "bad-enrolment"), ("00", "00", "bad-enrolment"), ("00", "00" * 32, "bad-token")]
-        for own, made, code in bad:
-            told = {"token": own, "key": made}
-            found = said(f"{url}/enrolments", json.dumps(told).encode(), **{"Content-Type": "application/json"})
-            assert (found[0], found[1]["code"]) == (STATUS[code], code)
+        for own, device_key, code in bad:
+            content = {"token": own, "key": device_key}
+            refusal = fetch_json(f"{url}/enrolments", json.dumps(content).encode(), **JSON)
+            assert (refusal[0], refusal[1]["code"]) == (STATUS[code], code)
 
 
 def test_who_asks_too_often_or_too_slowly_is_cut_off(running: Collection) -> None:
     collector = Collector(running.store, requests=0.001, burst=3)
     with served(collector) as url:
-        codes = [asked(f"{url}/reports", running.report(n, {}).to_bytes())[0] for n in range(5)]
+        codes = [fetch(f"{url}/reports", running.report(n, {}).to_bytes())[0] for n in range(5)]
         assert codes == [201, 201, 201, 429, 429]
     assert running.store.refusals() == {"too-often": 2}
 
@@ -127,21 +130,21 @@ def test_a_collector_is_asked_under_its_own_names(host: str, status: int, runnin
 def test_strangers_cause_few_lines(running: Collection, caplog: pytest.LogCaptureFixture) -> None:
     with ran(server_of(Collector(running.store), Place())) as url:
         for _ in range(20):
-            with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as one:
-                one.sendall(b"nonsense\r\n\r\n")
-                assert b" 400 " in one.recv(1 << 12)
-            asked(url, None, Connection="upgrade", Upgrade="websocket")
+            with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as connection:
+                connection.sendall(b"nonsense\r\n\r\n")
+                assert b" 400 " in connection.recv(1 << 12)
+            fetch(url, None, Connection="upgrade", Upgrade="websocket")
     assert all(count <= 3 for count in Counter(record.msg for record in caplog.records).values())
 
 
 def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_path: Path) -> None:
     has_room = [False]
     with served(Collector(running.store, room=lambda: has_room[0])) as url:
-        one = running.report(0, {}).to_bytes()
-        status, told, headers = asked(f"{url}/reports", one)
-        assert (status, json.loads(told)["code"], headers["retry-after"]) == (507, "disk-full", "60")
+        body = running.report(0, {}).to_bytes()
+        status, content, headers = fetch(f"{url}/reports", body)
+        assert (status, json.loads(content)["code"], headers["retry-after"]) == (507, "disk-full", "60")
         has_room[0] = True
-        assert asked(f"{url}/reports", one)[0] == 201
+        assert fetch(f"{url}/reports", body)[0] == 201
     assert running.store.refusals() == {"disk-full": 1} and room_at(tmp_path)()
 
 
@@ -155,39 +158,39 @@ def test_no_address_or_token_is_logged(ours: bool, running: Collection, caplog: 
     # Heard there: a server that keeps silent leaves it cut off from all else, for those after it too.
     requests.addHandler(caplog.handler)
     with caplog.at_level(logging.DEBUG), ran(server) as url:
-        asked(f"{url}/reports", running.report(0, {}).to_bytes())
-        told = json.dumps({"token": token(3).hex(), "key": key(4).hex()}).encode()
-        assert said(f"{url}/enrolments", told, **{"Content-Type": "application/json"})[0] == 403
-        asked(f"{url}/reports", b"nonsense")
-        asked(f"{url}/{token(3).hex()}")
+        fetch(f"{url}/reports", running.report(0, {}).to_bytes())
+        enrolment = json.dumps({"token": token(3).hex(), "key": key(4).hex()}).encode()
+        assert fetch_json(f"{url}/enrolments", enrolment, **JSON)[0] == 403
+        fetch(f"{url}/reports", b"nonsense")
+        fetch(f"{url}/{token(3).hex()}")
     requests.removeHandler(caplog.handler)
     logged = "".join(record.getMessage() for record in caplog.records)
     assert (token(3).hex() in logged, "127.0.0.1" in logged) == (not ours, not ours)
 
 
 def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
-    taken: list[int] = []
-    held = threading.Event()
+    batches: list[int] = []
+    release = threading.Event()
 
     def take(reports: Any) -> list[str]:
-        held.wait()
-        taken.append(len(reports))
-        return [str(one) for one in reports]
+        release.wait()
+        batches.append(len(reports))
+        return [str(report) for report in reports]
 
     async def asks() -> list[list[str] | None]:
         group = Group(take, most=9_000)
         first = asyncio.ensure_future(group.submit([0], 400))  # type: ignore[list-item]
         await asyncio.sleep(0.05)
-        others = [asyncio.ensure_future(group.submit([n] * 3, 1_200)) for n in (1, 2, 3)]  # type: ignore[list-item]
+        later = [asyncio.ensure_future(group.submit([n] * 3, 1_200)) for n in (1, 2, 3)]  # type: ignore[list-item]
         await asyncio.sleep(0.05)
         refused = await group.submit([4], 400)  # type: ignore[list-item]
-        held.set()
-        found = [await one for one in (first, *others)]
+        release.set()
+        answers = [await task for task in (first, *later)]
         await asyncio.to_thread(group.close)
-        return [*found, refused, await group.submit([5], 400)]  # type: ignore[list-item]
+        return [*answers, refused, await group.submit([5], 400)]  # type: ignore[list-item]
 
     assert asyncio.run(asks()) == [["0"], ["1"] * 3, ["2"] * 3, ["3"] * 3, None, None]
-    assert taken == [1, 9]
+    assert batches == [1, 9]
 
 
 def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:

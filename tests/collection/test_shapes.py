@@ -41,9 +41,9 @@ def add_column(connection: Connection) -> None:
 
 def columns(url: str, *steps: Step) -> set[str]:
     engine = opened(url, steps)
-    found = {one["name"] for one in inspect(engine).get_columns(EPOCHS.name)}
+    names = {column["name"] for column in inspect(engine).get_columns(EPOCHS.name)}
     engine.dispose()
-    return found
+    return names
 
 
 def test_a_step_is_taken_once_and_whole(url: str) -> None:

@@ -27,8 +27,8 @@ def killed_at(step: int, folder: Path) -> bool:
     if child == 0:
         left = [step]
 
-        def hook(event: str, told: tuple[Any, ...]) -> None:
-            if event in _STEPS and any(str(folder) in str(one) for one in told):
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event in _STEPS and any(str(folder) in str(argument) for argument in arguments):
                 left[0] -= 1
                 if left[0] == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -94,24 +94,24 @@ def test_another_folders_collection_is_never_withdrawn(tmp_path: Path) -> None:
 NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="what is open is told by /proc")
 
 
-def own(found: list[list[str]]) -> list[list[str]]:
+def own(steps: list[list[str]]) -> list[list[str]]:
     """Without the database, which is open all the while."""
-    return [[name for name in names if "collection.db" not in name] for names in found]
+    return [[name for name in names if "collection.db" not in name] for names in steps]
 
 
 @NEEDS_PROC
 def test_keys_and_tokens_are_on_disk_before_the_database_relies_on_them(tmp_path: Path) -> None:
     desk = drafted(tmp_path / "desk", label="1")
-    with syncs(desk.folder) as found:
+    with syncs(desk.folder) as steps:
         desk.sign()
     # Once before the database has the task, and once when all is there.
-    assert own(found)[-2:] == [["named"], ["."]] and own(found).count(["."]) == 2
-    with syncs(desk.folder) as found:
+    assert own(steps)[-2:] == [["named"], ["."]] and own(steps).count(["."]) == 2
+    with syncs(desk.folder) as steps:
         desk.enrol()
-    assert own(found) == [["tokens.csv"], [".", "tokens.csv"]]
-    with syncs(desk.folder) as found, desk.store() as store:
+    assert own(steps) == [["tokens.csv"], [".", "tokens.csv"]]
+    with syncs(desk.folder) as steps, desk.store() as store:
         desk.admin_token(store)
-    assert own(found)[-2:] == [["named"], ["."]]
+    assert own(steps)[-2:] == [["named"], ["."]]
 
 
 @NEEDS_PROC
@@ -122,6 +122,6 @@ def test_an_export_is_on_disk_before_bodies_are_forgotten(tmp_path: Path) -> Non
     assert sent(desk, 0, joined) == ["accepted"]
     desk.close()
     desk.export(tmp_path / "collected")
-    with syncs(tmp_path) as found:
+    with syncs(tmp_path) as steps:
         desk.scrub(tmp_path / "collected")
-    assert own(found) == [*([f"collected/{name}"] for name in FILES), ["collected"], ["."]]
+    assert own(steps) == [*([f"collected/{name}"] for name in FILES), ["collected"], ["."]]

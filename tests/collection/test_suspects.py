@@ -28,11 +28,11 @@ Values = Callable[[int], Mapping[str, object]]
 def drawn(people: int, values: Values, *fields: dict[str, Any], seed: int = 0) -> Collected:
     """What was collected of people who all answered."""
     task = task_of(*fields, people=people, least=1)
-    kinds, bodies = {"links" if one.kind == "degree" else one.kind for one in task.fields}, []
+    kinds, bodies = {"links" if field.kind == "degree" else field.kind for field in task.fields}, []
     for number in range(people):
-        told = {kind: value for kind, value in values(number).items() if kind in kinds}
+        answers = {kind: value for kind, value in values(number).items() if kind in kinds}
         secret = b"drawn" + seed.to_bytes(13, "big") + number.to_bytes(14, "big")
-        bodies.append(answer(task, task.person(number, NONCE), told, secret).body)
+        bodies.append(answer(task, task.person(number, NONCE), answers, secret).body)
     return received(task, bodies)
 
 
@@ -40,17 +40,17 @@ def received(task: Task, bodies: list[bytes]) -> Collected:
     numbers = np.arange(len(bodies))
     times = np.ones((len(bodies), len(task.fields)), np.int32)
     ids = tuple(f"person {number}" for number in range(task.people))
-    made, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
-    last = Last(numbers, once, once, np.zeros((len(bodies), SHORT), np.uint8), np.packbits(made.bits, axis=1))
-    return Collected(task, ids, last, made, (NONCE,), times, {})
+    bodies_of, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
+    last = Last(numbers, once, once, np.zeros((len(bodies), SHORT), np.uint8), np.packbits(bodies_of.bits, axis=1))
+    return Collected(task, ids, last, bodies_of, (NONCE,), times, {})
 
 
 def forged(collected: Collected, who: np.ndarray, place: int, bits: np.ndarray) -> Collected:
     """A collection in which some send other bits for a field."""
-    made = collected.bodies.bits.copy()
+    bits_of = collected.bodies.bits.copy()
     start = 1 + sum(1 + field.width for field in collected.task.fields[:place])
-    made[who, start : start + bits.shape[1]] = bits
-    changed = replace(collected.bodies, bits=made)
+    bits_of[who, start : start + bits.shape[1]] = bits
+    changed = replace(collected.bodies, bits=bits_of)
     # What a device cannot send is refused before it is stored: every forgery here would be stored.
     assert changed.possible().all()
     return replace(collected, bodies=changed)
@@ -83,9 +83,9 @@ def listing(share: float, seed: int) -> np.ndarray:
     return lists
 
 
-def found(collected: Collected, what: str) -> list[int]:
+def suspects(collected: Collected, what: str) -> list[int]:
     """The people who fail a check."""
-    return next(one.people.tolist() for one in inspect(collected).checks if one.what == what)
+    return next(check.people.tolist() for check in inspect(collected).checks if check.what == what)
 
 
 @pytest.mark.slow  # processes, or many people
@@ -110,7 +110,7 @@ def test_a_report_of_ones_alone_is_no_devices(bit: int) -> None:
     honest = drawn(PEOPLE, everything, *fields())
     width = honest.task.fields[0].width
     bent = forged(honest, FORGERS, 0, np.full((len(FORGERS), width), bit, np.uint8))
-    assert found(bent, "ones of a report") == FORGERS.tolist()
+    assert suspects(bent, "ones of a report") == FORGERS.tolist()
     assert inspect(bent).suspects.tolist() == FORGERS.tolist()
 
 
@@ -118,8 +118,8 @@ def test_reports_that_are_each_lawful_can_be_too_many_of_one_kind() -> None:
     """A single bit says nothing alone; a thousand of them that are all 1 do, and those of one coordinate do."""
     honest = drawn(1200, lambda _: {"features": [0.0] * 6}, features("1"))
     assert not inspect(honest).amiss
-    ones = forged(honest, np.arange(1200), 0, np.ones((1200, 1), np.uint8))
-    assert inspect(ones).amiss == ("features (ones of all reports)", "features (ones of each coordinate)")
+    skewed = forged(honest, np.arange(1200), 0, np.ones((1200, 1), np.uint8))
+    assert inspect(skewed).amiss == ("features (ones of all reports)", "features (ones of each coordinate)")
     columns = honest.columns(honest.task.fields[0], np.arange(1200)).ravel()
     aimed = np.flatnonzero(columns == 2)
     assert inspect(forged(honest, aimed, 0, np.ones((len(aimed), 1), np.uint8))).amiss == (
@@ -145,17 +145,17 @@ def test_more_links_than_anybody_has_are_found_where_their_number_is_public() ->
 def test_ends_that_differ_too_often_are_their_forgers_alone() -> None:
     """Forgers name a third of all people, who differ from them by it: only the forgers are suspected."""
     honest = drawn(PEOPLE, everything, *fields())
-    assert found(forged(honest, FORGERS, 2, listing(0.35, 5)), "ends that differ") == FORGERS.tolist()
+    assert suspects(forged(honest, FORGERS, 2, listing(0.35, 5)), "ends that differ") == FORGERS.tolist()
 
 
 def test_a_degree_beyond_all_people_or_unlike_its_list() -> None:
     honest = drawn(PEOPLE, everything, *fields())
     field = honest.task.fields[3]
     far = np.array([[int(bit) for bit in f"{field.highest - field.lowest:0{field.width}b}"]], np.uint8)
-    assert found(forged(honest, FORGERS[:1], 3, far), "beyond its ends") == [0]
+    assert suspects(forged(honest, FORGERS[:1], 3, far), "beyond its ends") == [0]
     within = np.array([[int(bit) for bit in f"{150 - field.lowest:0{field.width}b}"]], np.uint8)
     bent = forged(honest, FORGERS[:1], 3, within)
-    assert found(bent, "beyond its ends") == [] and found(bent, "beside the list") == [0]
+    assert suspects(bent, "beyond its ends") == [] and suspects(bent, "beside the list") == [0]
 
 
 def test_copies_of_one_report_are_found_where_chance_makes_none() -> None:

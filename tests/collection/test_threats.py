@@ -17,8 +17,8 @@ def test_each_threat_has_a_test(line: list[str]) -> None:
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", line[-1])
     assert len(line) == 4 and named
     for file, test in named:
-        found = ast.parse((ROOT / "tests" / file).read_text()).body
-        assert test in {one.name for one in found if isinstance(one, ast.FunctionDef)}, f"{file}::{test}"
+        statements = ast.parse((ROOT / "tests" / file).read_text()).body
+        assert test in {each.name for each in statements if isinstance(each, ast.FunctionDef)}, f"{file}::{test}"
 
 
 def test_every_party_may_try_something() -> None:

@@ -14,7 +14,7 @@ from graphveil.collection.service.service import VISITS, Collector
 from graphveil.collection.store.store import hashed
 from tests.collection.collections import begun, key, token, url_of
 from tests.collection.listening import served
-from tests.collection.test_service import asked, said
+from tests.collection.test_service import JSON, fetch, fetch_json
 from tests.collection.visits import Visit, running
 from tests.on_device.signing import label, links
 from tests.reports.browser import started
@@ -26,14 +26,14 @@ CROWD = 100
 def statuses(url: str, paths: Sequence[str], own: str = "127.0.0.1") -> list[int]:
     """What a client at an address is told, over one connection."""
     client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60, source_address=(own, 0))
-    found = []
+    codes = []
     for path in paths:
         client.request("GET", path)
         answer = client.getresponse()
         answer.read()
-        found.append(answer.status)
+        codes.append(answer.status)
     client.close()
-    return found
+    return codes
 
 
 @pytest.mark.slow  # processes, or many people
@@ -42,24 +42,25 @@ def test_who_asks_for_too_much_waits(tmp_path: Path) -> None:
     collection.store.keep("admin", hashed(b"let me in"))
     with served(Collector(collection.store, visits=Rate(0.001, 3))) as url:
         for number, path in enumerate((*PUBLIC, "/nothing", "/openapi.json")):
-            assert [one == 429 for one in statuses(url, [path] * 4, f"127.0.0.{number + 2}")] == [False] * 3 + [True]
+            codes = statuses(url, [path] * 4, f"127.0.0.{number + 2}")
+            assert [code == 429 for code in codes] == [False] * 3 + [True]
         assert 429 not in statuses(url, ["/task"] * 3)
-        status, told, headers = asked(f"{url}/task")
-        assert (status, json.loads(told)["code"], headers["retry-after"]) == (429, "too-often", "10")
+        status, content, headers = fetch(f"{url}/task")
+        assert (status, json.loads(content)["code"], headers["retry-after"]) == (429, "too-often", "10")
         # What has a limit of its own keeps it.
-        assert asked(f"{url}/reports", collection.report(0, {}).to_bytes())[0] == 201
+        assert fetch(f"{url}/reports", collection.report(0, {}).to_bytes())[0] == 201
         told_again = json.dumps({"token": token(0).hex(), "key": key(0).hex()}).encode()
-        assert said(f"{url}/enrolments", told_again, **{"Content-Type": "application/json"})[0] == 200
-        assert said(f"{url}/admin/status", Authorization="Bearer let me in")[0] == 200
+        assert fetch_json(f"{url}/enrolments", told_again, **JSON)[0] == 200
+        assert fetch_json(f"{url}/admin/status", Authorization="Bearer let me in")[0] == 200
     assert collection.store.refusals() == {"too-often": len(PUBLIC) + 3}
 
 
 def test_a_long_list_of_ids_costs_more_visits(tmp_path: Path) -> None:
     """Of 2,500 people six; where it is longer than anybody may ask for, all that they may."""
     collection = begun(url_of(tmp_path), label(), links(2_500), people=2_500, enrolled=0)
-    for burst, told in ((13, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
+    for burst, expected in ((13, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
         with served(Collector(collection.store, visits=Rate(0.001, burst))) as url:
-            assert statuses(url, ["/ids", "/ids", "/task", "/task"]) == told
+            assert statuses(url, ["/ids", "/ids", "/task", "/task"]) == expected
     collection.store.engine.dispose()
 
 
@@ -69,8 +70,8 @@ def test_a_hundred_people_behind_one_address_see_the_page(tmp_path: Path) -> Non
     with running(tmp_path, label()) as collection, started(tmp_path / "profile") as browser:
         visit = Visit(browser, collection)
         visit.joined()
-        asks = [one.path for one in collection.recorder.seen if one.method == "GET"]
+        asks = [request.path for request in collection.recorder.seen if request.method == "GET"]
         assert {"/", "/task", "/opening", "/assets/person.js", "/assets/device.js"} <= set(asks)
         assert len(asks) * CROWD <= VISITS.burst
-        told = statuses(collection.url.replace("localhost", "127.0.0.1"), asks * (CROWD - 1))
-        assert set(told) <= {200, 404} and "too-often" not in collection.store.refusals()
+        codes = statuses(collection.url.replace("localhost", "127.0.0.1"), asks * (CROWD - 1))
+        assert set(codes) <= {200, 404} and "too-often" not in collection.store.refusals()

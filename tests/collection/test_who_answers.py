@@ -19,8 +19,8 @@ WHOM = f"You answer as {IDS[4]}."
 
 @pytest.fixture
 def friends(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path, degree(PEOPLE)) as one:
-        yield one
+    with running(tmp_path, degree(PEOPLE)) as collection:
+        yield collection
 
 
 def test_who_answers_is_shown_before_joining_and_before_answering(browser: Browser, friends: Running) -> None:

@@ -45,7 +45,7 @@ class Recorder:
     down: bool = False
     lies: dict[str, bytes] = field(default_factory=dict)
     seen: list[Asked] = field(default_factory=list)
-    said: list[bytes] = field(default_factory=list)
+    answers: list[bytes] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,13 +54,13 @@ class Recorder:
         body = await _read(receive)
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         self.seen.append(Asked(scope["method"], scope["path"], scope["query_string"], headers, body))
-        told: list[Message] = [{"type": "http.request", "body": body}]
+        messages: list[Message] = [{"type": "http.request", "body": body}]
 
         async def again() -> Message:
-            return told.pop() if told else await receive()
+            return messages.pop() if messages else await receive()
 
         async def back(message: Message) -> None:
-            self.said.append(message.get("body", b""))
+            self.answers.append(message.get("body", b""))
             await send(message)
 
         if self.down and scope["path"] == "/reports":
@@ -72,7 +72,7 @@ class Recorder:
 
     def bodies(self, path: str) -> list[bytes]:
         """What was posted to a path."""
-        return [one.body for one in self.seen if (one.method, one.path) == ("POST", path)]
+        return [request.body for request in self.seen if (request.method, request.path) == ("POST", path)]
 
 
 async def _read(receive: Receive) -> bytes:
@@ -105,8 +105,8 @@ class Running:
     def open(self) -> None:
         """Open an epoch, so that devices hear of it."""
         self.store.open_epoch(bytes([len(self.store.nonces())] * 16))
-        told = {"task": self.task.hash.hex(), "nonces": [one.hex() for one in self.store.nonces()]}
-        self.store.keep("opening", signed("opening", OPENING, told))
+        opening = {"task": self.task.hash.hex(), "nonces": [nonce.hex() for nonce in self.store.nonces()]}
+        self.store.keep("opening", signed("opening", OPENING, opening))
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def running(folder: Path, *fields: dict[str, Any], **changes: Any) -> Iterator[R
     """Serve a collection that nobody has enrolled in."""
     task = task_of(*fields, **{"people": PEOPLE, "ids": ids_hash(IDS), **changes})
     store = Store(opened(url_of(folder)))
-    store.begin(task, ((one, token(number)) for number, one in enumerate(IDS)))
+    store.begin(task, ((person, token(number)) for number, person in enumerate(IDS)))
     recorder = Recorder(Collector(store))
     with served(recorder) as url:
         # A name and not a number: both are this machine to a browser, which gives cryptography to either.
@@ -140,8 +140,8 @@ class Visit:
 
     def text(self, selector: str) -> str:
         """What stands in an element."""
-        found: str = self.browser.until("return document.querySelector(arguments[0])?.textContent", selector)
-        return found
+        content: str = self.browser.until("return document.querySelector(arguments[0])?.textContent", selector)
+        return content
 
     def click(self, selector: str) -> None:
         """Press a button or choose a box, as soon as it is there."""
@@ -167,13 +167,13 @@ class Visit:
         self.click("#now button")
         self.sees("Your answers")
 
-    def shown(self) -> bytes:
+    def preview(self) -> bytes:
         """The exact report that the page shows."""
         return bytes.fromhex(re.sub(r"\s", "", self.text("pre.bytes")))
 
 
-def in_words(asked: list[Asked]) -> bytes:
+def in_words(requests: list[Asked]) -> bytes:
     """All that requests hold, one after the other."""
-    return json.dumps([(one.method, one.path, one.query.decode(), one.headers) for one in asked]).encode() + b"".join(
-        one.body for one in asked
-    )
+    return json.dumps(
+        [(request.method, request.path, request.query.decode(), request.headers) for request in requests]
+    ).encode() + b"".join(request.body for request in requests)

@@ -40,7 +40,7 @@ def test_hops_have_the_bits_of_the_cpu(weighted: bool) -> None:
     x = torch.randn(nodes, 33, generator=drawn)
     perturbed = PerturbedSum(unit="edge", sigmas=(8.0, 4.0))
     here, there = (propagate_privately(perturbed, rows, x.to(d), SeededRandomness(3)) for d in ("cpu", "cuda"))
-    assert all(torch.equal(one.cpu(), other) for one, other in zip(there, here, strict=True))
+    assert all(torch.equal(rows.cpu(), other) for rows, other in zip(there, here, strict=True))
 
 
 def test_removing_one_sample_moves_a_clipped_sum_by_its_own_part_only() -> None:

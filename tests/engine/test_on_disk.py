@@ -58,9 +58,9 @@ def of(place: Path, name: str, arrays: int = 1) -> list[np.ndarray]:
 def little_memory(room: int) -> Iterator[None]:
     """Refuse more than `room` bytes of memory of our own from now on; files that are mapped do not count."""
     resource = pytest.importorskip("resource")
-    held = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line).split()[1])
+    used = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line).split()[1])
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (1024 * held + room, before[1]))
+    resource.setrlimit(resource.RLIMIT_DATA, (1024 * used + room, before[1]))
     try:
         yield
     finally:

@@ -229,7 +229,7 @@ def release(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
     return torch.cat([out.x.flatten().double(), out.y.double(), out.edge_index.flatten().double()])
 
 
-def asked(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
+def predictions(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
     """A prediction for people who report for it, by a network of a few others."""
     few, _ = normalise_edges(np.arange(99), np.arange(1, 100), 100, directed=False)
     x = features_tensor(compact_dense(np.random.default_rng(0).random((100, 8), np.float32)))
@@ -243,7 +243,7 @@ PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {
     "gap": gap,
     "class-sums": class_sums,
     "release": release,
-    "asked": asked,
+    "asked": predictions,
 }
 
 

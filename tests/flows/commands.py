@@ -174,7 +174,7 @@ def epsilons(method: str) -> list[str]:
 
 
 def _release(method: str) -> list[Command]:
-    made = f"release {method}"
+    folder = f"release {method}"
     options = METHODS[method].options
     prices = [
         word for key in ("epsilon_x", "epsilon_a") if key in options for word in (f"--{key.replace('_', '-')}", "2")
@@ -189,7 +189,7 @@ def _release(method: str) -> list[Command]:
             *settings(method, trains=False),
             "--without-lift",
             "--out",
-            ground.folder(made),
+            ground.folder(folder),
         )
 
     reader = "class-counts" if method == "class-counts" else "gcn"
@@ -198,7 +198,7 @@ def _release(method: str) -> list[Command]:
         return (
             "train",
             reader,
-            ground.copy(f"train on {made}", made),
+            ground.copy(f"train on {folder}", folder),
             *settings(reader),
             *_QUICK,
             "--out",
@@ -206,31 +206,21 @@ def _release(method: str) -> list[Command]:
         )
 
     def attack(ground: Ground) -> Words:
-        return (
-            "attack",
-            ground.copy(f"attack {made}", made),
-            "--attack",
-            PUBLISHED,
-            "--nodes",
-            "40",
-            "--truth",
-            ground.data,
-        )
+        copied = ground.copy(f"attack {folder}", folder)
+        return ("attack", copied, "--attack", PUBLISHED, "--nodes", "40", "--truth", ground.data)
+
+    def describe(ground: Ground) -> Words:
+        return ("data", "describe", ground.folder(folder))
+
+    def report(ground: Ground) -> Words:
+        return ("report", ground.copy(f"report {folder}", folder))
 
     return [
-        Command(made, release, "release", method, heavy=method in _SLOW),
-        Command(f"train on {made}", train, "train", method, (made,), heavy=method in _SLOW),
-        Command(
-            f"describe {made}",
-            lambda ground: ("data", "describe", ground.folder(made)),
-            "data describe",
-            method,
-            (made,),
-        ),
-        Command(f"attack {made}", attack, "attack", method, (made,)),
-        Command(
-            f"report {made}", lambda ground: ("report", ground.copy(f"report {made}", made)), "report", method, (made,)
-        ),
+        Command(folder, release, "release", method, heavy=method in _SLOW),
+        Command(f"train on {folder}", train, "train", method, (folder,), heavy=method in _SLOW),
+        Command(f"describe {folder}", describe, "data describe", method, (folder,)),
+        Command(f"attack {folder}", attack, "attack", method, (folder,)),
+        Command(f"report {folder}", report, "report", method, (folder,)),
     ]
 
 

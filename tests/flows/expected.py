@@ -183,14 +183,16 @@ OWED: Final[tuple[Refusal, ...]] = ()
 
 
 def owed(kind: Kind, command: Command) -> bool:
-    return any(one.commands(command) and one.kinds(kind) for one in OWED)
+    return any(rule.commands(command) and rule.kinds(kind) for rule in OWED)
 
 
 def refusal(kind: Kind, command: Command) -> Refusal | None:
     """How a command is refused on a kind; None: it works."""
-    return next((one for one in REFUSED if one.commands(command) and one.kinds(kind)), None)
+    return next((rule for rule in REFUSED if rule.commands(command) and rule.kinds(kind)), None)
 
 
 def applies(kind: Kind, command: Command) -> bool:
     """Whether there is such a cell: what the command needs can be had."""
-    return all(refusal(kind, one) is None and not owed(kind, one) and applies(kind, one) for one in command.after(kind))
+    return all(
+        refusal(kind, step) is None and not owed(kind, step) and applies(kind, step) for step in command.after(kind)
+    )

@@ -177,14 +177,14 @@ class Ground:
         return Outcome(typed, code, out.getvalue(), err.getvalue(), changed)
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        found = {}
+        stamps = {}
         for path in self.root.rglob("*"):
             stat = path.lstat()
-            found[str(path.relative_to(self.root))] = (0, 0) if path.is_dir() else (stat.st_size, stat.st_mtime_ns)
-        return found
+            stamps[str(path.relative_to(self.root))] = (0, 0) if path.is_dir() else (stat.st_size, stat.st_mtime_ns)
+        return stamps
 
 
-def _made(ground: Ground, name: str, *words: object) -> Path:
+def _created(ground: Ground, name: str, *words: object) -> Path:
     place = ground.folder(name)
     if not place.exists():
         answer = ground.run(*words, "--out", place)
@@ -193,16 +193,16 @@ def _made(ground: Ground, name: str, *words: object) -> Path:
 
 
 def _collected(ground: Ground, *prices: object) -> Path:
-    task = _made(ground, "task", "collect", "init", ground.truth, *prices, "--least", 3)
-    return _made(ground, "collected", "collect", "simulate", task, ground.truth)
+    task = _created(ground, "task", "collect", "init", ground.truth, *prices, "--least", 3)
+    return _created(ground, "collected", "collect", "simulate", task, ground.truth)
 
 
 SOURCES: Final[dict[str, Callable[[Ground], Path]]] = {
-    "stored": lambda ground: _made(ground, "stored", "data", "store", ground.truth),
-    "released": lambda ground: _made(
+    "stored": lambda ground: _created(ground, "stored", "data", "store", ground.truth),
+    "released": lambda ground: _created(
         ground, "released", "release", "heterorr", ground.truth, "--epsilon-x", 2, "--epsilon-a", 2, "--without-lift"
     ),
-    "counted": lambda ground: _made(
+    "counted": lambda ground: _created(
         ground, "counted", "release", "class-counts", ground.truth, "--epsilon-a", 2, "--without-lift"
     ),
     "collected": lambda ground: _collected(ground, "--epsilon-x", 4, "--epsilon-y", 3),

@@ -27,17 +27,17 @@ def run() -> int:
     keep = given.keep.absolute()
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            chosen = [one for one in targets(Path(folder) / "valid") if given.only in one.name]
-        found = fuzz(chosen, given.inputs, seed, Path(folder) / "work" / "one", keep=keep, tell=True)
+            chosen = [target for target in targets(Path(folder) / "valid") if given.only in target.name]
+        outcome = fuzz(chosen, given.inputs, seed, Path(folder) / "work" / "one", keep=keep, tell=True)
     sys.stderr.write("\n")
-    for name, (inputs, accepted, failed) in found.of.items():
+    for name, (inputs, accepted, failed) in outcome.of.items():
         sys.stderr.write(f"{name:20} {inputs:7,} inputs, {accepted:7,} accepted, {failed:4,} failed\n")
-    sys.stderr.write(f"slowest: {found.slowest:.1f} s, {found.slow}\n")
-    for failure in found.failures[:20]:
+    sys.stderr.write(f"slowest: {outcome.slowest:.1f} s, {outcome.slow}\n")
+    for failure in outcome.failures[:20]:
         sys.stderr.write(f"\n{failure}\n")
-    if found.failures:
+    if outcome.failures:
         sys.stderr.write(f"\ninputs that failed are kept in {keep}\n")
-    return 1 if found.failures else 0
+    return 1 if outcome.failures else 0
 
 
 if __name__ == "__main__":

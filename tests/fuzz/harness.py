@@ -64,14 +64,14 @@ def run_one(target: Target, seed: int, work: Path) -> tuple[bool, str | None]:
     words = rng.choice(list(target.commands(copy, rng)))
     code, out, err, crashed = _typed(words)
     typed = repr(words) if callable(words) else "graphveil " + " ".join(str(word) for word in words)
-    said = f"{target.name}, seed {seed}, {file.name}: {typed}\n"
+    heading = f"{target.name}, seed {seed}, {file.name}: {typed}\n"
     wrong = crashed or judge(code, out, err, work)
     if wrong is None and code == 0:
         try:
             target.accepted(copy)
         except BaseException:
             wrong = "accepted, but " + traceback.format_exc(limit=-3)
-    return code == 0, None if wrong is None else f"{said}{wrong}"
+    return code == 0, None if wrong is None else f"{heading}{wrong}"
 
 
 def _typed(words: Words) -> tuple[int, str, str, str | None]:
@@ -117,7 +117,7 @@ def fuzz(
     targets: Sequence[Target], inputs: int, seed: int, work: Path, *, keep: Path | None = None, tell: bool = False
 ) -> Found:
     """Run so many inputs over all targets in turn."""
-    found = Found()
+    result = Found()
     work.mkdir(parents=True, exist_ok=True)
     with quick(work.parent):
         for place in range(inputs):
@@ -125,23 +125,23 @@ def fuzz(
             start = time.monotonic()
             accepted, wrong = run_one(target, seed + place, work)
             took = time.monotonic() - start
-            found.inputs += 1
-            found.accepted += accepted
-            counts = found.of.setdefault(target.name, [0, 0, 0])
+            result.inputs += 1
+            result.accepted += accepted
+            counts = result.of.setdefault(target.name, [0, 0, 0])
             counts[0] += 1
             counts[1] += accepted
-            if took > found.slowest:
-                found.slowest, found.slow = took, f"{target.name}, seed {seed + place}"
+            if took > result.slowest:
+                result.slowest, result.slow = took, f"{target.name}, seed {seed + place}"
             if wrong is not None:
                 counts[2] += 1
-                found.failures.append(wrong)
+                result.failures.append(wrong)
                 if keep is not None:
                     _keep(work, keep / f"{target.name.replace(' ', '-')}-{seed + place}", wrong)
             if tell and place % 50 == 0:
-                sys.stderr.write(f"\r{found.inputs:,} of {inputs:,} inputs, {len(found.failures)} failed ")
+                sys.stderr.write(f"\r{result.inputs:,} of {inputs:,} inputs, {len(result.failures)} failed ")
                 sys.stderr.flush()
     shutil.rmtree(work, ignore_errors=True)
-    return found
+    return result
 
 
 def _keep(work: Path, place: Path, wrong: str) -> None:

@@ -118,11 +118,11 @@ def _lines(content: bytes, rng: random.Random) -> bytes:
 
 def _number(content: bytes, rng: random.Random) -> bytes:
     """Another number in place of one."""
-    found = list(re.finditer(rb"-?\d+(\.\d+)?(e-?\d+)?", content))
-    if not found:
+    numbers = list(re.finditer(rb"-?\d+(\.\d+)?(e-?\d+)?", content))
+    if not numbers:
         return content
-    one = rng.choice(found)
-    return content[: one.start()] + rng.choice(NUMBERS).encode() + content[one.end() :]
+    number = rng.choice(numbers)
+    return content[: number.start()] + rng.choice(NUMBERS).encode() + content[number.end() :]
 
 
 def _cell(content: bytes, rng: random.Random) -> bytes:
@@ -179,19 +179,19 @@ def _there(holder: Any, key: Any) -> bool:
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
-    found, left = [], [tree]
+    places, left = [], [tree]
     while left:
         value = left.pop()
         keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
         for key in keys:
-            found.append((value, key))
+            places.append((value, key))
             left.append(value[key])
-    return found
+    return places
 
 
 def _key_twice(content: bytes, rng: random.Random) -> bytes:
-    found = list(re.finditer(rb'"\w+": [^\[{,}\]]+,', content))
-    return content if not found else content.replace((one := rng.choice(found)).group(), one.group() * 2, 1)
+    pairs = list(re.finditer(rb'"\w+": [^\[{,}\]]+,', content))
+    return content if not pairs else content.replace((pair := rng.choice(pairs)).group(), pair.group() * 2, 1)
 
 
 def _nest(content: bytes, rng: random.Random) -> bytes:
@@ -207,14 +207,15 @@ def _nest_toml(content: bytes, rng: random.Random) -> bytes:
 
 def _toml(content: bytes, rng: random.Random) -> bytes:
     """Another value of a key, a key more or less, or one that is renamed."""
-    found = list(re.finditer(rb"^(\w+) = (.*)$", content, re.MULTILINE))
-    if not found:
+    lines = list(re.finditer(rb"^(\w+) = (.*)$", content, re.MULTILINE))
+    if not lines:
         return _lines(content, rng)
-    one = rng.choice(found)
-    other = rng.choice(found)
+    match = rng.choice(lines)
+    other = rng.choice(lines)
     value = rng.choice((rng.choice(NUMBERS).encode(), json.dumps(rng.choice(WORDS)).encode(), other[2], _list(rng)))
-    line = rng.choice((one[1] + b" = " + value, one[1] + b" = " + value, b"", other[1] + b" = " + one[2], b"extra = 1"))
-    return content[: one.start()] + line + content[one.end() :]
+    changed, moved = match[1] + b" = " + value, other[1] + b" = " + match[2]
+    line = rng.choice((changed, changed, b"", moved, b"extra = 1"))
+    return content[: match.start()] + line + content[match.end() :]
 
 
 def _list(rng: random.Random) -> bytes:

@@ -25,11 +25,11 @@ def changed_array(values: Any, rng: random.Random) -> Any:
     place = rng.randrange(max(flat.size, 1))
 
     def put(value: float) -> Any:
-        found = flat.copy()
-        if found.size:
-            found[place] = value
+        changed = flat.copy()
+        if changed.size:
+            changed[place] = value
         whole = values.dtype.kind in "iu" and abs(value) < 2**62
-        return found.reshape(values.shape).astype(np.int64 if whole else np.float64)
+        return changed.reshape(values.shape).astype(np.int64 if whole else np.float64)
 
     makers: tuple[Callable[[], Any], ...] = (
         *(lambda odd=odd: put(odd) for odd in _ODD),
@@ -57,11 +57,11 @@ def in_archive(content: bytes, name: str, rng: random.Random) -> bytes:
     with np.errstate(all="ignore"):
         if name.endswith(".npz"):
             with np.load(io.BytesIO(content)) as arrays:
-                found = dict(arrays)
-            key = rng.choice(sorted(found))
-            value = changed_array(found.pop(key), rng)
+                entries = dict(arrays)
+            key = rng.choice(sorted(entries))
+            value = changed_array(entries.pop(key), rng)
             (np.savez_compressed if rng.random() < 0.5 else np.savez)(
-                out, **found, **({} if rng.random() < 0.1 else {key: value})
+                out, **entries, **({} if rng.random() < 0.1 else {key: value})
             )
         elif name.endswith(".npy"):
             np.save(out, changed_array(np.load(io.BytesIO(content)), rng))
@@ -77,19 +77,19 @@ def published_targets(base: Path) -> list[Target]:
     from tests.graphs import published_made as made_sets
 
     university = [[1, 2, 270, 0, 95, 2004, 50379], [0, 0, 0, 0, 0, 2009, 0], [6, 1, 14, 14, 0, 1999, 1]]
-    made: dict[str, tuple[str, Callable[[Path], object]]] = {
+    builders: dict[str, tuple[str, Callable[[Path], object]]] = {
         "npz rows": ("dblp", made_sets.dblp),
         "musae": ("lastfm", lambda root: made_sets.lastfm(root, [17, 1, 0, 3])),
         "saint": ("ppi-graphsaint", made_sets.saint),
         "university": ("facebook100-made1", lambda root: made_sets.university(root, university)),
     }
-    found = []
-    for name, (what, make) in made.items():
+    targets = []
+    for name, (what, make) in builders.items():
         folder = base / name.replace(" ", "-")
         folder.mkdir(parents=True)
         make(folder)
-        found.append(Target(f"set {name}", folder, ("**/*",), _describing(what), in_archive))
-    return found
+        targets.append(Target(f"set {name}", folder, ("**/*",), _describing(what), in_archive))
+    return targets
 
 
 def _describing(name: str) -> Callable[[Path, random.Random], Sequence[Words]]:

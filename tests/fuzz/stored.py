@@ -35,9 +35,9 @@ def saved(method: str, data: Path, folder: Path) -> Path:
     from graphveil.privacy import SecureRandomness
 
     graph = load_graph(data)
-    made = build_method(method, METHODS[method], len(graph.schema.classes))
-    made.fit(graph, randomness=SecureRandomness()).save(folder)
-    (folder / "ledger.json").write_text(json.dumps(made.ledger.to_dict()))
+    model = build_method(method, METHODS[method], len(graph.schema.classes))
+    model.fit(graph, randomness=SecureRandomness()).save(folder)
+    (folder / "ledger.json").write_text(json.dumps(model.ledger.to_dict()))
     return folder
 
 
@@ -47,16 +47,16 @@ def load_and_ask(copy: Path) -> None:
 
     method: Any = load_method(copy)
     assert method.guarantee.sentence()
-    found = method.predict_proba()
-    assert bool((found == found).all()), "NaN"
+    probabilities = method.predict_proba()
+    assert bool((probabilities == probabilities).all()), "NaN"
 
 
 def model_targets(base: Path, data: Path, change: Callable[[bytes, str, random.Random], bytes]) -> list[Target]:
     """The saved models of all methods that `targets` does not train by command."""
 
     def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
-        asked = ("predict", copy, data, "--out", copy / "p.parquet")
-        return [asked, partial(load_and_ask, copy), partial(load_and_ask, copy)]
+        words = ("predict", copy, data, "--out", copy / "p.parquet")
+        return [words, partial(load_and_ask, copy), partial(load_and_ask, copy)]
 
     folders = {method: saved(method, data, base / f"model-{method}") for method in METHODS}
     models = [Target(f"model {name}", folder, ("*.safetensors",), commands, change) for name, folder in folders.items()]

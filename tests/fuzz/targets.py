@@ -37,7 +37,7 @@ def people(folder: Path, *, sparse: bool = False, parquet: bool = False) -> Path
     lines = [f"p{n},{n % 3 / 2},{n % 5 / 4},{'ab'[n % 2]},{parts[n % 4]}" for n in range(20)]
     head = "id,x,y,label,part"
     if sparse:
-        head, lines = "id,label,part", [",".join((one.split(",")[0], *one.split(",")[3:])) for one in lines]
+        head, lines = "id,label,part", [",".join((line.split(",")[0], *line.split(",")[3:])) for line in lines]
         entries = [f"p{n},{(n * 3) % 4},{n % 4 / 3}" for n in range(20)]
         (folder / "features.csv").write_text("\n".join(["id,feature,value", *entries]) + "\n")
     (folder / "nodes.csv").write_text("\n".join([head, *lines]) + "\n")
@@ -69,18 +69,18 @@ def same_after_rewriting(copy: Path) -> None:
     assert again.schema.classes == graph.schema.classes, "other classes"
 
 
-def _same(one: object, other: object) -> bool:
+def _same(first: object, other: object) -> bool:
     import torch
 
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return torch.equal(one, other)
-    return one is None and other is None
+    if isinstance(first, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(first, other)
+    return first is None and other is None
 
 
 def _ids(graph: Graph) -> list[str]:
     ids = graph.get("ids")
     assert ids is not None
-    return [str(one) for one in ids]
+    return [str(node) for node in ids]
 
 
 def _dense(x: Any) -> Any:
@@ -196,8 +196,8 @@ def targets(base: Path) -> list[Target]:
     describe = _describing
     elsewhere = sources(base / "sources", plain)
     olds = {name: old_run(run, base / f"old-{name}") for name, run in runs.items()}
-    held = ("model.safetensors",)
-    models = [Target(f"model {name}", one, held, _predicting(plain), resealed) for name, one in olds.items()]
+    files = ("model.safetensors",)
+    models = [Target(f"model {name}", path, files, _predicting(plain), resealed) for name, path in olds.items()]
     return [
         Target("own csv", plain, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
         Target("own sparse", sparse, ("*.toml", "*.csv"), describe, accepted=same_after_rewriting),
@@ -221,12 +221,13 @@ def targets(base: Path) -> list[Target]:
 
 def _federation(base: Path, plain: Path) -> Path:
     assert main(["federation", "split", str(plain), "-o", str(base / "split")]) == 0
-    made = base / "parties"
-    words = ["federation", "init", "--from", str(base / "split"), "-o", str(made), "--epsilon", "8"]
+    parties = base / "parties"
+    words = ["federation", "init", "--from", str(base / "split"), "-o", str(parties), "--epsilon", "8"]
     assert main(words) == 0
     status = {"party": "holder2", "state": "running", "round": 1, "rounds": 5, "epsilon": 1.0, "epsilon_total": 8.0}
-    (made / "holder2" / "status.json").write_text(json.dumps({**status, "reader": "the server", "time": "2026-01-01"}))
-    return made
+    status |= {"reader": "the server", "time": "2026-01-01"}
+    (parties / "holder2" / "status.json").write_text(json.dumps(status))
+    return parties
 
 
 def _describing(copy: Path, rng: random.Random) -> Sequence[Words]:
@@ -292,10 +293,10 @@ def _predicting(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
 
 
 def _attacked(run: Path, folder: Path) -> Path:
-    from tests.reports.base.test_card import found
+    from tests.reports.base.test_card import attack_results
 
     shutil.copytree(run, folder, symlinks=True)
-    for attack, results in found().items():
+    for attack, results in attack_results().items():
         content = {label: result.to_dict() for label, result in results.items()}
         (folder / f"attack-{attack}.json").write_text(json.dumps(content))
     return folder

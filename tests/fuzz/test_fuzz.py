@@ -22,29 +22,29 @@ SEED = 20_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, targets.Target]:
-    return {one.name: one for one in targets.targets(tmp_path_factory.mktemp("fuzz") / "valid")}
+def every_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, targets.Target]:
+    return {target.name: target for target in targets.targets(tmp_path_factory.mktemp("fuzz") / "valid")}
 
 
-def test_every_target_is_run(made: dict[str, targets.Target]) -> None:
-    assert tuple(made) == NAMES
+def test_every_target_is_run(every_target: dict[str, targets.Target]) -> None:
+    assert tuple(every_target) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_input_is_a_fault_a_traceback_or_nonsense(
-    made: dict[str, targets.Target], tmp_path: Path, name: str
+    every_target: dict[str, targets.Target], tmp_path: Path, name: str
 ) -> None:
     each = -(-INPUTS // len(NAMES))
-    found = harness.fuzz([made[name]], each, SEED + each * NAMES.index(name), tmp_path / "work" / "one")
-    assert found.failures == []
-    assert found.inputs == each
-    assert found.accepted < found.inputs  # something was wrong with some of them
+    result = harness.fuzz([every_target[name]], each, SEED + each * NAMES.index(name), tmp_path / "work" / "one")
+    assert result.failures == []
+    assert result.inputs == each
+    assert result.accepted < result.inputs  # something was wrong with some of them
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "numbers"])
-def test_an_unchanged_input_is_accepted(made: dict[str, targets.Target], tmp_path: Path, name: str) -> None:
+def test_an_unchanged_input_is_accepted(every_target: dict[str, targets.Target], tmp_path: Path, name: str) -> None:
     """Otherwise nothing would be fuzzed but one refusal."""
-    target = made[name]
+    target = every_target[name]
     same = targets.Target(
         name,
         target.folder,
@@ -53,8 +53,8 @@ def test_an_unchanged_input_is_accepted(made: dict[str, targets.Target], tmp_pat
         lambda content, name, rng: content,
         target.accepted,
     )
-    found = harness.fuzz([same], 1, 0, tmp_path / "work" / "one")
-    assert (found.accepted, found.failures) == (1, [])
+    result = harness.fuzz([same], 1, 0, tmp_path / "work" / "one")
+    assert (result.accepted, result.failures) == (1, [])
 
 
 #: Exit code, stdout and stderr of answers that are wrong, and what the judge says of them.
@@ -69,10 +69,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_wrong_answers_are_named(said: str, tmp_path: Path) -> None:
-    wrong = harness.judge(*WRONG[said], tmp_path)
-    assert wrong is not None and wrong.startswith(said)
+@pytest.mark.parametrize("complaint", WRONG)
+def test_wrong_answers_are_named(complaint: str, tmp_path: Path) -> None:
+    wrong = harness.judge(*WRONG[complaint], tmp_path)
+    assert wrong is not None and wrong.startswith(complaint)
 
 
 def test_a_refusal_of_one_line_is_right_and_what_it_leaves_half_written_is_not(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_refusal_of_one_line_is_right_and_what_it_leaves_half_written_is_not(t
 
 
 def test_a_reader_that_loses_a_row_is_found(
-    made: dict[str, targets.Target], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every_target: dict[str, targets.Target], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it accepts is no longer what it says; inputs that failed are kept."""
     from graphveil.graphs.tables import tabular
@@ -94,6 +94,6 @@ def test_a_reader_that_loses_a_row_is_found(
 
     monkeypatch.setattr(tabular, "merge_edges", fewer)
     monkeypatch.setattr(tabular, "public_columns", lambda *_, **__: None)
-    found = harness.fuzz([made["own csv"]], 40, 0, tmp_path / "work" / "one", keep=tmp_path / "kept")
-    assert "own csv, seed" in found.failures[0]
-    assert len(list((tmp_path / "kept").iterdir())) == len(found.failures)
+    result = harness.fuzz([every_target["own csv"]], 40, 0, tmp_path / "work" / "one", keep=tmp_path / "kept")
+    assert "own csv, seed" in result.failures[0]
+    assert len(list((tmp_path / "kept").iterdir())) == len(result.failures)

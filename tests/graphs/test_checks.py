@@ -57,7 +57,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize(
-    ("part", "given", "said"),
+    ("part", "given", "message"),
     [
         ("x", np.zeros((2, 2)), r"^graph.x: x is not a float32 matrix; allowed: float32 \[n, d\], dense or sparse CSR"),
         ("x", np.zeros(2, dtype=np.float32), "x is not a float32 matrix"),
@@ -82,8 +82,8 @@ CHECKS: dict[str, Callable[[Any], object]] = {
         ("public", np.array([True, False, False, False]), "an edge is public in one direction only; allowed: both"),
     ],
 )
-def test_each_part_is_refused_by_its_name(part: str, given: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_each_part_is_refused_by_its_name(part: str, given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         CHECKS[part](given)
 
 
@@ -109,12 +109,12 @@ def test_private_nodes_are_ascending_numbers(members: list[int]) -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(st.integers(-5, 5), st.text(max_size=3)), max_size=6))
 def test_ids_are_texts_and_stand_once(ids: list[int | str]) -> None:
-    texts = [str(one) for one in ids]
+    texts = [str(name) for name in ids]
     if len(set(texts)) < len(texts):
         with pytest.raises(DataError, match=r"graph\.ids: .* appears twice; allowed: each id once"):
             names_of(ids, len(ids))
         return
-    if len({known_as(one) for one in texts}) < len(texts):
+    if len({known_as(text) for text in texts}) < len(texts):
         with pytest.raises(DataError, match=r"graph\.ids: .* are one id to people; allowed: ids that differ in more"):
             names_of(ids, len(ids))
         return
@@ -123,10 +123,10 @@ def test_ids_are_texts_and_stand_once(ids: list[int | str]) -> None:
         names_of(ids, len(ids) + 1)
 
 
-@pytest.mark.parametrize("one", [True, 7.5, None, b"x", (1, 2), float("nan"), float("inf")])
-def test_what_names_nobody_is_refused_with_its_type(one: Any) -> None:
-    with pytest.raises(DataError, match=rf"is a {type(one).__name__}; allowed: texts and whole numbers"):
-        names_of([one], 1)
+@pytest.mark.parametrize("value", [True, 7.5, None, b"x", (1, 2), float("nan"), float("inf")])
+def test_what_names_nobody_is_refused_with_its_type(value: Any) -> None:
+    with pytest.raises(DataError, match=rf"is a {type(value).__name__}; allowed: texts and whole numbers"):
+        names_of([value], 1)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_schema_declares_what_can_be(change: dict[str, Any], field: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"schema": None}, "graph.schema: the graph has no GraphSchema; load it with load_graph"),
         ({"x": None}, "graph.x: x is not a float32 matrix"),
@@ -172,15 +172,15 @@ def test_a_schema_declares_what_can_be(change: dict[str, Any], field: str) -> No
         ({"ids": ["anna b", "b", "Anna\u200b  B", "c"]}, r"'anna b' and 'Anna\u200b \x20B' are one id to people"),
     ],
 )
-def test_a_graph_is_held_against_every_check(fields: dict[str, Any], said: str) -> None:
+def test_a_graph_is_held_against_every_check(fields: dict[str, Any], message: str) -> None:
     graph = tiny_graph()
     assert validate(graph) is graph
     for name, value in fields.items():
         graph[name] = value
-    with pytest.raises(DataError, match=re.escape(said)):
+    with pytest.raises(DataError, match=re.escape(message)):
         validate(graph)
     if "ids" in fields:
-        with pytest.raises(DataError, match=re.escape(said)):
+        with pytest.raises(DataError, match=re.escape(message)):
             make_graph(graph.x, graph.edge_index, graph.y, graph.schema, **fields)
 
 
@@ -209,11 +209,11 @@ def dense(features: object) -> np.ndarray:
 @settings(max_examples=100, deadline=None)
 @given(tables)
 def test_both_roads_give_the_same_form_and_the_same_numbers(table: np.ndarray) -> None:
-    one, other = compact_dense(table), compact_rows(csr_matrix(table))
-    assert type(one) is type(other)
-    assert isinstance(one, SparseRows) == (np.count_nonzero(table) < 0.1 * table.size)
-    for found in (one, other):
-        assert np.array_equal(dense(found), table) and dense(found).dtype == np.float32
+    from_dense, other = compact_dense(table), compact_rows(csr_matrix(table))
+    assert type(from_dense) is type(other)
+    assert isinstance(from_dense, SparseRows) == (np.count_nonzero(table) < 0.1 * table.size)
+    for rows in (from_dense, other):
+        assert np.array_equal(dense(rows), table) and dense(rows).dtype == np.float32
 
 
 @settings(max_examples=60, deadline=None)
@@ -233,11 +233,11 @@ def test_the_first_bad_entry_is_named_by_node_and_column(bad: float, sparse: boo
     table[1, 7], table[3, 2], table[3, 9], table[4, 0] = 1.0, bad, bad, bad
     features = compact_dense(table)
     assert isinstance(features, SparseRows)
-    said = f"x: feature 2 of node 3 is {bad:g}; allowed: 0 to 1, no NaN"
+    message = f"x: feature 2 of node 3 is {bad:g}; allowed: 0 to 1, no NaN"
     for given_as in (features, features_tensor(features)) if sparse else (table, torch.from_numpy(table)):
-        with pytest.raises(DataError) as found:
+        with pytest.raises(DataError) as refusal:
             check_range(given_as, 0.0, 1.0, "x")
-        assert str(found.value) == said
+        assert str(refusal.value) == message
 
 
 def test_absent_entries_are_zeros_and_repeated_ones_add_up() -> None:

@@ -63,12 +63,12 @@ def adjacency() -> np.ndarray:
     return np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
 
 
-def same(one, other) -> None:
-    assert torch.equal(one.x, other.x)
-    assert torch.equal(one.y, other.y)
-    assert torch.equal(one.edge_index, other.edge_index)
+def same(graph, other) -> None:
+    assert torch.equal(graph.x, other.x)
+    assert torch.equal(graph.y, other.y)
+    assert torch.equal(graph.edge_index, other.edge_index)
     for field in ("dimension", "low", "high", "classes", "directed", "private"):
-        assert getattr(one.schema, field) == getattr(other.schema, field)
+        assert getattr(graph.schema, field) == getattr(other.schema, field)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -168,9 +168,9 @@ def test_what_is_declared_by_default_stands_in_the_notes():
 def test_masks_ids_and_known_edges_come_along():
     mask = torch.tensor([True, False, False])
     both = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    known = torch.tensor([True, True, False, False])
+    public = torch.tensor([True, True, False, False])
     parts = {"train_mask": mask, "ids": ["x", "y", "z"], "private_nodes": torch.tensor([1, 2])}
-    graph = validate(from_pyg(data(edge_index=both, public_edges=known, **parts), **RANGE))
+    graph = validate(from_pyg(data(edge_index=both, public_edges=public, **parts), **RANGE))
     assert torch.equal(graph.train_mask, mask)
     assert graph.ids == ["x", "y", "z"]
     assert graph.public_edges.tolist() == [True, True, False, False]
@@ -311,10 +311,10 @@ def test_splits_and_known_edges_are_attributes():
     networkx.set_node_attributes(graph, {"a": True, "b": True, "c": False}, "member")
     networkx.set_edge_attributes(graph, {("a", "b"): True, ("b", "c"): False}, "open")
     named = {"split": "part", "public_edges": "open", "private_nodes": "member"}
-    made = validate(from_networkx(graph, features=["age"], **named, **RANGE))
-    assert made.val_mask.tolist() == [False, True, False]
-    assert made.public_edges.tolist() == [True, True, False, False]
-    assert made.private_nodes.tolist() == [0, 1]
+    converted = validate(from_networkx(graph, features=["age"], **named, **RANGE))
+    assert converted.val_mask.tolist() == [False, True, False]
+    assert converted.public_edges.tolist() == [True, True, False, False]
+    assert converted.private_nodes.tolist() == [0, 1]
 
 
 # ---- one door ----
@@ -324,8 +324,8 @@ def test_as_graph_takes_what_users_have_and_nothing_that_declares_nothing(tmp_pa
     graph = from_pyg(data(), **RANGE)
     assert as_graph(graph) is graph
     same(from_pyg(graph), graph)
-    for held in (data(), load_parts(folder(tmp_path / "own")), str(tmp_path / "own")):
-        same(as_graph(held, graph.schema), graph)
+    for source in (data(), load_parts(folder(tmp_path / "own")), str(tmp_path / "own")):
+        same(as_graph(source, graph.schema), graph)
     same(graphveil.load_graph(data(), schema=graph.schema), graph)
     other = GraphSchema("other", 2, 0.0, 20.0, ("cat", "dog"))
     assert as_graph(graph, other).schema.high == 20
@@ -344,8 +344,8 @@ def test_as_graph_takes_what_users_have_and_nothing_that_declares_nothing(tmp_pa
 
 def column(values: Any) -> list[Any]:
     """What a column of these values holds as a table."""
-    found: list[Any] = columns_table({"a": values}, "people").column("a").to_list()
-    return found
+    entries: list[Any] = columns_table({"a": values}, "people").column("a").to_list()
+    return entries
 
 
 @pytest.mark.parametrize(
@@ -364,13 +364,13 @@ def column(values: Any) -> list[Any]:
     ],
 )
 def test_a_column_keeps_its_kind_and_what_is_missing_is_null(values: Any, wanted: list[Any]) -> None:
-    found = column(values)
-    assert found == wanted
-    assert [type(one) for one in found] == [type(one) for one in wanted]
+    entries = column(values)
+    assert entries == wanted
+    assert [type(entry) for entry in entries] == [type(entry) for entry in wanted]
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ([[1], [2]], "people: column 'a' holds a list; allowed: text, numbers, true or false"),
         ([datetime.date(2020, 1, 1)], "column 'a' holds a date"),
@@ -381,8 +381,8 @@ def test_a_column_keeps_its_kind_and_what_is_missing_is_null(values: Any, wanted
         (np.array(["2020-01-01"], dtype="datetime64[D]"), "column 'a' holds datetime64"),
     ],
 )
-def test_a_column_of_anything_else_is_refused_by_name(values: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_a_column_of_anything_else_is_refused_by_name(values: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         column(values)
 
 
@@ -401,9 +401,9 @@ def test_a_list_of_numbers_is_a_row_of_features_as_long_at_every_node() -> None:
     graph = networkx.relabel_nodes(club(), {"a": 1, "b": 2, "c": 3})
     for node in graph:
         graph.nodes[node]["x"] = [graph.nodes[node]["age"], graph.nodes[node]["height"]]
-    made = from_networkx(graph, **RANGE)
-    same(made, from_tables(NODES, EDGES, **RANGE))
-    assert list(made.ids) == ["1", "2", "3"]
+    converted = from_networkx(graph, **RANGE)
+    same(converted, from_tables(NODES, EDGES, **RANGE))
+    assert list(converted.ids) == ["1", "2", "3"]
     graph.nodes[2]["x"] = [1]
     with pytest.raises(DataError, match="node '2': x is not such a list; allowed: a list of numbers, equally long"):
         from_networkx(graph, **RANGE)

@@ -53,9 +53,9 @@ def read(file: Path) -> Any:
     # Imported here: it takes two seconds.
     import mlcroissant
 
-    found = mlcroissant.Dataset(jsonld=str(file))
-    assert not found.metadata.ctx.issues.errors
-    return found
+    dataset = mlcroissant.Dataset(jsonld=str(file))
+    assert not dataset.metadata.ctx.issues.errors
+    return dataset
 
 
 def warnings(data: Any) -> list[str]:
@@ -82,14 +82,14 @@ def test_a_release_is_described_with_every_hash_and_its_guarantee(tmp_path: Path
     for name, digest in hashes.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     assert written["usageInfo"]["text"] == GUARANTEE.sentence()
-    told = written["graphveil:privacy"]
-    assert (told["graphveil:epsilon"], told["graphveil:unit_code"]) == (2.0, GUARANTEE.unit.code)
-    found = read(folder / FILE)
+    privacy = written["graphveil:privacy"]
+    assert (privacy["graphveil:epsilon"], privacy["graphveil:unit_code"]) == (2.0, GUARANTEE.unit.code)
+    dataset = read(folder / FILE)
     # What only an owner can say is missing, and nothing else.
-    assert [line.split('"')[1].rpartition("/")[2] for line in warnings(found)] == ["datePublished", "license"]
+    assert [line.split('"')[1].rpartition("/")[2] for line in warnings(dataset)] == ["datePublished", "license"]
     for table in ("nodes", "edges"):
         columns = polars.read_parquet(folder / f"{table}.parquet").columns
-        (records,) = [one for one in found.metadata.record_sets if one.id == table]
+        (records,) = [record_set for record_set in dataset.metadata.record_sets if record_set.id == table]
         assert [field.name for field in records.fields] == columns
         assert [field.source.extract.column for field in records.fields] == columns
     # Nothing is missing once the owner has said it, and the release stays whole, also without its metadata.
@@ -101,19 +101,19 @@ def test_a_release_is_described_with_every_hash_and_its_guarantee(tmp_path: Path
 
 
 def test_of_data_that_is_not_released_nothing_is_said_that_depends_on_people(tmp_path: Path) -> None:
-    said = set()
+    descriptions = set()
     for place, (nodes, degree) in {"one": (40, 4.0), "another": (60, 8.0)}.items():
         graph = social_graph(nodes, degree, 300, 3)
         graph.schema = replace(graph.schema, name="clubs")
         folder = write_folder(graph, tmp_path / place)
-        said.add(json.dumps(of_data(str(folder), credit=Credit())))
+        descriptions.add(json.dumps(of_data(str(folder), credit=Credit())))
     # A named set has declared facts, and no files.
     named = of_data("digits", credit=FULL)
     (tmp_path / FILE).write_text(json.dumps(named))
     assert warnings(read(tmp_path / FILE)) == [] and "distribution" not in named
     assert named["graphveil:declared"]["graphveil:dimension"] == 32
     assert [row["classes/name"] for row in named["recordSet"][0]["data"]] == list("0123456789")
-    (content,) = said
+    (content,) = descriptions
     assert "sha256" not in content and "contentSize" not in content
     assert '"graphveil:private": ["features", "labels"]' in content
 
@@ -125,11 +125,11 @@ def test_no_name_of_a_column_or_class_names_another_place(tmp_path: Path, name: 
     polars.DataFrame({"source": ["p"], "target": ["q"]}).write_csv(tmp_path / "mine" / "edges.csv")
     head = f'private = ["features"]\nrange = [0, 1]\nclasses = [{json.dumps(name)}, "b"]\ndirected = false\n'
     (tmp_path / "mine" / "graph.toml").write_text(head)
-    found = described(tmp_path / "mine")
-    (nodes,) = [one for one in found.metadata.record_sets if one.id == "nodes"]
+    dataset = described(tmp_path / "mine")
+    (nodes,) = [record_set for record_set in dataset.metadata.record_sets if record_set.id == "nodes"]
     assert [field.name for field in nodes.fields] == ["id", name]
     assert all(field.id.startswith("nodes/") and field.id.count("/") == 1 for field in nodes.fields)
-    assert [next(iter(plain(record, "nodes").values())) for record in found.records("nodes")] == ["p", "q"]
+    assert [next(iter(plain(record, "nodes").values())) for record in dataset.records("nodes")] == ["p", "q"]
 
 
 def test_counts_in_the_place_of_edges_are_described_too_and_void_is_the_first_word(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_counts_in_the_place_of_edges_are_described_too_and_void_is_the_first_wo
     counts = NeighbourCounts(torch.zeros(40, dtype=torch.int64), torch.full((40, 3), -2))
     void = replace(RELEASE, guarantee=replace(GUARANTEE, void="noise was reproducible (seed 3)"), counts=counts)
     folder = write_release(graph, tmp_path / "out", void, card="# Card\n")
-    found = read(folder / FILE)
-    (table,) = [one for one in found.metadata.record_sets if one.id == "counts"]
+    dataset = read(folder / FILE)
+    (table,) = [record_set for record_set in dataset.metadata.record_sets if record_set.id == "counts"]
     assert [field.name for field in table.fields] == ["group", "count_0", "count_1", "count_2"]
     assert {str(kind) for field in table.fields for kind in field.data_types} == {"https://schema.org/Integer"}
     assert "may be negative" in table.fields[1].description

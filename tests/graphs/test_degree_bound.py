@@ -27,7 +27,7 @@ def hub(users: int) -> Tensor:
     return undirected([(end, user) for user in range(2, users + 2) for end in (0, 1)])
 
 
-def kept(bound: BoundedEdges) -> set[tuple[int, int]]:
+def edge_set(bound: BoundedEdges) -> set[tuple[int, int]]:
     return {(s, t) for s, t in bound.edge_index.T.tolist()}
 
 
@@ -53,13 +53,13 @@ def graphs(draw: st.DrawFn) -> tuple[Tensor, int]:
 def test_one_list_changes_at_most_d_entries_in_as_many_rows(graph: tuple[Tensor, int], degree: int, salt: int) -> None:
     """Checklist item 9, on graphs with self-loops, duplicates and isolated nodes, for every node."""
     index, nodes = graph
-    whole = kept(keep_lists(index, nodes, degree, salt=salt))
+    whole = edge_set(keep_lists(index, nodes, degree, salt=salt))
     listed = {(s, t) for s, t in index.T.tolist() if s != t}
     assert whole <= listed
     for node in range(nodes):
         mine = [edge for edge in whole if edge[0] == node]
         assert len(mine) == min(degree, sum(edge[0] == node for edge in listed))
-        less = kept(keep_lists(without_list(index, node), nodes, degree, salt=salt))
+        less = edge_set(keep_lists(without_list(index, node), nodes, degree, salt=salt))
         changed = whole ^ less
         assert len(changed) <= degree
         assert len({target for _, target in changed}) == len(changed)
@@ -70,7 +70,7 @@ def test_taking_a_hub_off_all_lists_is_not_promised() -> None:
     """The witness against sqrt(D) for whole nodes: everybody who kept the hub keeps node 1 instead."""
     index, degree = hub(30), 1
     bound = keep_lists(index, 32, degree)
-    gained = kept(keep_lists(without_node(index, 0), 32, degree)) - kept(bound)
+    gained = edge_set(keep_lists(without_node(index, 0), 32, degree)) - edge_set(bound)
     assert len({edge for edge in gained if edge[1] == 1}) > 5
     assert bound.protects == NODE_AND_OWN_LIST
     with pytest.raises(InputError, match="has more than the declared 1 edges"):
@@ -96,22 +96,22 @@ def test_every_node_is_cut_and_none_is_favoured() -> None:
 def test_the_kept_edges_are_the_same_everywhere() -> None:
     """A public hash: pinned, and blind to the order of edges and to other nodes."""
     index = undirected([(0, j) for j in range(1, 9)])
-    first = kept(keep_lists(index, 9, 3))
-    assert first == kept(keep_lists(index.flip(1), 9, 3)) == kept(keep_lists(index, 5000, 3))
-    assert first != kept(keep_lists(index, 9, 3, salt=1))
+    first = edge_set(keep_lists(index, 9, 3))
+    assert first == edge_set(keep_lists(index.flip(1), 9, 3)) == edge_set(keep_lists(index, 5000, 3))
+    assert first != edge_set(keep_lists(index, 9, 3, salt=1))
     assert sorted(t for s, t in first if s == 0) == [1, 4, 5]
     # A shorter list is the beginning of a longer one.
-    assert kept(keep_lists(index, 9, 2)) <= first
+    assert edge_set(keep_lists(index, 9, 2)) <= first
 
 
 def test_a_kept_promise_changes_nothing() -> None:
     index = undirected([(0, 1), (1, 2), (2, 3)])
     bound = require_degree(index, 4, 2)
-    assert kept(bound) == kept(keep_lists(index, 4, 9))
+    assert edge_set(bound) == edge_set(keep_lists(index, 4, 9))
     assert bound.rule == "declared" and bound.protects == NODE
     assert bound.assumes == (assume("degree-promised", degree=2),)
     for node in range(4):
-        changed = kept(bound) ^ kept(require_degree(without_node(index, node), 4, 2))
+        changed = edge_set(bound) ^ edge_set(require_degree(without_node(index, node), 4, 2))
         assert len({edge for edge in changed if edge[1] != node}) <= 2
 
 
@@ -130,4 +130,4 @@ def test_bad_arguments_are_refused() -> None:
                 rule(NONE, 3, degree)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="does not exist"):
         keep_lists(torch.tensor([[0], [3]]), 3, 1)
-    assert kept(keep_lists(NONE, 3, 1)) == kept(require_degree(NONE, 0, 1)) == set()
+    assert edge_set(keep_lists(NONE, 3, 1)) == edge_set(require_degree(NONE, 0, 1)) == set()

@@ -59,9 +59,9 @@ def test_whole_columns_stay_and_half_of_one_is_refused() -> None:
 
 
 def test_numbers_in_place_of_features_have_a_declaration_of_their_own() -> None:
-    made = graph().schema.derived(numbers=FeatureNumbers(2, -3.0, 4.0, "the mechanism"), private=())
-    assert (made.dimension, made.low, made.high, made.source) == (2, -3.0, 4.0, "the mechanism")
-    assert (made.columns, made.missing, made.private) == ((), (), ())
+    schema = graph().schema.derived(numbers=FeatureNumbers(2, -3.0, 4.0, "the mechanism"), private=())
+    assert (schema.dimension, schema.low, schema.high, schema.source) == (2, -3.0, 4.0, "the mechanism")
+    assert (schema.columns, schema.missing, schema.private) == ((), (), ())
 
 
 EPSILONS: dict[str, dict[str, Any]] = {
@@ -85,8 +85,8 @@ def test_every_release_of_declared_columns_is_written_and_read_back(tmp_path: Pa
 
 
 def test_embeddings_of_declared_columns_are_plain_numbers() -> None:
-    found = embedded(graph(), Extractor(lambda rows: 2 * rows[:, :2], 2, 0.0, 2.0, "arithmetic"))
-    assert (found.schema.dimension, found.schema.columns) == (2, ())
+    embeddings = embedded(graph(), Extractor(lambda rows: 2 * rows[:, :2], 2, 0.0, 2.0, "arithmetic"))
+    assert (embeddings.schema.dimension, embeddings.schema.columns) == (2, ())
 
 
 def test_nothing_is_paid_where_what_is_published_cannot_be_declared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +111,9 @@ def test_holders_get_whole_columns_and_each_column_once(shares: tuple[int, ...])
 def test_no_other_place_makes_a_schema_of_another() -> None:
     """A copy with a field changed keeps columns that no longer describe the features."""
     derives = re.compile(r"\breplace\(\s*[a-z_.]*schema\b|\.schema\s*,\s*(dimension|low|high|columns|private)\s*=")
-    found = [
+    places = [
         str(file.relative_to(SOURCE))
         for file in sorted(SOURCE.rglob("*.py"))
         if file.name != "schema.py" and derives.search(file.read_text())
     ]
-    assert found == []
+    assert places == []

@@ -36,17 +36,17 @@ def test_parts_and_like_neighbours_are_those_of_a_plain_walk(seed: int, directed
     schema = GraphSchema("made", 2, 0.0, 1.0, tuple("abcd"), directed=directed, notes=notes)
     facts = describe(make_graph(torch.zeros(nodes, 2), edge_index, torch.from_numpy(y), schema))
     part = list(range(nodes))
-    known = []
+    labels_of_ends = []
     for source, target in edge_index.T.tolist():
         joined, other = part[source], part[target]
-        part = [joined if one == other else one for one in part]
+        part = [joined if part == other else part for part in part]
         if min(y[source], y[target]) >= 0:
-            known.append((y[source], y[target]))
+            labels_of_ends.append((y[source], y[target]))
     assert facts["components"] == len(set(part))
     assert facts["isolated_nodes"] == nodes - len(set(edge_index.flatten().tolist())) > 0
     assert facts["density"] == edge_index.shape[1] / (nodes * (nodes - 1))
-    edge = np.mean([first == second for first, second in known])
-    shares = np.bincount(np.ravel(known), minlength=classes) / (2 * len(known))
+    edge = np.mean([first == second for first, second in labels_of_ends])
+    shares = np.bincount(np.ravel(labels_of_ends), minlength=classes) / (2 * len(labels_of_ends))
     chance = (shares**2).sum()
     assert facts["homophily"]["edge"] == pytest.approx(edge)
     assert facts["homophily"]["adjusted"] == pytest.approx((edge - chance) / (1 - chance))

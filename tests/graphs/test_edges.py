@@ -23,13 +23,13 @@ def ends(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 @settings(max_examples=150, deadline=None)
 @given(listed, st.booleans())
 def test_what_is_stored_is_the_set_of_edges_in_order(edges: list[tuple[int, int]], directed: bool) -> None:
-    kept = {(a, b) for a, b in edges if a != b}
-    wanted = sorted(kept if directed else kept | {(b, a) for a, b in kept})
-    found, notes = merge_edges(*ends(edges), NODES, directed=directed)
-    assert [tuple(column) for column in found.T.tolist()] == wanted
-    assert found.dtype == np.int64
-    assert is_normalised(found, directed=directed)
-    assert is_normalised(found, directed=True)  # nothing asks a directed list for its mirror
+    distinct = {(a, b) for a, b in edges if a != b}
+    wanted = sorted(distinct if directed else distinct | {(b, a) for a, b in distinct})
+    merged, notes = merge_edges(*ends(edges), NODES, directed=directed)
+    assert [tuple(column) for column in merged.T.tolist()] == wanted
+    assert merged.dtype == np.int64
+    assert is_normalised(merged, directed=directed)
+    assert is_normalised(merged, directed=True)  # nothing asks a directed list for its mirror
     stored = len(wanted) if directed else len(wanted) // 2
     assert f"{stored:,}" in notes[-1]
 
@@ -64,9 +64,9 @@ def test_a_list_is_normalised_exactly_when_merging_changes_nothing(
 def test_equal_keys_are_equal_edges(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
     for directed in (False, True):
         a, b = (edge_keys(*ends(each), NODES, directed=directed) for each in (first, second))
-        for key, one in zip(a.tolist(), first, strict=True):
+        for key, edge in zip(a.tolist(), first, strict=True):
             for other_key, other in zip(b.tolist(), second, strict=True):
-                same = one == other if directed else sorted(one) == sorted(other)
+                same = edge == other if directed else sorted(edge) == sorted(other)
                 assert (key == other_key) == same
     last = np.array([70_000], dtype=np.int32)  # keys of large graphs do not overflow small integers
     assert edge_keys(last, last - 1, 70_001, directed=True).tolist() == [70_000 * 70_001 + 69_999]
@@ -85,11 +85,11 @@ def test_what_joins_no_two_nodes_is_refused(source: list[object], target: list[o
 def test_the_highest_node_numbers_keep_all_their_bits() -> None:
     """A pair takes one word: 32 bits for each end, and no sign."""
     last = 2**32 - 1
-    found, notes = merge_edges(np.array([last, 3, last]), np.array([3, last, last - 1]), 2**32, directed=False)
-    assert found.tolist() == [[3, last - 1, last, last], [last, last, 3, last - 1]]
+    merged, notes = merge_edges(np.array([last, 3, last]), np.array([3, last, last - 1]), 2**32, directed=False)
+    assert merged.tolist() == [[3, last - 1, last, last], [last, last, 3, last - 1]]
     assert notes[0] == "merged 1 edges that were listed in both directions"
-    assert is_normalised(found, directed=False)
-    assert not is_normalised(found[:, 1:], directed=False)
+    assert is_normalised(merged, directed=False)
+    assert not is_normalised(merged[:, 1:], directed=False)
     with pytest.raises(DataError, match=r"4,294,967,297 nodes .*at most 4,294,967,296|at most 4,294,967,296"):
         merge_edges(np.array([0]), np.array([1]), 2**32 + 1, directed=False)
 
@@ -97,10 +97,10 @@ def test_the_highest_node_numbers_keep_all_their_bits() -> None:
 @pytest.mark.parametrize("directed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_list_of_several_steps_is_merged_as_one_sorted_whole(directed: bool) -> None:
     source, target = np.random.default_rng(5).integers(0, 700, (2, 700_000))
-    found, notes = merge_edges(source, target, 700, directed=directed)
+    merged, notes = merge_edges(source, target, 700, directed=directed)
     keys = (source * 700 + target)[source != target]
     both = np.concatenate([keys, keys % 700 * 700 + keys // 700])
-    assert np.array_equal(found[0] * 700 + found[1], np.unique(keys if directed else both))
+    assert np.array_equal(merged[0] * 700 + merged[1], np.unique(keys if directed else both))
     assert notes[:2] == (
         f"removed {700_000 - len(keys):,} self-loops",
         f"merged {len(keys) - len(np.unique(keys)):,} duplicate edges",

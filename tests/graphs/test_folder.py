@@ -39,8 +39,8 @@ def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clippe
     graph = validate(load_graph(folder(tmp_path / "a", **files, features__csv=features)))
     assert graph.x.layout == torch.sparse_csr and graph.x.shape == (3, 50)
     assert graph.x.to_dense()[2, 49] == 2.5 and graph.x.values().tolist() == [1.0, 2.5]
-    ones = load_graph(folder(tmp_path / "b", **files, features__csv="id,feature\nb,7\n"))
-    assert ones.x.to_dense()[1, 7] == 1
+    graph = load_graph(folder(tmp_path / "b", **files, features__csv="id,feature\nb,7\n"))
+    assert graph.x.to_dense()[1, 7] == 1
     files["graph__toml"] += 'out_of_range = "clip"\n'
     clipped = load_graph(folder(tmp_path / "c", **files, features__csv="id,feature,value\nb,7,99\n"))
     assert clipped.x.values().tolist() == [10.0]

@@ -97,9 +97,9 @@ def test_facebook100_of_some_class_years_is_the_people_of_those_years(tmp_path):
 
 
 def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
-    one = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
+    schema = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
     other = load_graph("facebook100-made1", university(tmp_path / "b", [[2**31 - 1] * 7] * 3)).schema
-    assert all(getattr(one, name) == getattr(other, name) for name in ("dimension", "low", "high", "classes"))
+    assert all(getattr(schema, name) == getattr(other, name) for name in ("dimension", "low", "high", "classes"))
 
 
 def test_facebook100_asked_for_gender_hides_it_from_the_features(tmp_path):
@@ -168,8 +168,8 @@ def test_every_field_but_the_label_is_a_column_whose_block_holds_the_codes_of_th
     for column, block in zip(schema.columns, blocks_of(schema.columns), strict=True):
         assert isinstance(column.kind, Category) and column.kind.empty
         codes, size = PEOPLE[:, NAMES.index(column.name)], column.kind.width
-        held = np.where(x[:, block].sum(axis=1) > 0, x[:, block].argmax(axis=1), -1)
-        assert held.tolist() == np.where(codes > 0, codes % size, -1).tolist(), column.name
+        values = np.where(x[:, block].sum(axis=1) > 0, x[:, block].argmax(axis=1), -1)
+        assert values.tolist() == np.where(codes > 0, codes % size, -1).tolist(), column.name
 
 
 # ---- pPI in GraphSAINT's layout and MIR-Flickr in HeteroRR's, on made files ----
@@ -203,16 +203,16 @@ def test_flickr_links_are_public_or_private(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "links, said",
+    "links, message",
     [
         ("0 9 1\n", r"link 0 is \[0, 9, 1\]"),
         ("0 1 2\n", "and 0 or 1"),
         ("a b c\n", "not a list of links"),
     ],
 )
-def test_wrong_links_are_refused(tmp_path, links, said):
+def test_wrong_links_are_refused(tmp_path, links, message):
     flickr(tmp_path, links)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         load_graph("mir-flickr", tmp_path)
 
 
@@ -221,7 +221,7 @@ def second_embeddings(folder):
 
 
 @pytest.mark.parametrize(
-    "damage, refusal, said",
+    "damage, refusal, message",
     [
         (lambda folder: np.save(folder / "feat/mask_va.npy", np.array([0, 1])), DataError, "the same number of images"),
         (lambda folder: (folder / "mir.csv").write_text("id,people\na,x\n"), DataError, r"row 0 has people = .x."),
@@ -229,9 +229,9 @@ def second_embeddings(folder):
         (lambda folder: (folder / "mir.pairs").unlink(), MissingDataError, "none where one file"),
     ],
 )
-def test_flickr_files_that_disagree_or_are_not_the_only_ones_are_refused(tmp_path, damage, refusal, said):
+def test_flickr_files_that_disagree_or_are_not_the_only_ones_are_refused(tmp_path, damage, refusal, message):
     damage(flickr(tmp_path))
-    with pytest.raises(refusal, match=said):
+    with pytest.raises(refusal, match=message):
         load_graph("mir-flickr", tmp_path)
 
 

@@ -44,7 +44,7 @@ def test_ids_are_the_same_whatever_they_are_stored_as(
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         ({1_500_000: None, 2: 9}, "row 1500001: source is missing"),
         ({1_500_000: 8, 1_200_000: 9}, "row 1200001: source 9 is not an id in the nodes file"),
@@ -53,13 +53,13 @@ def test_ids_are_the_same_whatever_they_are_stored_as(
 )
 @pytest.mark.parametrize("kind", [polars.Int64, polars.String])
 def test_a_bad_row_is_named_by_its_number_in_the_file(
-    tmp_path: Path, spoil: dict[int, int | None], said: str, kind: polars.DataType
+    tmp_path: Path, spoil: dict[int, int | None], message: str, kind: polars.DataType
 ) -> None:
     ids = polars.Series(np.arange(1_600_000) % 5)
     bad = ids.scatter(list(spoil), list(spoil.values())).cast(kind)
     with pytest.raises(DataError) as raised:
         find_places(written(tmp_path / "edges.parquet", bad), "source", KnownIds(polars.Series(range(5))))
-    assert said in str(raised.value).replace("'", "")
+    assert message in str(raised.value).replace("'", "")
 
 
 def test_a_file_that_shrinks_meanwhile_is_refused(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_a_csv_whose_lines_may_be_no_rows_is_read_whole(tmp_path: Path, text: st
 
 @pytest.mark.parametrize("wrong", [b"1,2,3", b"1,\xff", b"1,7", b"1"])
 def test_a_long_csv_is_refused_as_a_short_one_is(tmp_path: Path, wrong: bytes) -> None:
-    path, known, said = tmp_path / "edges.csv", KnownIds(polars.Series([1, 2])), []
+    path, ids, messages = tmp_path / "edges.csv", KnownIds(polars.Series([1, 2])), []
     path.write_bytes(b"a,b\n" + b"1,2\n" * 30 + wrong + b"\n1,2\n")
-    for held in (0, None):
+    for in_memory in (0, None):
         with pytest.raises(DataError) as raised:
-            find_places(open_table(path, in_memory=held), "b", known)
-        said.append(str(raised.value))
-    assert said[0] == said[1] and "line 32" in said[0]
+            find_places(open_table(path, in_memory=in_memory), "b", ids)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1] and "line 32" in messages[0]
 
 
 PEAK = r"""
@@ -159,13 +159,13 @@ def texts(kind: str, people: int) -> list[str]:
 @pytest.mark.parametrize("people", [1, 128, 5_000])
 def test_every_id_is_found_and_no_other(kind: str, people: int) -> None:
     ids = texts(kind, people)
-    known = IdPlaces.of(polars.Series(ids))
-    asked = np.random.default_rng(people).integers(0, people, 300_000)
-    found = known.find(polars.Series(ids).gather(asked))
-    assert np.array_equal(found, asked)
+    places = IdPlaces.of(polars.Series(ids))
+    positions = np.random.default_rng(people).integers(0, people, 300_000)
+    result = places.find(polars.Series(ids).gather(positions))
+    assert np.array_equal(result, positions)
     # The same number written otherwise is somebody else.
-    strangers = [f"0{one}" for one in ids] + [f"{one} " for one in ids] + [""]
-    assert (known.find(polars.Series(strangers)) == -1).all()
+    strangers = [f"0{text}" for text in ids] + [f"{text} " for text in ids] + [""]
+    assert (places.find(polars.Series(strangers)) == -1).all()
 
 
 class Alike:
@@ -183,11 +183,11 @@ class Alike:
         return Alike(self.numbers[rows], self.alike)
 
     def hash(self, number: int) -> polars.Series:
-        return polars.Series([one if number else one % self.alike for one in self.numbers], dtype=polars.UInt64)
+        return polars.Series([key if number else key % self.alike for key in self.numbers], dtype=polars.UInt64)
 
 
 @pytest.mark.parametrize("alike", [1, 40])
 def test_ids_of_one_hash_are_told_apart_by_the_other(alike: int) -> None:
-    known = IdPlaces.of(cast(polars.Series, Alike(list(range(7, 57)), alike)))
-    found = known.find(cast(polars.Series, Alike([56, 7, 20, 57, 6], alike)))
-    assert found.tolist() == [49, 0, 13, -1, -1]
+    places = IdPlaces.of(cast(polars.Series, Alike(list(range(7, 57)), alike)))
+    result = places.find(cast(polars.Series, Alike([56, 7, 20, 57, 6], alike)))
+    assert result.tolist() == [49, 0, 13, -1, -1]

@@ -46,8 +46,8 @@ def test_edges_of_digits_use_only_the_public_pixels():
 
 def test_pixels_come_to_their_places_and_the_others_between_them() -> None:
     shape = ImageShape(2, 3, (1, 3))
-    found = shape.images(np.array([[4.0, 2.0]]))
-    assert found.tolist() == [[[3.0, 4.0, 4.0], [2.0, 3.0, 0.0]]]  # the last has no feature beside it
+    images = shape.images(np.array([[4.0, 2.0]]))
+    assert images.tolist() == [[[3.0, 4.0, 4.0], [2.0, 3.0, 0.0]]]  # the last has no feature beside it
     with pytest.raises(InputError, match="2, one for each place"):
         shape.images(np.zeros((1, 3)))
     for places in ((0, 0), (4,), (-1,)):
@@ -94,8 +94,8 @@ def test_what_no_network_has_is_refused(settings, message):
 @pytest.mark.slow
 def test_what_is_advised_for_the_town_has_lift_and_names_every_club() -> None:
     """A third of the lift over ten splits (24.9 points) would still pass: seeded, so it cannot fail by chance."""
-    found = experiment.run(
+    result = experiment.run(
         "class-sums", load_graph(str(TOWN)), settings={"epsilon": 2.0}, randomness=SeededRandomness(1)
     )
-    assert found.scores.lift is not None and found.scores.lift.low > 0.08
-    assert set(found.model.predict().tolist()) == set(range(5))
+    assert result.scores.lift is not None and result.scores.lift.low > 0.08
+    assert set(result.model.predict().tolist()) == set(range(5))

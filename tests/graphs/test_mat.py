@@ -30,10 +30,10 @@ def test_matrices_come_back_dense_and_sparse(
     thin = csc_matrix(values.astype(np.float64) * (rng.random((rows, columns)) < 0.4))
     file = tmp_path / "made.mat"
     savemat(file, {"A": thin, "info": values, "said": "a text"}, do_compression=packed)
-    found = read_mat(file)
-    assert issparse(found["A"]) and (found["A"].toarray() == thin.toarray()).all()
-    assert found["info"].shape == values.shape and (found["info"] == values).all()
-    assert "said" not in found, "texts, cells and structures are passed over"
+    matrices = read_mat(file)
+    assert issparse(matrices["A"]) and (matrices["A"].toarray() == thin.toarray()).all()
+    assert matrices["info"].shape == values.shape and (matrices["info"] == values).all()
+    assert "said" not in matrices, "texts, cells and structures are passed over"
 
 
 @pytest.mark.parametrize("keep", [0, 128, 136, 200, 300])
@@ -44,11 +44,11 @@ def test_a_file_that_ends_early_is_refused_by_name(tmp_path: Path, keep: int) ->
     assert len(whole) > keep
     file.write_bytes(whole[:keep])
     try:
-        found = read_mat(file)
+        matrices = read_mat(file)
     except DataError as error:
         assert str(file) in str(error) and "\n" not in str(error)
     else:
-        assert not found, "nothing is made of half a matrix"
+        assert not matrices, "nothing is made of half a matrix"
 
 
 def test_every_single_damage_is_read_or_refused(tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_every_single_damage_is_read_or_refused(tmp_path: Path) -> None:
     for place, odd in damages:
         file.write_bytes(whole[:place] + odd + whole[place + len(odd) :])
         try:
-            found = read_mat(file)
+            matrices = read_mat(file)
         except DataError:
             refused += 1
         else:
-            assert all(value.size <= len(whole) for value in found.values())
+            assert all(value.size <= len(whole) for value in matrices.values())
     assert refused > 50
 
 

@@ -41,11 +41,11 @@ PLAIN = FACTS + "range = [0, 10]\nmissing = 2.5\n"
 
 def typed(path: Path, format: str = "csv") -> Path:
     """A folder with every kind of column, and a person who has filled in nothing."""
-    made = folder(path, graph__toml=TYPED, nodes__csv="\n".join([NODES.strip(), *ROWS]) + "\n")
+    source = folder(path, graph__toml=TYPED, nodes__csv="\n".join([NODES.strip(), *ROWS]) + "\n")
     if format == "parquet":
-        polars.read_csv(made / "nodes.csv").write_parquet(made / "nodes.parquet")
-        (made / "nodes.csv").unlink()
-    return made
+        polars.read_csv(source / "nodes.csv").write_parquet(source / "nodes.parquet")
+        (source / "nodes.csv").unlink()
+    return source
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
@@ -69,7 +69,7 @@ def test_what_stands_for_missing_values_goes_wherever_the_graph_goes(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("toml", "nodes", "found"),
+    ("toml", "nodes", "features"),
     [
         (PLAIN, "id,x,y,label\na,1,,cat\nb,nan,4,dog\nc,5,6,\n", [[1, 2.5], [2.5, 4], [5, 6]]),
         (
@@ -79,9 +79,9 @@ def test_what_stands_for_missing_values_goes_wherever_the_graph_goes(tmp_path: P
         ),
     ],
 )
-def test_numbers_without_declared_columns_take_it_too(tmp_path: Path, toml: str, nodes: str, found: Any) -> None:
+def test_numbers_without_declared_columns_take_it_too(tmp_path: Path, toml: str, nodes: str, features: Any) -> None:
     graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes))
-    assert graph.x.to_dense().numpy() == pytest.approx(np.array(found))
+    assert graph.x.to_dense().numpy() == pytest.approx(np.array(features))
 
 
 def test_python_declares_the_same() -> None:

@@ -58,7 +58,7 @@ def test_ogb_is_an_extra(tmp_path, monkeypatch):
 
 def served(monkeypatch, content: bytes, length: int | None = None) -> list[str]:
     """Serve the same bytes at every address; returns the list of addresses asked for."""
-    asked: list[str] = []
+    urls: list[str] = []
 
     class Answer(io.BytesIO):
         @property
@@ -66,11 +66,11 @@ def served(monkeypatch, content: bytes, length: int | None = None) -> list[str]:
             return {"Content-Length": str(len(content) if length is None else length)}
 
     def urlopen(url, timeout):
-        asked.append(url)
+        urls.append(url)
         return Answer(content)
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    return asked
+    return urls
 
 
 def zipped(folder: Path) -> bytes:
@@ -82,15 +82,15 @@ def zipped(folder: Path) -> bytes:
 
 
 def test_a_download_arrives_whole_with_progress(tmp_path, monkeypatch):
-    made = facebook(tmp_path / "made") / "musae" / "facebook"
-    asked = served(monkeypatch, zipped(made))
+    source = facebook(tmp_path / "made") / "musae" / "facebook"
+    urls = served(monkeypatch, zipped(source))
     seen: list[Progress] = []
     graph = load_graph("facebook", tmp_path / "root", progress=seen.append)
     assert graph.num_nodes == 22_470
-    assert asked == ["https://snap.stanford.edu/data/facebook_large.zip"]
+    assert urls == ["https://snap.stanford.edu/data/facebook_large.zip"]
     assert seen[-1].done == seen[-1].total > 0
     assert sorted(file.name for file in (tmp_path / "root/musae").rglob("*")) == sorted(
-        ["facebook", *(file.name for file in made.iterdir())]
+        ["facebook", *(file.name for file in source.iterdir())]
     )
     served(monkeypatch, b"", 1)
     assert load_graph("facebook", tmp_path / "root").num_nodes == 22_470  # now without asking
@@ -230,11 +230,11 @@ def test_damaged_published_files_are_refused(tmp_path, parts, message):
 
 def test_facebook_declares_the_same_whatever_the_data(tmp_path):
     """Checklist items 5 to 7: the only node of a class goes, features and edges change; nothing declared moves."""
-    one = load_graph("facebook", facebook(tmp_path / "a")).schema
+    schema = load_graph("facebook", facebook(tmp_path / "a")).schema
     changed = facebook(tmp_path / "b", edges=[(0, 1)], features={}, labels=["company"])
     other = load_graph("facebook", changed).schema
     for field in ("name", "dimension", "low", "high", "classes", "directed", "private", "source"):
-        assert getattr(one, field) == getattr(other, field)
+        assert getattr(schema, field) == getattr(other, field)
 
 
 def test_lastfm_keeps_the_ten_published_classes(tmp_path):
@@ -267,9 +267,9 @@ def test_citeseer_is_cut_to_its_largest_component(tmp_path, monkeypatch):
     assert graph.schema.classes == ("AI", "Agents", "DB", "HCI", "IR", "ML")
     assert graph.schema.notes[0] == "kept the largest component: 3 of 5 nodes"
     # It is fetched uncut, and kept whole.
-    asked = served(monkeypatch, citeseer(tmp_path / "made").read_bytes())
+    urls = served(monkeypatch, citeseer(tmp_path / "made").read_bytes())
     assert load_graph("citeseer-lcc", tmp_path / "root").num_nodes == 3
-    assert asked == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/citeseer.npz"]
+    assert urls == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/citeseer.npz"]
 
 
 def test_multi_hot_features_have_a_range_and_embedded_ones_are_clipped_to_a_fixed_one(tmp_path):

@@ -32,12 +32,12 @@ def test_a_plain_graph_has_the_parts_of_a_pyg_graph(name: str) -> None:
 def test_tensors_share_the_arrays_they_are_made_of() -> None:
     """No second copy of a large graph: what is written into an array is read in the tensor."""
     parts = load_parts("docs/examples/town")
-    found = attributes_of(parts)
+    attributes = attributes_of(parts)
     for name in ("edge_index", "y"):
         array = getattr(parts, name)
         before = int(array.flat[0])
         array.flat[0] = before + 1
-        assert int(torch.as_tensor(found[name]).flatten()[0]) == before + 1
+        assert int(torch.as_tensor(attributes[name]).flatten()[0]) == before + 1
         array.flat[0] = before
 
 
@@ -73,12 +73,12 @@ COUNTS = torch.tensor([[3, -1, 0], [1 << 40, 2, -(1 << 50)], [0, 0, 0], [7, 8, 9
 
 def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
     write_counts(NeighbourCounts(GROUPS, COUNTS), tmp_path)
-    found = read_counts(tmp_path)
-    assert torch.equal(found.groups, GROUPS) and torch.equal(found.counts, COUNTS)
+    counts = read_counts(tmp_path)
+    assert torch.equal(counts.groups, GROUPS) and torch.equal(counts.counts, COUNTS)
 
 
 @pytest.mark.parametrize(
-    ("groups", "counts", "said"),
+    ("groups", "counts", "message"),
     [
         (GROUPS[:3], COUNTS, "of 3 groups"),
         (GROUPS, COUNTS.double(), "of 4 groups"),
@@ -87,8 +87,8 @@ def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
         (GROUPS - 1, COUNTS, "a group does not exist"),
     ],
 )
-def test_tables_that_cannot_be_are_refused(groups: Tensor, counts: Tensor, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_tables_that_cannot_be_are_refused(groups: Tensor, counts: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         NeighbourCounts(groups, counts)
 
 

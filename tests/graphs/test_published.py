@@ -65,20 +65,20 @@ def test_conformance(name):
     if name in MASKS:
         masks = (graph.train_mask, graph.val_mask, graph.test_mask)
         assert tuple(int(mask.sum()) for mask in masks) == MASKS[name]
-    known = int((graph.y >= 0).sum()) if graph.y.dim() == 1 else nodes
+    labelled = int((graph.y >= 0).sum()) if graph.y.dim() == 1 else nodes
     split = random_split(graph, 0)
-    assert int((split.train | split.val | split.test).sum()) == known
+    assert int((split.train | split.val | split.test).sum()) == labelled
 
 
 def test_every_name_is_known_here():
-    made = "amazon-photo coauthor-cs dblp lastfm mir-flickr reddit ogbn-arxiv twitch-fr twitch-pt"
-    assert set(NAMES) == {name for name in COUNTS if not name.startswith("facebook100")} | set(made.split())
+    further = "amazon-photo coauthor-cs dblp lastfm mir-flickr reddit ogbn-arxiv twitch-fr twitch-pt"
+    assert set(NAMES) == {name for name in COUNTS if not name.startswith("facebook100")} | set(further.split())
 
 
-def same(one, other) -> None:
-    assert torch.equal(one.x.to_dense(), other.x.to_dense())
-    assert torch.equal(one.y, other.y)
-    assert torch.equal(one.edge_index, other.edge_index)
+def same(graph, other) -> None:
+    assert torch.equal(graph.x.to_dense(), other.x.to_dense())
+    assert torch.equal(graph.y, other.y)
+    assert torch.equal(graph.edge_index, other.edge_index)
 
 
 @pytest.mark.parametrize("name, part", [("cora", "Cora"), ("citeseer", "CiteSeer"), ("pubmed", "PubMed")])

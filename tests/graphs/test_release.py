@@ -44,9 +44,9 @@ def test_what_was_published_is_read_with_its_guarantee(tmp_path, dimension):
     there |= {f"{stem}.parquet" for stem in stems}
     assert {file.name for file in (tmp_path / "out").iterdir()} == there
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
-    told = describe(graph)
-    assert told["release"] == {"method": "edge-rand", "guarantee": GUARANTEE.sentence()}
-    assert "anybody may know" in str(told["warning"])
+    facts = describe(graph)
+    assert facts["release"] == {"method": "edge-rand", "guarantee": GUARANTEE.sentence()}
+    assert "anybody may know" in str(facts["warning"])
 
 
 @pytest.mark.parametrize("name", ["nodes.parquet", "edges.parquet", "ledger.json", "release.json"])

@@ -48,13 +48,13 @@ def graphs(draw):
     return make_graph(features_tensor(compact_dense(x)), edge_index, y, schema, ids=ids)
 
 
-def assert_same(one, other):
-    assert torch.equal(one.edge_index, other.edge_index)
-    assert torch.equal(one.y, other.y)
-    assert one.x.layout == other.x.layout
-    assert (to_rows(one.x) != to_rows(other.x)).nnz == 0
+def assert_same(graph, other):
+    assert torch.equal(graph.edge_index, other.edge_index)
+    assert torch.equal(graph.y, other.y)
+    assert graph.x.layout == other.x.layout
+    assert (to_rows(graph.x) != to_rows(other.x)).nnz == 0
     for field in ("name", "dimension", "low", "high", "classes", "directed", "private"):
-        assert getattr(one.schema, field) == getattr(other.schema, field), field
+        assert getattr(graph.schema, field) == getattr(other.schema, field), field
 
 
 @pytest.mark.slow  # long tables

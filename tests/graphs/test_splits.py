@@ -79,10 +79,10 @@ def test_two_shares_are_of_training_and_test_nodes_without_edges_between_them() 
     split = random_split(graph, 0, shares_of("80/20"))
     before = graph.edge_index.clone()
     reduced = apart(graph, split)
-    kept = {tuple(pair) for pair in reduced.edge_index.T.tolist()}
+    remaining = {tuple(pair) for pair in reduced.edge_index.T.tolist()}
     for source, target in before.T.tolist():
-        assert ((source, target) in kept) == bool(split.test[source] == split.test[target])
-    assert kept and len(kept) < before.shape[1]
+        assert ((source, target) in remaining) == bool(split.test[source] == split.test[target])
+    assert remaining and len(remaining) < before.shape[1]
     # The graph itself and everything else of it stay.
     assert torch.equal(graph.edge_index, before) and reduced.x is graph.x and reduced.schema == graph.schema
 
@@ -93,7 +93,7 @@ def test_public_edges_stay_with_their_edges_when_graphs_are_kept_apart() -> None
     reduced = apart(graph, split)
     assert reduced.public_edges.shape == reduced.edge_index.shape[1:]
 
-    def public(one: object) -> set[tuple[int, ...]]:
-        return {tuple(pair) for pair in one.edge_index[:, one.public_edges].T.tolist()}  # type: ignore[attr-defined]
+    def public(graph: object) -> set[tuple[int, ...]]:
+        return {tuple(pair) for pair in graph.edge_index[:, graph.public_edges].T.tolist()}  # type: ignore[attr-defined]
 
     assert public(reduced) == {pair for pair in public(graph) if bool(split.test[pair[0]] == split.test[pair[1]])}

@@ -32,12 +32,12 @@ KNOWN = {
 }
 
 
-def equal(one: object, other: object) -> bool:
-    if isinstance(one, SparseRows) and isinstance(other, SparseRows):
-        return all(equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(SparseRows))
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    return one == other
+def equal(first: object, other: object) -> bool:
+    if isinstance(first, SparseRows) and isinstance(other, SparseRows):
+        return all(equal(getattr(first, field.name), getattr(other, field.name)) for field in fields(SparseRows))
+    if isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+        return first.dtype == other.dtype and np.array_equal(first, other)
+    return first == other
 
 
 def many(place: Path) -> GraphParts:
@@ -47,7 +47,7 @@ def many(place: Path) -> GraphParts:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "build",
     [
         lambda place: load_parts("digits"),
         lambda place: load_parts("social-300"),
@@ -58,23 +58,23 @@ def many(place: Path) -> GraphParts:
     ],
     ids=["digits", "social", "own", "sparse", "known", "several labels"],
 )
-def test_a_stored_graph_is_the_graph(tmp_path: Path, made: Callable[[Path], GraphParts]) -> None:
-    parts = made(tmp_path)
-    found = load_parts(store_parts(parts, tmp_path / "stored"))
-    assert found.schema == parts.schema and found.masks.keys() == parts.masks.keys()
-    assert all(equal(found.masks[name], mask) for name, mask in parts.masks.items())
+def test_a_stored_graph_is_the_graph(tmp_path: Path, build: Callable[[Path], GraphParts]) -> None:
+    parts = build(tmp_path)
+    loaded = load_parts(store_parts(parts, tmp_path / "stored"))
+    assert loaded.schema == parts.schema and loaded.masks.keys() == parts.masks.keys()
+    assert all(equal(loaded.masks[name], mask) for name, mask in parts.masks.items())
     for name in ("x", "edge_index", "y", "public_edges", "private_nodes"):
-        assert equal(getattr(found, name), getattr(parts, name))
-    assert (found.ids is None) == (parts.ids is None)
-    if found.ids is not None and parts.ids is not None:
-        assert list(map(str, found.ids)) == list(map(str, parts.ids))
+        assert equal(getattr(loaded, name), getattr(parts, name))
+    assert (loaded.ids is None) == (parts.ids is None)
+    if loaded.ids is not None and parts.ids is not None:
+        assert list(map(str, loaded.ids)) == list(map(str, parts.ids))
     stored = tmp_path / "stored"
     content = json.loads((stored / "stored.json").read_text())
     assert content["schema"]["private"] == list(parts.schema.private)
     # Nobody else may read it.
     assert stored.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in stored.glob("*.npy")} == {0o600}
-    assert isinstance(found.edge_index, np.memmap) and not found.edge_index.flags.writeable
+    assert isinstance(loaded.edge_index, np.memmap) and not loaded.edge_index.flags.writeable
 
 
 def test_its_tensors_share_the_files_in_silence(tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ SPOILED: dict[str, Callable[[Path], object]] = {
     "does not exist": lambda stored: saved(stored, "edges", lambda edges: edges + 1),
     "one direction only": lambda stored: saved(stored, "edges", lambda edges: np.array([[0, 0, 1, 1], [1, 2, 0, 2]])),
     "do not tell": lambda stored: saved(stored, "ids", np.zeros_like),
-    "public in one direction": lambda stored: saved(stored, "public_edges", lambda known: np.arange(4) == 1),
+    "public in one direction": lambda stored: saved(stored, "public_edges", lambda mask: np.arange(4) == 1),
     "not ascending": lambda stored: saved(stored, "private_nodes", lambda nodes: nodes[::-1]),
     "format 2": lambda stored: (stored / "stored.json").write_text('{"format": 2}'),
     "is damaged": lambda stored: (stored / "stored.json").write_text('{"format": 1}'),
 }
 
 
-@pytest.mark.parametrize("said", SPOILED)
-def test_arrays_that_were_changed_are_refused(tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("message", SPOILED)
+def test_arrays_that_were_changed_are_refused(tmp_path: Path, message: str) -> None:
     stored = store_parts(load_parts(folder(tmp_path / "own", **KNOWN)), tmp_path / "stored")
-    SPOILED[said](stored)
-    with pytest.raises(DataError if said != "cannot be opened" else InputError, match=said):
+    SPOILED[message](stored)
+    with pytest.raises(DataError if message != "cannot be opened" else InputError, match=message):
         load_parts(stored)
 
 

@@ -78,7 +78,7 @@ def test_a_cell_that_holds_something_else_is_refused(tmp_path: Path, row: str, m
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("declaration", "message"),
     [
         ("columns = 3", "columns is 3"),
         ("[columns]", "columns is {}"),
@@ -91,8 +91,8 @@ def test_a_cell_that_holds_something_else_is_refused(tmp_path: Path, row: str, m
         ('[columns]\nid = "yes-no"', "features names 'id', which is the column of id"),
     ],
 )
-def test_a_declaration_that_cannot_be_is_refused(said: str, message: str) -> None:
-    facts = tomllib.loads(TOML.split("[columns]", 1)[0] + said)
+def test_a_declaration_that_cannot_be_is_refused(declaration: str, message: str) -> None:
+    facts = tomllib.loads(TOML.split("[columns]", 1)[0] + declaration)
     with pytest.raises(DataError, match=message) as refused:
         parse_declaration(facts, "graph.toml")
     assert "\n" not in str(refused.value)
@@ -113,12 +113,12 @@ FORMS: dict[str, tuple[Any, Kind]] = {
 
 
 def test_every_form_is_read_and_columns_keep_their_order() -> None:
-    columns = parse_columns({name: said for name, (said, _) in FORMS.items()}, "here")
+    columns = parse_columns({name: declaration for name, (declaration, _) in FORMS.items()}, "here")
     assert columns == tuple(Column(name, kind) for name, (_, kind) in FORMS.items())
 
 
 @pytest.mark.parametrize(
-    "said",
+    "declaration",
     [
         None,
         "number",
@@ -134,9 +134,9 @@ def test_every_form_is_read_and_columns_keep_their_order() -> None:
         {"number": [0, 1], "integer": [0, 1]},
     ],
 )
-def test_anything_else_is_refused_with_the_column_in_one_line(said: object) -> None:
+def test_anything_else_is_refused_with_the_column_in_one_line(declaration: object) -> None:
     with pytest.raises(DataError, match="the column 'x'") as refused:
-        parse_columns({"x": said}, "here")
+        parse_columns({"x": declaration}, "here")
     assert str(refused.value).startswith("here: ") and "\n" not in str(refused.value)
 
 

@@ -76,45 +76,46 @@ def people(draw: st.DrawFn) -> People:
     )
 
 
-def as_pyg(one: People, kind: torch.dtype = torch.float32) -> Graph:
-    masks = {name: torch.from_numpy(mask) for name, mask in one.masks().items()}
-    edges = torch.from_numpy(one.ends())
+def as_pyg(people: People, kind: torch.dtype = torch.float32) -> Graph:
+    masks = {name: torch.from_numpy(mask) for name, mask in people.masks().items()}
+    edges = torch.from_numpy(people.ends())
     return from_pyg(
-        Data(x=torch.from_numpy(one.x).to(kind), y=torch.tensor(one.labels), edge_index=edges, **masks), **one.facts
+        Data(x=torch.from_numpy(people.x).to(kind), y=torch.tensor(people.labels), edge_index=edges, **masks),
+        **people.facts,
     )
 
 
-def as_adjacency(one: People, kind: Any = csr_matrix) -> Graph:
-    table = np.zeros((one.n, one.n), dtype=np.int8)
-    table[tuple(one.ends())] = 1
-    names = [None if label < 0 else CLASSES[label] for label in one.labels]
-    return from_adjacency(kind(table), one.x, names, masks=one.masks(), ids=range(one.n), **one.facts)
+def as_adjacency(people: People, kind: Any = csr_matrix) -> Graph:
+    table = np.zeros((people.n, people.n), dtype=np.int8)
+    table[tuple(people.ends())] = 1
+    names = [None if label < 0 else CLASSES[label] for label in people.labels]
+    return from_adjacency(kind(table), people.x, names, masks=people.masks(), ids=range(people.n), **people.facts)
 
 
-def as_tables(one: People) -> Graph:
-    columns: dict[str, Any] = {"id": [f"p{node}" for node in range(one.n)]}
-    columns |= {f"f{place}": one.x[:, place].tolist() for place in range(one.x.shape[1])}
-    columns["label"] = [None if label < 0 else CLASSES[label] for label in one.labels]
-    columns["split"] = [PARTS[part] if part < 3 else None for part in one.parts]
-    links = {"source": [f"p{a}" for a, _ in one.links], "target": [f"p{b}" for _, b in one.links]}
+def as_tables(people: People) -> Graph:
+    columns: dict[str, Any] = {"id": [f"p{node}" for node in range(people.n)]}
+    columns |= {f"f{place}": people.x[:, place].tolist() for place in range(people.x.shape[1])}
+    columns["label"] = [None if label < 0 else CLASSES[label] for label in people.labels]
+    columns["split"] = [PARTS[part] if part < 3 else None for part in people.parts]
+    links = {"source": [f"p{a}" for a, _ in people.links], "target": [f"p{b}" for _, b in people.links]}
     return from_tables(
         polars.DataFrame(columns, schema_overrides={"label": polars.String, "split": polars.String}),
         polars.DataFrame(links, schema={"source": polars.String, "target": polars.String}),
         split="split",
-        **one.facts,
+        **people.facts,
     )
 
 
-def as_networkx(one: People) -> Graph:
-    club: Any = networkx.MultiDiGraph() if one.directed else networkx.MultiGraph()
-    for node in range(one.n):
-        known = {} if one.labels[node] < 0 else {"label": CLASSES[one.labels[node]]}
-        part = {} if one.parts[node] == 3 else {"part": PARTS[one.parts[node]]}
-        club.add_node(node, x=list(one.rows[node]), **known, **part)
-    club.add_edges_from(one.links)
-    named = {} if all(label < 0 for label in one.labels) else {"label": "label"}
-    split = {} if all(part == 3 for part in one.parts) else {"split": "part"}
-    return from_networkx(club, **named, **split, **one.facts)
+def as_networkx(people: People) -> Graph:
+    club: Any = networkx.MultiDiGraph() if people.directed else networkx.MultiGraph()
+    for node in range(people.n):
+        label = {} if people.labels[node] < 0 else {"label": CLASSES[people.labels[node]]}
+        part = {} if people.parts[node] == 3 else {"part": PARTS[people.parts[node]]}
+        club.add_node(node, x=list(people.rows[node]), **label, **part)
+    club.add_edges_from(people.links)
+    named = {} if all(label < 0 for label in people.labels) else {"label": "label"}
+    split = {} if all(part == 3 for part in people.parts) else {"split": "part"}
+    return from_networkx(club, **named, **split, **people.facts)
 
 
 def plain(graph: Graph) -> dict[str, Any]:
@@ -130,16 +131,16 @@ def plain(graph: Graph) -> dict[str, Any]:
     }
 
 
-def wanted(one: People) -> dict[str, Any]:
+def wanted(people: People) -> dict[str, Any]:
     """The same, said by plain sets and lists."""
-    linked = {(a, b) for a, b in one.links if a != b}
-    linked |= set() if one.directed else {(b, a) for a, b in linked}
+    linked = {(a, b) for a, b in people.links if a != b}
+    linked |= set() if people.directed else {(b, a) for a, b in linked}
     return {
-        "x": [list(row) for row in one.rows],
-        "y": list(one.labels),
+        "x": [list(row) for row in people.rows],
+        "y": list(people.labels),
         "edges": sorted(linked),
-        "split": {name: mask.tolist() for name, mask in one.masks().items() if mask.any()},
-        "schema": (-4.0, 4.0, CLASSES, one.directed),
+        "split": {name: mask.tolist() for name, mask in people.masks().items() if mask.any()},
+        "schema": (-4.0, 4.0, CLASSES, people.directed),
     }
 
 
@@ -147,8 +148,8 @@ def wanted(one: People) -> dict[str, Any]:
 @settings(max_examples=50, deadline=None)
 @given(people())
 @pytest.mark.parametrize("way", [as_pyg, as_adjacency, as_tables, as_networkx], ids=lambda way: way.__name__)
-def test_people_come_out_as_they_went_in(way: Any, one: People) -> None:
-    assert plain(way(one)) == wanted(one)
+def test_people_come_out_as_they_went_in(way: Any, people: People) -> None:
+    assert plain(way(people)) == wanted(people)
 
 
 @settings(max_examples=40, deadline=None)
@@ -157,14 +158,14 @@ def test_people_come_out_as_they_went_in(way: Any, one: People) -> None:
     st.sampled_from([torch.float64, torch.float16, torch.bfloat16]),
     st.sampled_from([np.asarray, csc_matrix, lambda table: torch.from_numpy(table).to_sparse()]),
 )
-def test_types_of_numbers_and_forms_of_matrices_do_not_matter(one: People, kind: torch.dtype, form: Any) -> None:
-    assert plain(as_pyg(one, kind)) == plain(as_adjacency(one, form)) == wanted(one)
+def test_types_of_numbers_and_forms_of_matrices_do_not_matter(people: People, kind: torch.dtype, form: Any) -> None:
+    assert plain(as_pyg(people, kind)) == plain(as_adjacency(people, form)) == wanted(people)
 
 
 @settings(max_examples=40, deadline=None)
 @given(people())
-def test_there_and_back_through_pyg_nothing_is_lost(one: People) -> None:
-    graph = as_tables(one)
+def test_there_and_back_through_pyg_nothing_is_lost(people: People) -> None:
+    graph = as_tables(people)
     copied = to_pyg(graph)
     assert copied.x.layout == torch.strided
     back = from_pyg(copied)
@@ -176,12 +177,12 @@ def test_there_and_back_through_pyg_nothing_is_lost(one: People) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(people(), st.data())
-def test_one_entry_out_of_range_is_refused_wherever_it_stands(one: People, data: st.DataObject) -> None:
-    row, column = data.draw(st.integers(0, one.n - 1)), data.draw(st.integers(0, len(one.rows[0]) - 1))
+def test_one_entry_out_of_range_is_refused_wherever_it_stands(people: People, data: st.DataObject) -> None:
+    row, column = data.draw(st.integers(0, people.n - 1)), data.draw(st.integers(0, len(people.rows[0]) - 1))
     bad = data.draw(st.sampled_from([4.25, -4.25, float("nan"), float("inf")]))
-    rows = [list(each) for each in one.rows]
+    rows = [list(each) for each in people.rows]
     rows[row][column] = bad
-    spoilt = People(tuple(map(tuple, rows)), one.labels, one.links, one.parts, one.directed)
+    spoilt = People(tuple(map(tuple, rows)), people.labels, people.links, people.parts, people.directed)
     for way in (as_pyg, as_adjacency, as_tables, as_networkx):
         with pytest.raises(DataError):
             way(spoilt)
@@ -189,8 +190,8 @@ def test_one_entry_out_of_range_is_refused_wherever_it_stands(one: People, data:
 
 @settings(max_examples=30, deadline=None)
 @given(people(), st.integers(1, 3))
-def test_an_edge_to_nobody_is_refused_on_every_way_that_can_say_it(one: People, beyond: int) -> None:
-    far = People(one.rows, one.labels, (*one.links, (0, one.n - 1 + beyond)), one.parts, one.directed)
+def test_an_edge_to_nobody_is_refused_on_every_way_that_can_say_it(people: People, beyond: int) -> None:
+    far = People(people.rows, people.labels, (*people.links, (0, people.n - 1 + beyond)), people.parts, people.directed)
     with pytest.raises(DataError, match="names a node that does not exist"):
         as_pyg(far)
     with pytest.raises(DataError, match="edges"):

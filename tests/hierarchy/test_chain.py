@@ -48,17 +48,17 @@ def check(chain: Chain, layers: tuple[Layer, Layer]) -> None:
         for layer, part in enumerate(layers):
             assert node[item, ENDS + layer] == part.ends[sorted(inside)].sum()
     for item in range(leaves, len(node)):
-        one, other = int(node[item, LEFT]), int(node[item, RIGHT])
-        assert node[one, PARENT] == node[other, PARENT] == item
+        left, other = int(node[item, LEFT]), int(node[item, RIGHT])
+        assert node[left, PARENT] == node[other, PARENT] == item
         for layer, part in enumerate(layers):
-            count = edges_between(part, under[one], under[other])
-            pairs = int(part.ends[sorted(under[one])].sum() * part.ends[sorted(under[other])].sum())
+            count = edges_between(part, under[left], under[other])
+            pairs = int(part.ends[sorted(under[left])].sum() * part.ends[sorted(under[other])].sum())
             assert node[item, COUNT + layer] == count
             np.testing.assert_allclose(chain.tree.score[item, layer], log_likelihood([count], [pairs]), atol=1e-12)
             if item != len(node) - 1 and node[item, CROSS] >= 0:
                 up = int(node[item, PARENT])
                 beside = int(node[up, LEFT] + node[up, RIGHT] - item)
-                assert node[item, CROSS + layer] == edges_between(part, under[one], under[beside])
+                assert node[item, CROSS + layer] == edges_between(part, under[left], under[beside])
 
 
 def edges_between(part: Layer, left: set[int], right: set[int]) -> int:

@@ -45,9 +45,10 @@ def test_communities_inside_communities_are_found() -> None:
 
 def test_the_same_seed_gives_the_same_tree_and_no_public_edges_a_flat_one() -> None:
     edges, _ = planted(5, 20, 0.3, 0.1)
-    one, again, other = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1]), public_tree(100, edges, seed=1)
-    assert (one.left == again.left).all() and (one.right == again.right).all()
-    assert (one.left != other.left).any()
+    tree, again = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1])
+    other = public_tree(100, edges, seed=1)
+    assert (tree.left == again.left).all() and (tree.right == again.right).all()
+    assert (tree.left != other.left).any()
     assert depth_of_first(public_tree(1_000, np.zeros((2, 0), np.int64))) <= 11
 
 
@@ -175,16 +176,16 @@ def rng(seed: int = 0) -> np.random.Generator:
 def test_rows_come_out_with_length_1_sparse_and_dense_alike() -> None:
     features = np.abs(rng(1).normal(size=(300, 40)))
     features[7] = 0
-    found = random_projection(features, 300, rng())
-    lengths = np.linalg.norm(found, axis=1)
-    assert found.shape == (300, 16)
+    rows = random_projection(features, 300, rng())
+    lengths = np.linalg.norm(rows, axis=1)
+    assert rows.shape == (300, 16)
     assert lengths[7] == 0 and np.allclose(np.delete(lengths, 7), 1)
     # Across the boundary of the blocks in which rows are taken.
     features = np.zeros((66_000, 5))
     features[np.arange(66_000), np.arange(66_000) % 5] = 1 + np.arange(66_000) % 3
-    one, other = (random_projection(each, 66_000, rng(3)) for each in (features, csr_matrix(features)))
-    assert np.allclose(one, other)
-    assert np.allclose(one[65_530:65_545], one[:15])  # row i is like row i + 15 wherever the block ends
+    dense, other = (random_projection(each, 66_000, rng(3)) for each in (features, csr_matrix(features)))
+    assert np.allclose(dense, other)
+    assert np.allclose(dense[65_530:65_545], dense[:15])  # row i is like row i + 15 wherever the block ends
 
 
 @settings(max_examples=20, deadline=None)
@@ -202,7 +203,7 @@ def test_a_node_goes_to_the_group_whose_mean_is_likest(seed: int) -> None:
     homes = nearest_groups(rows, groups, isolated)
     means = {group: rows[connected[groups[connected] == group]].mean(axis=0) for group in np.unique(groups[connected])}
     for node, group in zip(isolated, homes, strict=True):
-        assert group == max(means, key=lambda one: rows[node] @ means[one])
+        assert group == max(means, key=lambda group: rows[node] @ means[group])
         assert group != 3
 
 

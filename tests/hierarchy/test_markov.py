@@ -34,9 +34,9 @@ NODES = 40
 def blocks(seed: int, density: float = 0.8) -> npt.NDArray[np.int64]:
     """Edges inside four groups of ten, hardly any between."""
     rng = np.random.default_rng(seed)
-    one, other = np.triu_indices(NODES, 1)
-    chance = np.where(one // 10 == other // 10, density, 0.02)
-    return np.stack([one, other])[:, rng.random(len(one)) < chance]
+    source, other = np.triu_indices(NODES, 1)
+    chance = np.where(source // 10 == other // 10, density, 0.02)
+    return np.stack([source, other])[:, rng.random(len(source)) < chance]
 
 
 def halves(seed: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -85,12 +85,12 @@ def test_the_number_of_coins_is_public() -> None:
 
 
 def test_the_tree_is_the_first_chains_and_without_epsilon_private_edges_have_no_say() -> None:
-    one, three = fit(chains=1), fit(chains=3)
-    np.testing.assert_array_equal(one.dendrogram.left, three.dendrogram.left)
-    np.testing.assert_array_equal(one.dendrogram.right, three.dendrogram.right)
-    assert one.public_traces.shape == (0, 256)
-    assert one.assumes == (ASYMPTOTIC,) and "no finite-time guarantee" in ASYMPTOTIC.sentence
-    assert math.isnan(one.public_rhat)
+    single, three = fit(chains=1), fit(chains=3)
+    np.testing.assert_array_equal(single.dendrogram.left, three.dendrogram.left)
+    np.testing.assert_array_equal(single.dendrogram.right, three.dendrogram.right)
+    assert single.public_traces.shape == (0, 256)
+    assert single.assumes == (ASYMPTOTIC,) and "no finite-time guarantee" in ASYMPTOTIC.sentence
+    assert math.isnan(single.public_rhat)
     with_edges, without = fit(epsilon=0.0), fit(epsilon=0.0, private=NONE)
     assert with_edges.weight == 0.0
     np.testing.assert_array_equal(with_edges.dendrogram.left, without.dendrogram.left)

@@ -96,8 +96,8 @@ def test_noise_is_drawn_once_for_each_block(facts: PairTree, seed: int) -> None:
 def test_blocks_without_an_edge_get_noise_too() -> None:
     """A block that is exactly 0 would have no edge for certain."""
     facts = pair_tree(drawn_tree(40, np.random.default_rng(0)))
-    blocks, one = choose_blocks(facts, np.zeros(39, bool)), np.array([[3], [17]])
-    for edges in (one[:, :0], one):
+    blocks, pair = choose_blocks(facts, np.zeros(39, bool)), np.array([[3], [17]])
+    for edges in (pair[:, :0], pair):
         released = release_counts(blocks, edges, noise=lambda counts: counts + 2, share=clamped_density)
         assert sorted(released.noisy.tolist()) == [2.0] * (len(blocks) - edges.shape[1]) + [3.0] * edges.shape[1]
 

@@ -58,10 +58,10 @@ def law(public: Layer, private: Layer, weight: float) -> Matrix:
     for tree in all_trees(LEAVES):
         total = 0.0
         for row in range(LEAVES - 1):
-            one, other = below(tree, int(tree.left[row])), below(tree, int(tree.right[row]))
+            left, other = below(tree, int(tree.left[row])), below(tree, int(tree.right[row]))
             for part, factor in ((public, 1.0), (private, weight)):
-                edges = sum((u in one and v in other) or (v in one and u in other) for u, v in part.edges.T.tolist())
-                total += factor * log_likelihood([edges], [int(part.ends[one].sum() * part.ends[other].sum())])
+                edges = sum((u in left and v in other) or (v in left and u in other) for u, v in part.edges.T.tolist())
+                total += factor * log_likelihood([edges], [int(part.ends[left].sum() * part.ends[other].sum())])
         logs.append(total)
     weights = np.exp(np.array(logs) - max(logs))
     return weights / weights.sum()

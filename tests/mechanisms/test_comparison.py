@@ -63,11 +63,11 @@ def test_bad_questions_are_refused(settings: dict[str, Any], message: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("dimension", "said"),
+    ("dimension", "text"),
     [
         (1, "1 coordinate in [0, 1], uniform on its lower half"),
         (1433, "1,433 coordinates in [0, 1], each uniform on half"),
     ],
 )
-def test_the_input_is_said_as_it_is_made(dimension: int, said: str) -> None:
-    assert said in Question((1.0,), dimension).input
+def test_the_input_is_said_as_it_is_made(dimension: int, text: str) -> None:
+    assert text in Question((1.0,), dimension).input

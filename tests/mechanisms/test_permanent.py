@@ -84,7 +84,7 @@ def test_every_feature_mechanism_has_permanent_reports(name: str) -> None:
     assert equal(first, again) and len(ledger.spends) == 1
     assert ledger.total("unit")[0] == mechanism.guarantee.epsilon
     other = [send(mechanism, value, secret=secret)[0] for secret in secrets(20)]
-    assert not all(equal(first, one) for one in other)
+    assert not all(equal(first, second) for second in other)
     zeros = torch.zeros(mechanism.dimension)
     assert equal(send(mechanism, zeros)[0], send(mechanism, -zeros)[0])
 

@@ -16,7 +16,7 @@ from graphveil.training.attention import incoming
 NODES, COLUMNS, CLASSES = 40, 5, 3
 
 
-def made(seed: int = 0) -> tuple[PairAttention, Tensor, Tensor, ReceiverRows]:
+def network_and_rows(seed: int = 0) -> tuple[PairAttention, Tensor, Tensor, ReceiverRows]:
     """A network, unit rows, labels and a graph in which nobody sends to node 7 and half of all send to node 3."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -39,7 +39,7 @@ def one_by_one(network: PairAttention, x: Tensor, labels: Tensor, heard: Incomin
 
 @pytest.mark.parametrize(("seed", "soft"), [(0, 0.0), (1, 0.3), (0, 10.0)])
 def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
-    network, x, labels, rows = made(seed)
+    network, x, labels, rows = network_and_rows(seed)
     targets = torch.tensor([3, 7, 9, 20, 39, 0])
     heard = incoming(rows, targets)
     gradients = network.target_gradients(x, labels[targets], heard, soft)
@@ -48,7 +48,7 @@ def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
 
 def test_other_targets_gradients_keep_every_bit() -> None:
     """A target's edges come and go: no other row changes, not even in its last digit (so nothing moves on the grid)."""
-    network, x, labels, _ = made()
+    network, x, labels, _ = network_and_rows()
     generator = torch.Generator().manual_seed(5)
     targets = torch.arange(NODES)
     for trial in range(20):
@@ -63,7 +63,7 @@ def test_other_targets_gradients_keep_every_bit() -> None:
 
 
 def test_weights_look_at_both_ends_alone_and_stay_within_one() -> None:
-    network, x, _, _ = made()
+    network, x, _, _ = network_and_rows()
     edges = torch.randint(0, NODES, (2, 300), generator=torch.Generator().manual_seed(1))
     weights = network.weigh(x, edges)
     assert bool(((weights > 0) & (weights <= 1)).all())

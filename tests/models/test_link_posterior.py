@@ -136,9 +136,9 @@ def test_ties_are_drawn_uniformly_and_by_the_seed() -> None:
     [("lower", "mixed"), ("both", "half huge"), ("directed", "equal"), ("none", "zeros"), ("directed", "mixed")],
 )
 def test_soft_links_are_the_posteriors_of_all_pairs(mode: str, name: str) -> None:
-    held, directed = reports(mode), mode == "directed"
-    soft = posterior_of(held, CASES[name], directed=directed).soft()
-    p = dense_posterior(held, CASES[name], directed=directed)
+    sent_reports, directed = reports(mode), mode == "directed"
+    soft = posterior_of(sent_reports, CASES[name], directed=directed).soft()
+    p = dense_posterior(sent_reports, CASES[name], directed=directed)
     received, sent = soft.degrees()
     assert torch.allclose(received, p.sum(dim=0), rtol=1e-9)
     assert torch.allclose(sent, p.sum(dim=1), rtol=1e-9)
@@ -308,21 +308,21 @@ def times(matrix: object, n: int) -> np.ndarray:
 
 @settings(max_examples=60, deadline=None)
 @given(drawn_links)
-def test_degrees_are_those_of_the_dense_matrix(one: MadeLinks) -> None:
-    received, sent = one.links.degrees()
-    assert received.numpy() == pytest.approx(one.dense.sum(axis=1))
-    assert sent.numpy() == pytest.approx(one.dense.sum(axis=0))
+def test_degrees_are_those_of_the_dense_matrix(case: MadeLinks) -> None:
+    received, sent = case.links.degrees()
+    assert received.numpy() == pytest.approx(case.dense.sum(axis=1))
+    assert sent.numpy() == pytest.approx(case.dense.sum(axis=0))
 
 
 @settings(max_examples=60, deadline=None)
 @given(drawn_links, st.booleans(), st.sampled_from(["gcn", "mean"]))
-def test_the_normalised_matrix_is_the_dense_one(one: MadeLinks, loops: bool, how: str) -> None:
-    a = one.dense + loops * np.eye(one.n)
+def test_the_normalised_matrix_is_the_dense_one(case: MadeLinks, loops: bool, how: str) -> None:
+    a = case.dense + loops * np.eye(case.n)
     received, sent = a.sum(axis=1), a.sum(axis=0)
     wanted = a / received[:, None] if how == "mean" else a / np.sqrt(received)[:, None] / np.sqrt(sent)
-    matrix = one.links.normalised(how, self_loops=loops)
-    assert matrix.shape == (one.n, one.n)
-    assert times(matrix, one.n) == pytest.approx(wanted, abs=1e-5)
+    matrix = case.links.normalised(how, self_loops=loops)
+    assert matrix.shape == (case.n, case.n)
+    assert times(matrix, case.n) == pytest.approx(wanted, abs=1e-5)
 
 
 def test_slopes_go_through_the_product() -> None:

@@ -104,7 +104,7 @@ def test_features_stay_sparse() -> None:
 MANY, KINDS = 4_000, 3
 
 
-def told() -> tuple[Tensor, Tensor]:
+def scores_and_reports() -> tuple[Tensor, Tensor]:
     """Log-scores that are right as they are, and labels drawn from them as log Pr[y' | class]."""
     generator = torch.Generator().manual_seed(1)
     scores = torch.randn(MANY, KINDS, generator=generator)
@@ -118,7 +118,7 @@ def noise() -> Tensor:
 
 def test_opinions_too_sure_are_set_right_and_those_that_say_nothing_weigh_nothing() -> None:
     """20 times too sure, as beliefs after loops are: the weight is a twentieth, to a tenth of it."""
-    scores, heard = told()
+    scores, heard = scores_and_reports()
     (weight,) = pool_weights(20 * scores[None], heard, torch.tensor([0.1]))
     assert abs(20 * float(weight) - 1) < 0.1
     right, wrong = pool_weights(torch.stack([scores, noise()]), heard, torch.tensor([0.5, 0.5]))
@@ -127,7 +127,7 @@ def test_opinions_too_sure_are_set_right_and_those_that_say_nothing_weigh_nothin
 
 
 def test_more_opinions_are_taken_for_what_they_say_alone() -> None:
-    scores, heard = told()
+    scores, heard = scores_and_reports()
     good = held_out(torch.stack([noise(), scores]), heard, torch.tensor([0.5, 0.5]))
     alone = held_out(noise()[None], heard, torch.tensor([1.0]))
     more = held_out(torch.stack([noise(), noise().roll(1, dims=0)]), heard, torch.tensor([0.5, 0.5]))
@@ -139,7 +139,7 @@ def test_more_opinions_are_taken_for_what_they_say_alone() -> None:
 
 def test_no_label_is_judged_by_weights_it_chose() -> None:
     """One label in the last fold is turned round: the others' likelihoods in that fold stay what they were."""
-    scores, heard = told()
+    scores, heard = scores_and_reports()
     opinions, first = scores[None, :100], torch.tensor([0.5])
     changed = heard[:100].clone()
     changed[4] = changed[4].roll(1)

@@ -112,8 +112,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_gives_no_score_for_each_class_is_refused(case: str) -> None:
-    module, dimension, classes, edges, said = REFUSED[case]
-    with pytest.raises(InputError, match=f"backbone: .*{re.escape(said)}"):
+    module, dimension, classes, edges, message = REFUSED[case]
+    with pytest.raises(InputError, match=f"backbone: .*{re.escape(message)}"):
         require_scores(module, dimension, classes, edges=edges)
 
 
@@ -140,22 +140,25 @@ def stored() -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (lambda found: found.pop("bias"), "bias is None"),
-        (lambda found: found.update(more=torch.zeros(1)), r"more is \(\(1,\), torch.float32\); allowed: None"),
-        (lambda found: found.update(bias=torch.zeros(C + 1)), r"bias is \(\(4,\)"),
-        (lambda found: found.update(bias=torch.zeros(C, dtype=torch.float64)), r"bias is \(\(3,\), torch.float64\)"),
-        (lambda found: found["weight"][0].fill_(torch.nan), "weight holds what is no number"),
-        (lambda found: found["bias"].fill_(torch.inf), "bias holds what is no number"),
+        (lambda weights: weights.pop("bias"), "bias is None"),
+        (lambda weights: weights.update(more=torch.zeros(1)), r"more is \(\(1,\), torch.float32\); allowed: None"),
+        (lambda weights: weights.update(bias=torch.zeros(C + 1)), r"bias is \(\(4,\)"),
+        (
+            lambda weights: weights.update(bias=torch.zeros(C, dtype=torch.float64)),
+            r"bias is \(\(3,\), torch.float64\)",
+        ),
+        (lambda weights: weights["weight"][0].fill_(torch.nan), "weight holds what is no number"),
+        (lambda weights: weights["bias"].fill_(torch.inf), "bias holds what is no number"),
     ],
 )
-def test_weights_of_another_module_are_refused_by_name(change: Any, said: str) -> None:
-    module, found = nn.Linear(D, C), stored()
-    require_weights(module, found)
-    change(found)
-    with pytest.raises(InputError, match=f"backbone: {said}"):
-        require_weights(module, found)
+def test_weights_of_another_module_are_refused_by_name(change: Any, message: str) -> None:
+    module, weights = nn.Linear(D, C), stored()
+    require_weights(module, weights)
+    change(weights)
+    with pytest.raises(InputError, match=f"backbone: {message}"):
+        require_weights(module, weights)
 
 
 # ---- the curator's perceptrons, and dropout ----
@@ -164,9 +167,9 @@ def test_weights_of_another_module_are_refused_by_name(change: Any, said: str) -
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("made", [selu, unit])
-def test_slopes_equal_finite_differences(made: Callable[[Tensor], Tensor]) -> None:
-    assert torch.autograd.gradcheck(made, X.clone().requires_grad_())
+@pytest.mark.parametrize("function", [selu, unit])
+def test_slopes_equal_finite_differences(function: Callable[[Tensor], Tensor]) -> None:
+    assert torch.autograd.gradcheck(function, X.clone().requires_grad_())
 
 
 def test_selu_and_its_slope_are_those_of_torch_also_for_slices_of_a_gradient() -> None:

@@ -105,23 +105,23 @@ def judge(mutant: Mutant, clean: Path, folder: Path, sound: dict[str, Outcome], 
         file.write_text(mutant.applied(file.read_text(encoding="utf-8")), encoding="utf-8")
         for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
             bytecode.unlink()
-        found = outcome(*run(mutant.tests, copy, "-x"))
+        result = outcome(*run(mutant.tests, copy, "-x"))
     except (StaleMutantError, OSError) as error:
         return Row(mutant, "stale", str(error), 0.0)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
-    verdict = {"failed": "killed", "passed": "SURVIVED"}.get(found.verdict, found.verdict)
-    return Row(mutant, verdict, found.by, max(sound[node].seconds for node in mutant.tests))
+    verdict = {"failed": "killed", "passed": "SURVIVED"}.get(result.verdict, result.verdict)
+    return Row(mutant, verdict, result.by, max(sound[node].seconds for node in mutant.tests))
 
 
 def run_clean(nodes: list[str], clean: Path, pool: ThreadPoolExecutor) -> dict[str, Outcome]:
     """Return how each test ends on the unchanged source; the tests of one file share a process."""
     files = [list(group) for _, group in groupby(nodes, key=lambda node: node.split("::")[0])]
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for group, (done, cases) in zip(files, pool.map(lambda group: run(group, clean), files), strict=True):
         for node in group:
-            found[node] = outcome(done, [case for case in cases if is_of(case, node)])
-    return found
+            outcomes[node] = outcome(done, [case for case in cases if is_of(case, node)])
+    return outcomes
 
 
 def is_of(case: ElementTree.Element, node: str) -> bool:
@@ -136,7 +136,7 @@ class Ended:
     """How a run of pytest ended: its exit code (124 where it was stopped) and what it printed."""
 
     returncode: int
-    said: str
+    output: str
 
 
 Run = tuple[Ended, list[ElementTree.Element]]
@@ -154,8 +154,8 @@ def run(nodes: Iterable[str], tree: Path, *more: str) -> Run:
             process.kill()
             process.join()
             return Ended(124, f"no end within {LIMIT:g} s"), []
-        said, code = Path(folder, "said"), process.exitcode or 0
-        text = said.read_text(errors="replace") if said.exists() else ""
+        output, code = Path(folder, "said"), process.exitcode or 0
+        text = output.read_text(errors="replace") if output.exists() else ""
         report = Path(folder, "found.xml")
         cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
         return Ended(code, text), list(cases)
@@ -175,7 +175,7 @@ def outcome(done: Ended, cases: list[ElementTree.Element]) -> Outcome:
         if any(by.startswith(kind) for kind in CRASHES):
             return Outcome(f"crashed: {by}", seconds)
         return Outcome("failed", seconds, case.get("name", ""))
-    return Outcome(f"not run: {done.said.strip()[-300:]}", seconds)
+    return Outcome(f"not run: {done.output.strip()[-300:]}", seconds)
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -40,9 +40,9 @@ class Mutant:
 
     def applied(self, text: str) -> str:
         """The mutated text of `file`; raises StaleMutantError where `old` does not stand in it exactly once."""
-        found = text.count(self.old)
-        if found != 1:
-            raise StaleMutantError(f"{self.name}: the old text stands {found} times in {self.file}")
+        times = text.count(self.old)
+        if times != 1:
+            raise StaleMutantError(f"{self.name}: the old text stands {times} times in {self.file}")
         return text.replace(self.old, self.new)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from tests.mutants.catalogue import ROOT
 
 
-def run_pytest(tree: Path, words: list[str], said: str) -> None:
+def run_pytest(tree: Path, words: list[str], output: str) -> None:
     """In a fork of a process that has loaded the libraries: forget our modules, and take those of the copy."""
     import pytest
 
-    out = os.open(said, os.O_WRONLY | os.O_CREAT)
+    out = os.open(output, os.O_WRONLY | os.O_CREAT)
     for stream in (1, 2):
         os.dup2(out, stream)
     os.chdir(tree)

@@ -31,8 +31,8 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def collector(request: pytest.FixtureRequest) -> Iterator[Pretended]:
     """Of the task that a module asks."""
-    with pretended(request.module.TASK) as found:
-        yield found
+    with pretended(request.module.TASK) as pretended_collector:
+        yield pretended_collector
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ BUNDLE = CLIENT / "dist" / "device.js"
 @functools.cache
 def node() -> str:
     """The path of Node 20 or later."""
-    found = shutil.which("node")
-    if found is None:
+    program = shutil.which("node")
+    if program is None:
         pytest.skip("no node here: apt-get install nodejs npm")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     if int(version.removeprefix("v").partition(".")[0]) < 20:
         pytest.skip(f"Node 20 or later is needed, and this is {version.strip()}")
-    return found
+    return program
 
 
 def tools() -> Path:
@@ -38,14 +38,14 @@ def tools() -> Path:
     return folder
 
 
-def page_said(folder: Path, script: str, told: object) -> Any:
+def page_said(folder: Path, script: str, arguments: object) -> Any:
     """What a script that stands beside the modules of the person's page says, in Node: of the constant `told`."""
     shutil.copytree(ROOT / "src" / "graphveil" / "collection" / "assets", folder)
     # Else Node takes the files of the page for scripts.
     (folder / "package.json").write_text('{"type": "module"}')
     begin = 'import { readFileSync } from "node:fs";\nconst told = JSON.parse(readFileSync(0, "utf8"));\n'
     (folder / "said.js").write_text(begin + "const say = (one) => console.log(JSON.stringify(one));\n" + script)
-    command, put = [node(), str(folder / "said.js")], json.dumps(told)
+    command, put = [node(), str(folder / "said.js")], json.dumps(arguments)
     done = subprocess.run(command, input=put, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
@@ -54,16 +54,16 @@ def page_said(folder: Path, script: str, told: object) -> Any:
 def deno() -> list[str]:
     """How Deno is told to run a program that reads its own files."""
     # The program itself: the package's own command starts it through Node.
-    found = shutil.which("deno") or next(map(str, CLIENT.glob("node_modules/@deno/*/deno")), None)
-    if found is None:
+    program = shutil.which("deno") or next(map(str, CLIENT.glob("node_modules/@deno/*/deno")), None)
+    if program is None:
         pytest.skip("no deno here: run npm ci in clients/js")
-    return [found, "run", "--quiet", "--allow-read"]
+    return [program, "run", "--quiet", "--allow-read"]
 
 
-def said(lines: Iterable[dict[str, Any]], *runtime: str) -> list[dict[str, Any]]:
+def js_answers(lines: Iterable[dict[str, Any]], *runtime: str) -> list[dict[str, Any]]:
     """What the client answers to lines, in Node or in another runtime."""
-    told, program = "\n".join(map(json.dumps, lines)) + "\n", str(CLIENT / "lines.js")
+    text, program = "\n".join(map(json.dumps, lines)) + "\n", str(CLIENT / "lines.js")
     command = [*(runtime or (node(),)), program]
-    done = subprocess.run(command, input=told, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -38,14 +38,14 @@ class Pretended:
             self.enrolled.append(json.loads(body))
         if path != "/reports" or path in self.says:
             return self.says.get(path, (404, b"{}"))
-        known = body in self.reports
+        repeated = body in self.reports
         self.reports.append(body)
-        return (200, b'{"answers":["again"]}') if known else (201, b'{"answers":["accepted"]}')
+        return (200, b'{"answers":["again"]}') if repeated else (201, b'{"answers":["accepted"]}')
 
 
 def spelled(ids: Sequence[object]) -> bytes:
     """A list of ids on the wire."""
-    return "".join(json.dumps(one) + "\n" for one in ids).encode()
+    return "".join(json.dumps(person) + "\n" for person in ids).encode()
 
 
 @contextmanager

@@ -32,8 +32,8 @@ def features(
     ends = {"low": float(low), "high": float(high)}
     law = MultiBit(epsilon=at_most(epsilon), dimension=dimension, **ends, sampled=sampled)
     names = [f"f{place}" for place in range(dimension)]
-    told = {"kind": "features", "names": names, "low": low, "high": high, "epsilon": epsilon}
-    return {**told, "sampled": law.coordinates, "threshold": str(law.law.low)}
+    declared = {"kind": "features", "names": names, "low": low, "high": high, "epsilon": epsilon}
+    return {**declared, "sampled": law.coordinates, "threshold": str(law.law.low)}
 
 
 def label(epsilon: str = "1") -> dict[str, Any]:
@@ -48,8 +48,8 @@ def links(people: int, epsilon: str = "2", mode: str = "lower") -> dict[str, Any
 
 def degree(people: int, epsilon: str = "0.5", mode: str = "lower") -> dict[str, Any]:
     law, ends = geometric(at_most(epsilon)), NoisyDegree(epsilon=at_most(epsilon), nodes=people, mode=mode).ends
-    told = {"kind": "degree", "mode": mode, "epsilon": epsilon, "lowest": ends[0], "highest": ends[1]}
-    return {**told, "digits": [str(whole(one)) for one in law.digits], "overflow": str(whole(law.overflow))}
+    declared = {"kind": "degree", "mode": mode, "epsilon": epsilon, "lowest": ends[0], "highest": ends[1]}
+    return {**declared, "digits": [str(whole(digit)) for digit in law.digits], "overflow": str(whole(law.overflow))}
 
 
 def geometric(epsilon: float) -> Geometric:
@@ -81,5 +81,5 @@ def task_of(*fields: dict[str, Any], **changes: Any) -> Task:
 
 
 def opening_of(task: Task, *nonces: bytes) -> Opening:
-    told = [nonce.hex() for nonce in nonces or (os.urandom(16),)]
-    return Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": told}), task)
+    nonce_texts = [nonce.hex() for nonce in nonces or (os.urandom(16),)]
+    return Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": nonce_texts}), task)

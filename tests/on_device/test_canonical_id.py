@@ -26,21 +26,21 @@ def accepted(id: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("one", "other"), TWINS, ids=ascii)
-def test_what_people_cannot_tell_apart_has_one_form(one: str, other: str) -> None:
-    assert canonical_id(one) == canonical_id(other)
+@pytest.mark.parametrize(("first", "other"), TWINS, ids=ascii)
+def test_what_people_cannot_tell_apart_has_one_form(first: str, other: str) -> None:
+    assert canonical_id(first) == canonical_id(other)
     with pytest.raises(DeviceError, match=r"^bad-ids: .* are one id to people") as refused:
-        require_distinct(["first", one, "between", other])
+        require_distinct(["first", first, "between", other])
     # Both are named so that they can be told apart: letters that nobody sees are spelled.
-    assert spelled_id(one) in refused.value.detail and spelled_id(other) in refused.value.detail
+    assert spelled_id(first) in refused.value.detail and spelled_id(other) in refused.value.detail
 
 
 def test_what_people_can_tell_apart_has_two() -> None:
     ids = ("anna", "anne", "Anna B", "Anna C", "zo\u00eb", "zoe", "1", "01", "\u0131lk", "ilk", "\u4e00", "a.b", "a-b")
     require_distinct(ids)
-    assert len({canonical_id(one) for one in ids}) == len(ids)
-    for one in ids:
-        assert canonical_id(canonical_id(one)) == canonical_id(one)
+    assert len({canonical_id(each_id) for each_id in ids}) == len(ids)
+    for each_id in ids:
+        assert canonical_id(canonical_id(each_id)) == canonical_id(each_id)
 
 
 FORMS = """
@@ -66,19 +66,19 @@ console.log(createHash("sha256").update(Uint8Array.from(known)).digest("hex"), f
 @pytest.mark.slow
 def test_both_languages_make_the_same_form_of_every_character() -> None:
     """Each with an accent behind it, which joins the letter before; of 217,088 code points."""
-    known, forms = bytearray(), hashlib.sha256()
+    assigned, forms = bytearray(), hashlib.sha256()
     # Planes 4 to 13 and most of 3 are empty in every version so far; planes 15 and 16 are private.
     for begin in (*range(0, 0x34000, 16), *range(0xE0000, 0xE1000, 16)):
         letters = [chr(code) for code in range(begin, begin + 16)]
-        told = [accepted("a" + one) for one in letters]
-        known += bytes(told)
-        block = "".join(one + "\u0301" for one, is_known in zip(letters, told, strict=True) if is_known)
+        accepted_each = [accepted("a" + letter) for letter in letters]
+        assigned += bytes(accepted_each)
+        block = "".join(letter + "\u0301" for letter, is_known in zip(letters, accepted_each, strict=True) if is_known)
         forms.update((canonical_id(block + "a") + "\n").encode() if block else b"")
     script = FORMS % (BUNDLE.parent / "people.js").as_uri()
     run = subprocess.run([node(), "--input-type=module"], input=script, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == [hashlib.sha256(known).hexdigest(), forms.hexdigest()]
+    assert run.stdout.split() == [hashlib.sha256(assigned).hexdigest(), forms.hexdigest()]
     # On every Python: what 14.0 assigns, less private characters and halves of characters.
-    assert hashlib.sha256(known).hexdigest() == ASSIGNED
+    assert hashlib.sha256(assigned).hexdigest() == ASSIGNED
 
 
 def test_the_standard_lists_what_nobody_sees() -> None:
@@ -88,7 +88,7 @@ def test_the_standard_lists_what_nobody_sees() -> None:
     for low, high in re.findall(r"([0-9A-F]{4,5})(?:\.\.([0-9A-F]{4,5}))?", text):
         listed |= set(map(chr, range(int(low, 16), int(high or low, 16) + 1)))
     every = [chr(code) for code in (*range(0xD800), *range(0xE000, 0x34000), *range(0xE0000, 0xE1000))]
-    assert {one for one in every if _UNSEEN.fullmatch(one)} == listed
-    kinds = {unicodedata.category(one) for one in listed} - {"Cn"}
-    assert {one for one in every if unicodedata.category(one) in ("Cc", "Zl", "Zp", "Zs")} <= listed
+    assert {letter for letter in every if _UNSEEN.fullmatch(letter)} == listed
+    kinds = {unicodedata.category(letter) for letter in listed} - {"Cn"}
+    assert {letter for letter in every if unicodedata.category(letter) in ("Cc", "Zl", "Zp", "Zs")} <= listed
     assert kinds == {"Cc", "Cf", "Lo", "Mn", "So", "Zl", "Zp", "Zs"}

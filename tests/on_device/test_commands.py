@@ -39,10 +39,10 @@ def enrolled(run: Run, collector: Pretended) -> Pretended:
     return collector
 
 
-def refused(found: tuple[int, str, str], code: str) -> None:
+def refused(result: tuple[int, str, str], code: str) -> None:
     """Exit code 2, nothing done, one line on stderr that begins with the code (and what may be said after it)."""
-    assert found[0] == 2 and found[1] in ("", AS)
-    assert found[2].startswith(code) and found[2].count("\n") == 1
+    assert result[0] == 2 and result[1] in ("", AS)
+    assert result[2].startswith(code) and result[2].count("\n") == 1
 
 
 def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, home: Path) -> None:
@@ -79,14 +79,14 @@ def test_no_proxy_is_told_what_goes_to_this_machine(
 
 
 def test_what_is_shown_is_what_is_sent(run: Run, enrolled: Pretended, data: Path) -> None:
-    shown = run("show", data)[1].splitlines()
-    said = next(line for line in shown if line.startswith("- label: says "))
+    lines = run("show", data)[1].splitlines()
+    label_line = next(line for line in lines if line.startswith("- label: says "))
     assert run("answer", data)[0] == 0
     bits = answers(TASK, TASK.person(3, bytes(16)), read(enrolled.reports[0])[0].body)[0]
     assert bits is not None
-    assert said == f"- label: says {('calm', 'glad', 'sad')[2 * bits[0] + bits[1]]}"
-    assert any(line.startswith("- links: names ") and line.endswith(" of 8 people") for line in shown)
-    assert sum("whoever reads it has odds at most" in line for line in shown) == 4
+    assert label_line == f"- label: says {('calm', 'glad', 'sad')[2 * bits[0] + bits[1]]}"
+    assert any(line.startswith("- links: names ") and line.endswith(" of 8 people") for line in lines)
+    assert sum("whoever reads it has odds at most" in line for line in lines) == 4
 
 
 def test_only_the_owner_may_read(enrolled: Pretended, run: Run, data: Path, home: Path) -> None:
@@ -104,11 +104,11 @@ def test_a_device_that_lost_a_part_of_itself_says_nothing_more(
 ) -> None:
     """Neither fresh noise for values that were told, nor values that nobody counts any more."""
     assert run("answer", data)[0] == 0
-    kept = (home / gone).read_bytes()
+    content = (home / gone).read_bytes()
     (home / gone).unlink()
     refused(run("answer", data), "ledger")
     refused(run("show", data), "ledger")
-    (home / gone).write_bytes(kept)
+    (home / gone).write_bytes(content)
     assert run("answer", data)[0] == 0
     assert len(set(enrolled.reports)) == 1
 
@@ -116,24 +116,24 @@ def test_a_device_that_lost_a_part_of_itself_says_nothing_more(
 def test_who_is_enrolled_makes_no_second_secret(enrolled: Pretended, run: Run, data: Path, home: Path) -> None:
     """Secret and ledger are gone together, and the enrolment is there: by its key the person would be the same."""
     assert run("answer", data)[0] == 0
-    kept = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
-    for path in kept:
+    contents = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    for path in contents:
         path.unlink()
     for words in (("answer", data), ("show", data), ("enrol", enrolled.url, *ENROL)):
         refused(run(*words), "ledger")
     assert not (home / "secret").exists() and len(enrolled.reports) == len(enrolled.enrolled) == 1
-    for path, data_before in kept.items():
+    for path, data_before in contents.items():
         path.write_bytes(data_before)
     assert run("answer", data)[0] == 0 and len(set(enrolled.reports)) == 1
 
 
 def test_a_folder_that_cannot_be_read_is_one_line(enrolled: Pretended, run: Run, data: Path, home: Path) -> None:
     place = home / TASK.hash.hex() / "enrolled.json"
-    kept = place.read_bytes()
-    for spoilt in (b"", b"{}", b"[]", kept.replace(b"url", b"address")):
+    content = place.read_bytes()
+    for spoilt in (b"", b"{}", b"[]", content.replace(b"url", b"address")):
         place.write_bytes(spoilt)
         refused(run("show"), "enrolment")
-    place.write_bytes(kept)
+    place.write_bytes(content)
     (home / TASK.hash.hex() / "task.json").write_bytes(task_of(label()).data)
     refused(run("answer", data), "wrong-hash")
     (home / TASK.hash.hex() / "task.json").unlink()
@@ -146,12 +146,12 @@ def test_nothing_of_a_task_turns_or_hides_what_stands_beside_it(run: Run, tmp_pa
     mood = {**label(), "classes": [turned, "glad", "גיל می\u200cخواهم"]}
     task = task_of(mood, name=turned, organiser=turned, purpose=turned, guarantee=[turned], public=[turned])
     with pretended(task) as collector:
-        told = run("enrol", collector.url, TOKEN, "--task", task.hash.hex())[1]
+        screen = run("enrol", collector.url, TOKEN, "--task", task.hash.hex())[1]
         (tmp_path / "mine.json").write_text('{"label": "angry"}')
-        said = run("show", tmp_path / "mine.json")[2]
-    assert "which you are: low ?price? ??? , glad, גיל می\u200cخواهم; one of them, epsilon 1" in told
-    assert "label is none of low ?price? ??? , glad" in said
-    hidden = {letter for letter in told + said if unicodedata.category(letter) in ("Cf", "Cc", "Zl")}
+        refusal = run("show", tmp_path / "mine.json")[2]
+    assert "which you are: low ?price? ??? , glad, גיל می\u200cخواهم; one of them, epsilon 1" in screen
+    assert "label is none of low ?price? ??? , glad" in refusal
+    hidden = {letter for letter in screen + refusal if unicodedata.category(letter) in ("Cf", "Cc", "Zl")}
     assert hidden == {"\n", "\u200c"}
 
 
@@ -163,7 +163,7 @@ def test_an_enrolment_whose_answer_was_lost_asks_again_with_the_same_key(run: Ru
         refused(run("show"), "enrolment")
     collector.says["/enrolments"] = right
     assert run("enrol", collector.url, *ENROL)[0] == 0
-    assert len({json.dumps(one) for one in collector.enrolled}) == 1
+    assert len({json.dumps(enrolment) for enrolment in collector.enrolled}) == 1
 
 
 def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pretended, data: Path) -> None:
@@ -175,30 +175,30 @@ def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pre
     assert run(*again)[0] == 0
     enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":1}')
     assert run(*again)[0] == 0 and run("answer", data)[0] == 0
-    for other, said in (
+    for other, message in (
         (b'{"number":4,"joined":1}', "enrolment: your token is person 3's, and the collector says that you are person"),
         (b'{"number":3,"joined":2}', "enrolment: the collector counts you from epoch 2 on"),
     ):
         enrolled.says["/enrolments"] = (200, other)
-        refused(run(*again), said)
+        refused(run(*again), message)
     enrolled.says["/enrolments"] = (403, b'{"code":"bad-token"}')
     refused(run(*again), "bad-token: ")
     assert run("answer", data)[0] == 0 and len(set(enrolled.reports)) == 1
-    assert len({json.dumps(one) for one in enrolled.enrolled}) == 1
+    assert len({json.dumps(enrolment) for enrolment in enrolled.enrolled}) == 1
 
 
 def test_another_persons_token_is_refused_before_the_collector_hears_of_it(run: Run, enrolled: Pretended) -> None:
     """To the collector a good token with another device's key is one that was spent: it would ask for a new one."""
     enrolled.says["/enrolments"] = (403, b'{"code":"bad-token"}')
     other = TOKEN[:-1] + "4"
-    found = run("enrol", enrolled.url, other, "--task", TASK.hash.hex(), "--as", IDS[4])
-    refused(found, "enrolment: this device is person 3 of the collection, and the token is person 4's. ")
-    assert "Take the token that you joined with, or another --folder." in found[2]
+    result = run("enrol", enrolled.url, other, "--task", TASK.hash.hex(), "--as", IDS[4])
+    refused(result, "enrolment: this device is person 3 of the collection, and the token is person 4's. ")
+    assert "Take the token that you joined with, or another --folder." in result[2]
     assert len(enrolled.enrolled) == 1
 
 
 def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended, data: Path) -> None:
-    for status, told, said in (
+    for status, content, message in (
         (507, b'{"code":"disk-full"}', "disk-full: the collector has no room"),
         (200, b'{"answers":["bad-tag"]}', "bad-tag: the report does not carry the device's own mark"),
         (200, b'{"answers":[]}', "collector: the collector's answer is none of the standard"),
@@ -207,9 +207,9 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
         (400, b'{"code":"send-it-elsewhere"}', "collector: the collector refused with 400 send-it-elsewhere"),
         (302, b"", "collector: the collector sends on to another address (302), and nothing is sent there"),
     ):
-        enrolled.says["/reports"] = status, told
+        enrolled.says["/reports"] = status, content
         code, out, err = run("answer", data)
-        assert code == 2 and out.startswith(AS + "booked; epsilon 7.5") and err.startswith(said)
+        assert code == 2 and out.startswith(AS + "booked; epsilon 7.5") and err.startswith(message)
         assert "Your report is booked and its price is spent; sent again, it is the same bytes" in err
     del enrolled.says["/reports"]
     assert run("answer", data)[1] == AS + "booked; epsilon 7.5 is spent in all\nsent\n"
@@ -217,7 +217,7 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("content", "message"),
     [
         (b'{"epoch":1,"open":false,"until":null}', "closed: the round, or the whole collection, has closed: round 1 t"),
         (b'{"epoch":0,"open":false,"until":null}', "no-opening: no round has opened yet"),
@@ -227,12 +227,12 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
     ],
 )
 def test_nothing_is_booked_for_a_round_that_is_not_open(
-    told: bytes, said: str, run: Run, enrolled: Pretended, data: Path
+    content: bytes, message: str, run: Run, enrolled: Pretended, data: Path
 ) -> None:
-    enrolled.says["/epoch"] = (200, told)
-    found = run("answer", data)
-    refused(found, said)
-    assert "Nothing was booked or sent this time." in found[2] and enrolled.reports == []
+    enrolled.says["/epoch"] = (200, content)
+    result = run("answer", data)
+    refused(result, message)
+    assert "Nothing was booked or sent this time." in result[2] and enrolled.reports == []
     assert run("spent")[1].startswith("epsilon 0 is spent")
 
 
@@ -240,8 +240,8 @@ def test_a_report_that_is_booked_is_sent_whatever_the_collector_says(run: Run, e
     """Its acknowledgement may have been lost; and collectors need not say whether a round is open."""
     enrolled.says["/epoch"] = (404, b"{}")
     assert run("answer", data)[0] == 0
-    for told in (b'{"epoch":1,"open":false,"until":null}', b'{"epoch":1,"open":true,"until":9}'):
-        enrolled.says["/epoch"] = (200, told)
+    for content in (b'{"epoch":1,"open":false,"until":null}', b'{"epoch":1,"open":true,"until":9}'):
+        enrolled.says["/epoch"] = (200, content)
         assert "had it already" in run("answer", data)[1]
     assert len(set(enrolled.reports)) == 1 and len(enrolled.reports) == 3
 
@@ -264,8 +264,8 @@ def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretende
     refused(run("enrol", collector.url, *ENROL), "wrong-hash")
     assert not collector.enrolled
     collector.says["/task"] = (200, TASK.data)
-    shown = run("enrol", collector.url, *ENROL)[1]
-    assert f"signed by the key {short_key(TASK.key)}, which the organiser can confirm" in shown
+    screen = run("enrol", collector.url, *ENROL)[1]
+    assert f"signed by the key {short_key(TASK.key)}, which the organiser can confirm" in screen
     collector.says |= {"/task": (200, swapped), "/opening": (200, signed("opening", OPENING, opening, other))}
     refused(run("answer", data), "bad-signature")
     # An opening of the task that is served now is none of the task that was joined.
@@ -299,9 +299,9 @@ def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: 
     assert run(*enrol, "--limit", "2")[0] == 0
     (home / "limit").unlink()
     for words in (("answer", data), ("show", data), ("spent",), enrol):
-        found = run(*words)
-        refused(found, f"ledger: {home / 'limit'}, your own limit, is gone")
-        assert "Write the limit into that file again: 5, 2.5, none or default." in found[2]
+        result = run(*words)
+        refused(result, f"ledger: {home / 'limit'}, your own limit, is gone")
+        assert "Write the limit into that file again: 5, 2.5, none or default." in result[2]
     assert not collector.reports
     (home / "limit").write_text("2\n")
     refused(run("answer", data), "cap")
@@ -347,10 +347,10 @@ def test_a_server_that_speaks_no_http_is_one_line(run: Run) -> None:
         url, says = f"http://127.0.0.1:{server.getsockname()[1]}", (b"", b"nonsense\r\n", b"HTTP/1.1 two\r\n\r\n")
 
         def answer() -> None:
-            for said in says:
-                with server.accept()[0] as one:
-                    one.recv(10_000)
-                    one.sendall(said)
+            for content in says:
+                with server.accept()[0] as connection:
+                    connection.recv(10_000)
+                    connection.sendall(content)
 
         thread = threading.Thread(target=answer)
         thread.start()

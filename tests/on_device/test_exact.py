@@ -41,7 +41,7 @@ def test_the_lower_bound_is_one_and_is_sharp() -> None:
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "5"])
 def test_digits_of_degrees_are_kept_and_weaker_ones_are_not(epsilon: str) -> None:
     law = geometric(float(epsilon))
-    digits, overflow = [whole(one) for one in law.digits], whole(law.overflow)
+    digits, overflow = [whole(digit) for digit in law.digits], whole(law.overflow)
     assert digits_keep(digits, overflow, Fraction(epsilon))
     assert not digits_keep(digits, overflow, Fraction(epsilon) * Fraction(999, 1000))
     # Each number matters: a little less chance of a digit, or of going on, tells one number from the next too well.
@@ -56,8 +56,8 @@ def test_words_are_the_keystream_of_a_counter() -> None:
     key = bytes(range(100, 132))
     values, parts = [0, 1, 2**32, 2**64 - 1, 5], [0, 1, 2**64 - 1, 2**32, 3]
     blocks = [struct.pack(">QQ", *pair) for pair in zip(values, parts, strict=True)]
-    stream = [Cipher(algorithms.AES(key), modes.CTR(one)).encryptor().update(bytes(8)) for one in blocks]
-    assert words(key, values, parts).tolist() == [int.from_bytes(one, "big") for one in stream]
+    stream = [Cipher(algorithms.AES(key), modes.CTR(block)).encryptor().update(bytes(8)) for block in blocks]
+    assert words(key, values, parts).tolist() == [int.from_bytes(block, "big") for block in stream]
 
 
 def test_an_epsilon_is_kept_exactly_where_it_is() -> None:

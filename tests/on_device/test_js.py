@@ -16,7 +16,7 @@ import pytest
 from graphveil.device import Task
 from graphveil.device.lines import answer_lines
 from graphveil.device.task import TASK
-from tests.on_device.javascript import BUNDLE, CLIENT, deno, node, said, tools
+from tests.on_device.javascript import BUNDLE, CLIENT, deno, js_answers, node, tools
 from tests.on_device.signing import MOODS, degree, facts, features, label, links, signed
 from tests.on_device.vectors import FILES, vectors
 
@@ -34,8 +34,8 @@ def python(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_it_passes_the_vectors(name: str) -> None:
-    told = vectors(name)
-    assert said(one["in"] for one in told) == [one["out"] for one in told]
+    cases = vectors(name)
+    assert js_answers(case["in"] for case in cases) == [case["out"] for case in cases]
 
 
 def test_the_program_that_stands_alone_says_the_same(tmp_path: Path) -> None:
@@ -45,18 +45,18 @@ def test_the_program_that_stands_alone_says_the_same(tmp_path: Path) -> None:
     assert len(built) < 18 * 1024
     program.write_bytes(built)
     lines = vectors("whole")
-    told = "".join(f"{json.dumps(one['in'])}\n" for one in lines)
-    done = subprocess.run([node(), str(program)], input=told, capture_output=True, text=True, check=True)
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [one["out"] for one in lines]
+    text = "".join(f"{json.dumps(case['in'])}\n" for case in lines)
+    done = subprocess.run([node(), str(program)], input=text, capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [case["out"] for case in lines]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_it_passes_the_vectors_in_deno(name: str) -> None:
-    told = vectors(name)
-    assert said((one["in"] for one in told), *deno()) == [one["out"] for one in told]
+    cases = vectors(name)
+    assert js_answers((case["in"] for case in cases), *deno()) == [case["out"] for case in cases]
 
 
-def asked(source: random.Random) -> Iterator[dict[str, Any]]:
+def random_lines(source: random.Random) -> Iterator[dict[str, Any]]:
     """A task of one to four fields in any order and mode, and answers to it, some of which leave something out."""
     people, pick = source.choice([5, 12, 300]), source.choice
     epsilon = (pick(["0.1", "1", "2.5", "8", "0.123456789"]) for _ in range(4))
@@ -69,19 +69,19 @@ def asked(source: random.Random) -> Iterator[dict[str, Any]]:
     kinds = {"links" if field["kind"] == "degree" else field["kind"] for field in fields}
     names = [name for field in fields if field["kind"] == "features" for name in field["names"]]
     for number in source.sample(range(people), 4):
-        others = [one for one in range(people) if one != number]
-        values: dict[str, Any] = {"label": pick(MOODS), "links": source.sample(others, pick([0, 2, 4]))}
+        everyone_else = [person for person in range(people) if person != number]
+        values: dict[str, Any] = {"label": pick(MOODS), "links": source.sample(everyone_else, pick([0, 2, 4]))}
         values["features"] = [source.uniform(float(low), float(high)) for _ in names]
-        told = {kind: values[kind] for kind in sorted(kinds) if source.random() < 0.85}
+        values_of = {kind: values[kind] for kind in sorted(kinds) if source.random() < 0.85}
         who = {"task": Task.of(data).hash.hex(), "number": number, "nonce": source.randbytes(16).hex()}
-        yield {**who, "op": "answer", "secret": source.randbytes(32).hex(), "values": told}
+        yield {**who, "op": "answer", "secret": source.randbytes(32).hex(), "values": values_of}
 
 
 def test_it_says_the_bytes_of_python() -> None:
     source = random.Random(1)
-    lines = [line for _ in range(25) for line in asked(source)]
+    lines = [line for _ in range(25) for line in random_lines(source)]
     ours = python(lines)
-    assert said(lines) == ours and not any("error" in one for one in ours)
+    assert js_answers(lines) == ours and not any("error" in answer for answer in ours)
 
 
 # Each is a process of Node, and starts others that race and die: two seconds of work.
@@ -96,7 +96,7 @@ def test_its_own_tests_pass(name: str, least: int) -> None:
     assert done.returncode == 0, done.stdout
     passed = re.search(r"^\W+ pass (\d+)$", done.stdout, re.M)
     assert passed is not None and int(passed[1]) >= least
-    assert sorted(path.name for path in (CLIENT / "tests").glob("*.test.js")) == [f"{one}.test.js" for one in TESTS]
+    assert sorted(path.name for path in (CLIENT / "tests").glob("*.test.js")) == [f"{test}.test.js" for test in TESTS]
 
 
 def test_the_bundle_is_small_and_stands_alone() -> None:
@@ -111,8 +111,8 @@ def test_the_bundle_is_small_and_stands_alone() -> None:
 
 def test_every_tool_is_pinned_by_its_hash() -> None:
     packages = json.loads((CLIENT / "package-lock.json").read_text())["packages"]
-    tools = {name: one for name, one in packages.items() if name}
-    assert tools and all(one["integrity"].startswith("sha512-") and one["dev"] for one in tools.values())
+    tools = {name: package for name, package in packages.items() if name}
+    assert tools and all(tool["integrity"].startswith("sha512-") and tool["dev"] for tool in tools.values())
 
 
 def test_the_built_files_are_those_of_the_sources(tmp_path: Path) -> None:

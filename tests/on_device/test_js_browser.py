@@ -35,15 +35,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield window
 
 
-def run(browser: Browser, script: str, told: dict[str, Any]) -> Any:
+def run(browser: Browser, script: str, arguments: dict[str, Any]) -> Any:
     """What a script of the page returns; an error of it is one of the test."""
     wrapped = (
         "const [told, done] = arguments; (async () => {" + BEGIN + script + "})()"
         ".then((value) => done({value}), (error) => done({error: String(error)}))"
     )
-    found = browser.driver.execute_async_script(wrapped, told)
-    assert "error" not in found, found["error"]
-    return found["value"]
+    result = browser.driver.execute_async_script(wrapped, arguments)
+    assert "error" not in result, result["error"]
+    return result["value"]
 
 
 BOOK = """
@@ -61,10 +61,10 @@ return {sent: device.hex(device.toBytes(report)), key: device.hex(who.key), entr
 def test_a_report_outlives_the_page_with_its_secret(browser: Browser) -> None:
     task = task_of(label())
     opening = signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}).decode()
-    told = {"task": task.data.decode(), "opening": opening, "name": "outlives", "values": {"label": "sad"}}
-    first = run(browser, BOOK, told)
+    arguments = {"task": task.data.decode(), "opening": opening, "name": "outlives", "values": {"label": "sad"}}
+    first = run(browser, BOOK, arguments)
     browser.driver.refresh()
-    again = run(browser, BOOK, {**told, "values": {"label": "glad"}})
+    again = run(browser, BOOK, {**arguments, "values": {"label": "glad"}})
     assert again == first
     assert first["hidden"] and len(first["entries"]) == 1 and first["entries"][0]["nano"] == "1000000000"
     report, _ = read(bytes.fromhex(first["sent"]))

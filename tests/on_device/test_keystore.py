@@ -36,9 +36,9 @@ def use() -> Iterator[Callable[[KeyringBackend], None]]:
 
 @pytest.fixture
 def store(use: Callable[[KeyringBackend], None]) -> Memory:
-    found = Memory()
-    use(found)
-    return found
+    memory = Memory()
+    use(memory)
+    return memory
 
 
 def secrets(store: Memory) -> list[str]:
@@ -83,13 +83,13 @@ def test_a_store_that_is_gone_or_locked_is_never_replaced(
     store: Memory, use: Callable[[KeyringBackend], None], run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:
     assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
-    mark, kept = (home / "secret").read_bytes(), dict(store.entries)
-    ((name, secret),) = kept.items()
+    mark, entries = (home / "secret").read_bytes(), dict(store.entries)
+    ((name, secret),) = entries.items()
 
-    def refused(said: str) -> None:
+    def refused(message: str) -> None:
         for words in (("answer", data), ("show", data)):
             code, out, err = run(*words)
-            assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("keystore: ") and said in err
+            assert (code, out, err.count("\n")) == (2, "", 1) and err.startswith("keystore: ") and message in err
             assert secret not in err
         assert (home / "secret").read_bytes() == mark and not collector.reports
 
@@ -104,7 +104,7 @@ def test_a_store_that_is_gone_or_locked_is_never_replaced(
     use(null.Keyring())
     refused("was put into keystores Memory, and is not there")
     use(store)
-    store.entries.update(kept)
+    store.entries.update(entries)
     assert run("answer", data)[0] == 0 and len(collector.reports) == 1
 
 
@@ -113,8 +113,8 @@ def test_a_store_that_is_locked_or_forgets_enrols_nobody(
 ) -> None:
     """No token is spent for a secret that will not be there; and none is put in a file instead, unsaid."""
     store.locked = True
-    for one in (store, Forgetful()):
-        use(one)
+    for shelf in (store, Forgetful()):
+        use(shelf)
         code, out, err = run("enrol", collector.url, TOKEN, *ENROL)
         assert (code, out) == (2, "") and err.startswith("keystore: ")
         assert not collector.enrolled and not (home / "secret").exists()
@@ -135,7 +135,7 @@ def a_program(home: Path, shelf: Path, kind: str) -> subprocess.Popen[str]:
 
 def test_two_programs_at_once_make_one_secret(home: Path, tmp_path: Path) -> None:
     both = [a_program(home, tmp_path, "Shelf") for _ in range(2)]
-    first, second = (one.communicate()[0].strip() for one in both)
+    first, second = (process.communicate()[0].strip() for process in both)
     assert first == second and len(first) == 64
     (entry,) = tmp_path.glob("graphveil-device.*")
     assert entry.read_text() == first
@@ -148,8 +148,8 @@ def test_a_program_that_is_killed_between_store_and_mark_has_said_nothing(home: 
     assert killed.communicate()[0] == "" and killed.returncode == -9
     (orphan,) = tmp_path.glob("graphveil-device.*")
     assert not (home / "secret").exists()
-    told = [a_program(home, tmp_path, "Shelf").communicate()[0].strip() for _ in range(2)]
-    assert told[0] == told[1] != orphan.read_text() and len(list(tmp_path.glob("graphveil-device.*"))) == 2
+    first, second = (a_program(home, tmp_path, "Shelf").communicate()[0].strip() for _ in range(2))
+    assert first == second != orphan.read_text() and len(list(tmp_path.glob("graphveil-device.*"))) == 2
 
 
 def test_keyring_is_loaded_where_it_is_needed_and_not_before(home: Path, tmp_path: Path) -> None:

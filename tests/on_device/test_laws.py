@@ -37,11 +37,11 @@ def test_two_values_share_no_noise_and_one_value_keeps_its_own() -> None:
         first, again = (answer(task, person, {"features": [0.0], "label": "sad", "links": [1]}, own) for _ in range(2))
         assert first == again
         other = answer(task, person, {"features": [1.0]}, own)
-        one, two = (answers(task, person, body.body)[0] for body in (first, other))
-        agree += int(one[0] == two[0])
+        first_bits, two = (answers(task, person, body.body)[0] for body in (first, other))
+        agree += int(first_bits[0] == two[0])
     law = MultiBit(epsilon=4.0, dimension=1, low=-1.0, high=3.0).law
-    ones = law.thresholds(np.array([0.25, 0.5])) / 2.0**64
-    both = float(ones[0] * ones[1] + (1 - ones[0]) * (1 - ones[1]))
+    chances = law.thresholds(np.array([0.25, 0.5])) / 2.0**64
+    both = float(chances[0] * chances[1] + (1 - chances[0]) * (1 - chances[1]))
     assert not far(np.array([agree, 600 - agree]), np.array([both, 1 - both]))
 
 

@@ -27,17 +27,17 @@ def field(kind: str, mode: str) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) -> None:
     task = task_of(*(field(kind, mode) for kind in kinds), people=PEOPLE)
-    told = list(telling.task_lines(task))
+    lines = list(telling.task_lines(task))
     begins = {("features",): "- your numbers", ("label",): "- which one you are", LINKS: "- whether you"}
     for about, begin in begins.items():
-        found = [line for line in told if line.startswith(begin)]
-        assert len(found) == bool(set(about) & set(kinds))
-        for line in found:
+        bounds = [line for line in lines if line.startswith(begin)]
+        assert len(bounds) == bool(set(about) & set(kinds))
+        for line in bounds:
             epsilon, times = re.search(r"\(epsilon (.*)\)", line), re.search(r"at most ([\d.,]+) times", line)
             assert epsilon is not None and times is not None
             assert Decimal(epsilon[1]) >= joint(task, about)
             assert Decimal(times[1].replace(",", "")) >= joint(task, about).exp()
-    assert f"- a report that answers everything costs you epsilon {float(task.epsilon):g}" in told
+    assert f"- a report that answers everything costs you epsilon {float(task.epsilon):g}" in lines
 
 
 @pytest.mark.parametrize(
@@ -58,18 +58,18 @@ def test_odds_at_most_hold_however_large_they_are() -> None:
         (task_of(features("100", 10, sampled=10)), "100"),
         (task_of(links(PEOPLE, "30", "both"), degree(PEOPLE, "30", "both"), people=PEOPLE), "120"),
     ):
-        told = "\n".join(telling.task_lines(task))
-        assert f"odds up to practical certainty (epsilon {epsilon})" in told and "odds at most" not in told
+        text = "\n".join(telling.task_lines(task))
+        assert f"odds up to practical certainty (epsilon {epsilon})" in text and "odds at most" not in text
 
 
 def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     """Nobody checks what it says: the device's own figures stand before it."""
     words = "Each report hides everything about you (epsilon = 0.01)."
-    told = list(telling.task_lines(task_of(label("30"), guarantee=[words], public=[words])))
-    assert [line for line in told if words in line] == [
+    lines = list(telling.task_lines(task_of(label("30"), guarantee=[words], public=[words])))
+    assert [line for line in lines if words in line] == [
         f"the organiser's words: {words}",
         f"the organiser's words on what is public: {words}",
     ]
-    own = next(line for line in told if line.startswith("- which one you are: "))
-    assert own.endswith("(epsilon 30)") and told.index(own) < told.index(f"the organiser's words: {words}")
-    assert "answers are taken from 1970-01-01 00:00 UTC until 2033-05-18 03:33 UTC" in told
+    own = next(line for line in lines if line.startswith("- which one you are: "))
+    assert own.endswith("(epsilon 30)") and lines.index(own) < lines.index(f"the organiser's words: {words}")
+    assert "answers are taken from 1970-01-01 00:00 UTC until 2033-05-18 03:33 UTC" in lines

@@ -34,9 +34,9 @@ PEOPLE = 9
 def sent(task: Task, number: int, values: dict[str, Any], secret: bytes) -> Bits:
     """The answer of the only field."""
     person = task.person(number, bytes(16))
-    (told,) = answers(task, person, answer(task, person, values, secret).body)
-    assert told is not None
-    return told
+    (report,) = answers(task, person, answer(task, person, values, secret).body)
+    assert report is not None
+    return report
 
 
 @pytest.mark.parametrize(("epsilon", "sampled"), [("0.5", 1), ("4", 3), ("30", 6)])
@@ -48,12 +48,12 @@ def test_answers_of_features_have_the_likelihood_of_multi_bit(epsilon: str, samp
     for number, secret in enumerate(SECRETS[:12]):
         columns = field.coordinates(task.person(number, bytes(16)))
         bits = sent(task, number, {"features": values}, secret)
-        told = MultiBitReports(torch.tensor([columns], dtype=torch.int32), torch.from_numpy(bits[None]))
+        report = MultiBitReports(torch.tensor([columns], dtype=torch.int32), torch.from_numpy(bits[None]))
         steps = [round((values[column] + 1) / 4 * STEPS) for column in columns]
-        ones = [law.law.low + law.law.span * step // STEPS for step in steps]
-        chances = [one if bit else WORD - one for one, bit in zip(ones, bits.tolist(), strict=True)]
+        thresholds = [law.law.low + law.law.span * step // STEPS for step in steps]
+        chances = [low if bit else WORD - low for low, bit in zip(thresholds, bits.tolist(), strict=True)]
         expected = sum(math.log(chance / WORD) for chance in chances) - math.log(math.comb(6, sampled))
-        assert float(law.log_likelihood(told, torch.tensor([values], dtype=torch.float64))) == pytest.approx(expected)
+        assert float(law.log_likelihood(report, torch.tensor([values], dtype=torch.float64))) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -61,10 +61,10 @@ def test_answers_of_labels_have_the_likelihood_of_randomized_response(epsilon: s
     law, task = RandomizedResponse(epsilon=at_most(epsilon), classes=len(MOODS)), task_of(label(epsilon))
     for secret in SECRETS:
         for true, mood in enumerate(MOODS):
-            told = number_of(sent(task, 0, {"label": mood}, secret))
-            chance = WORD - 2 * law.share if told == true else law.share
-            found = law.log_likelihood(LabelReports(torch.tensor([told])), torch.tensor([true]))
-            assert float(found) == pytest.approx(math.log(chance / WORD))
+            label_report = number_of(sent(task, 0, {"label": mood}, secret))
+            chance = WORD - 2 * law.share if label_report == true else law.share
+            log_likelihood = law.log_likelihood(LabelReports(torch.tensor([label_report])), torch.tensor([true]))
+            assert float(log_likelihood) == pytest.approx(math.log(chance / WORD))
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -72,35 +72,35 @@ def test_lists_of_everybody_have_the_likelihood_of_adjacency_rr(mode: str) -> No
     """A whole collection: the devices' lists are reports that the mechanism takes, and it weighs each wrong bit."""
     law, task = AdjacencyRR(epsilon=1.0, nodes=PEOPLE, mode=mode), task_of(links(PEOPLE, "1", mode), people=PEOPLE)
     friends = {number: [(number + 1) % PEOPLE, (number - 1) % PEOPLE] for number in range(PEOPLE)}
-    told = [sent(task, number, {"links": friends[number]}, SECRETS[number]) for number in range(PEOPLE)]
-    lists = [np.flatnonzero(one) for one in told]
-    starts = torch.tensor([0, *np.cumsum([len(one) for one in lists])])
+    reports = [sent(task, number, {"links": friends[number]}, SECRETS[number]) for number in range(PEOPLE)]
+    lists = [np.flatnonzero(bits_of) for bits_of in reports]
+    starts = torch.tensor([0, *np.cumsum([len(friend_list) for friend_list in lists])])
     collected = EdgeReports(starts, torch.from_numpy(np.concatenate(lists).astype(np.int32)))
-    edges = torch.tensor([[one, other] for one, others in friends.items() for other in others]).T
-    found = law.log_likelihood(collected, edges)
-    for number, bits in enumerate(told):
+    edges = torch.tensor([[person, other] for person, friend_list in friends.items() for other in friend_list]).T
+    log_likelihoods = law.log_likelihood(collected, edges)
+    for number, bits in enumerate(reports):
         mine = [other for other in range(PEOPLE) if other != number and (mode != "lower" or other > number)]
         wrong = sum(bits[other] != (other in friends[number]) for other in mine)
         chances = wrong * math.log(law.threshold / WORD) + (len(mine) - wrong) * math.log1p(-law.threshold / WORD)
-        assert float(found[number]) == pytest.approx(chances)
+        assert float(log_likelihoods[number]) == pytest.approx(chances)
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "0.5", "3"])
 def test_degrees_have_the_law_and_the_ends_of_noisy_degree(epsilon: str) -> None:
     """The digits of a task make the probabilities that the mechanism states, to all digits of a float."""
-    told, rate = degree(PEOPLE, epsilon, "both"), two_sided(float(epsilon)).rate
-    law, task = NoisyDegree(epsilon=float(epsilon), nodes=PEOPLE, mode="both"), task_of(told, people=PEOPLE)
-    assert law.ends == (told["lowest"], told["highest"])
-    odds = [Fraction(int(digit), 2**256 - int(digit)) for digit in told["digits"]]
-    for place, one in enumerate(odds):
-        assert float(one) == pytest.approx(math.exp(-rate * 2**place))
-    assert int(told["overflow"]) / 2**256 == pytest.approx(math.exp(-rate * 2 ** len(odds)))
+    field, rate = degree(PEOPLE, epsilon, "both"), two_sided(float(epsilon)).rate
+    law, task = NoisyDegree(epsilon=float(epsilon), nodes=PEOPLE, mode="both"), task_of(field, people=PEOPLE)
+    assert law.ends == (field["lowest"], field["highest"])
+    odds = [Fraction(int(digit), 2**256 - int(digit)) for digit in field["digits"]]
+    for place, odd in enumerate(odds):
+        assert float(odd) == pytest.approx(math.exp(-rate * 2**place))
+    assert int(field["overflow"]) / 2**256 == pytest.approx(math.exp(-rate * 2 ** len(odds)))
     for secret in SECRETS:
-        level = number_of(sent(task, 4, {"links": [0, 8, 3]}, secret)) + told["lowest"]
+        level = number_of(sent(task, 4, {"links": [0, 8, 3]}, secret)) + field["lowest"]
         reports = DegreeReports(torch.full((PEOPLE,), level, dtype=torch.int32))
         expected = math.log(math.tanh(rate / 2)) - rate * abs(level - 3)
-        found = law.log_likelihood(reports, torch.full((PEOPLE,), 3))
-        assert found.tolist() == pytest.approx([expected] * PEOPLE)
+        log_likelihoods = law.log_likelihood(reports, torch.full((PEOPLE,), 3))
+        assert log_likelihoods.tolist() == pytest.approx([expected] * PEOPLE)
 
 
 @pytest.mark.parametrize("sampled", [1, 2, 6])

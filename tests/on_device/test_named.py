@@ -25,11 +25,11 @@ Say = Callable[[object], tuple[int, str, str]]
 def say(collector: Pretended, run: Run, data: Path) -> Say:
     assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])[0] == 0
 
-    def said(linked: object) -> tuple[int, str, str]:
+    def answered(linked: object) -> tuple[int, str, str]:
         data.write_text(json.dumps({"links": linked}))
         return run("answer", data)
 
-    return said
+    return answered
 
 
 def test_names_are_the_numbers_of_the_tasks_list(say: Say, collector: Pretended) -> None:
@@ -41,7 +41,7 @@ def test_names_are_the_numbers_of_the_tasks_list(say: Say, collector: Pretended)
 
 
 @pytest.mark.parametrize(
-    ("linked", "said"),
+    ("linked", "message"),
     [
         (["Ann 12"], "names 'Ann 12', and nobody of that name takes part. "),
         (["4"], "names 4, and nobody of that name takes part. "),
@@ -52,15 +52,15 @@ def test_names_are_the_numbers_of_the_tasks_list(say: Say, collector: Pretended)
         ("Ann 4", "is no list of people"),
     ],
 )
-def test_nobody_is_guessed(linked: object, said: str, say: Say, collector: Pretended) -> None:
+def test_nobody_is_guessed(linked: object, message: str, say: Say, collector: Pretended) -> None:
     code, _, err = say(linked)
-    said = f"bad-value: an answer is not as declared: links {said}"
-    assert code == 2 and err.startswith(said) and err.count("\n") == 1 and not collector.reports
+    message = f"bad-value: an answer is not as declared: links {message}"
+    assert code == 2 and err.startswith(message) and err.count("\n") == 1 and not collector.reports
 
 
 def test_a_list_of_other_people_names_nobody(say: Say, collector: Pretended) -> None:
     """Two names that changed places would be links to somebody else."""
-    collector.says["/ids"] = (200, b"".join(json.dumps(one).encode() + b"\n" for one in (*IDS[1:], IDS[0])))
+    collector.says["/ids"] = (200, b"".join(json.dumps(person).encode() + b"\n" for person in (*IDS[1:], IDS[0])))
     assert say(["Ann 7"])[2].startswith("bad-ids: the list of people is not one")
     # Who names numbers alone needs no list, and asks for none.
     assert say([7])[0] == 0 and len(collector.reports) == 1

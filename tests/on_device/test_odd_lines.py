@@ -10,7 +10,7 @@ from typing import Any
 from graphveil.device.lines import Client, answer_lines
 from tests.on_device.javascript import CLIENT, node
 from tests.on_device.signing import OPENING, degree, features, label, links, signed
-from tests.on_device.vectors import KEY, NONCES, SECRETS, answer, asked
+from tests.on_device.vectors import KEY, NONCES, SECRETS, answer, task_line
 
 #: Spellings of values, right JSON and wrong.
 _WORDS = r"""null true false [] {} "" "1" 0 -0 -0.0 1 1.0 1e0 10E-1 -1 2.5 4294967296 9007199254740991 9007199254740992
@@ -49,22 +49,22 @@ ODD = (
 
 def rights() -> list[dict[str, Any]]:
     """A line of each operation that is answered, and first of all the task that they are about."""
-    task_line, task = asked(label("1"), features("4"), links(12, "2"), degree(12, "0.5"))
+    begin, task = task_line(label("1"), features("4"), links(12, "2"), degree(12, "0.5"))
     values = {"label": "sad", "features": [0.5] * 6, "links": [5, 11]}
-    told = {**answer(task, values, 3), "seen": {"0": ["00" * 8]}, "left": 10**10, "now": 5}
+    request = {**answer(task, values, 3), "seen": {"0": ["00" * 8]}, "left": 10**10, "now": 5}
     client = Client()
-    client.answer(task_line)
-    body = client.answer(told)["body"]
-    opening = signed("opening", OPENING, {"task": task, "nonces": [one.hex() for one in NONCES]}).decode()
+    client.answer(begin)
+    body = client.answer(request)["body"]
+    opening = signed("opening", OPENING, {"task": task, "nonces": [nonce.hex() for nonce in NONCES]}).decode()
     report = {"op": "report", "task": task, "epoch": 1, "body": body, "secret": SECRETS[1].hex(), "key": KEY.hex()}
     return [
-        {**task_line, "expected": task},
+        {**begin, "expected": task},
         {"op": "canonical", "value": {"a": [1, "b"]}},
         {"op": "parse", "data": b"[1]".hex()},
         {"op": "keeps", "likely": "5", "rare": "2", "epsilon": "1"},
         {"op": "assigned", "task": task, "nonce": "22" * 16, "number": 3, "dimension": 5, "size": 2},
         {"op": "opening", "task": task, "data": opening, "joined": 1},
-        told,
+        request,
         {"op": "validate", "task": task, "number": 3, "nonce": NONCES[1].hex(), "body": body},
         report,
         {"op": "read", "data": client.answer(report)["data"], "key": KEY.hex(), "epoch": 1},
@@ -73,24 +73,24 @@ def rights() -> list[dict[str, Any]]:
 
 def spoilt(line: dict[str, Any]) -> list[bytes]:
     """A line with each of its facts spelled in every way, and without it."""
-    others = [{name: own for name, own in line.items() if name != gone} for gone in line]
-    found = [json.dumps(one).encode() for one in others]
-    for one, name in zip(others, line, strict=True):
-        begun = json.dumps(one).removesuffix("}") + f', "{name}": '
+    shorter = [{name: own for name, own in line.items() if name != gone} for gone in line]
+    lines = [json.dumps(changed).encode() for changed in shorter]
+    for changed, name in zip(shorter, line, strict=True):
+        begun = json.dumps(changed).removesuffix("}") + f', "{name}": '
         # Of every fact a third of them: another third for the next one.
-        found += [f"{begun}{spelling}}}".encode() for spelling in SPELLINGS[len(found) % 3 :: 3]]
-    return found
+        lines += [f"{begun}{spelling}}}".encode() for spelling in SPELLINGS[len(lines) % 3 :: 3]]
+    return lines
 
 
 def test_both_clients_answer_alike() -> None:
     right = rights()
-    lines = [*(json.dumps(one).encode() for one in right), *ODD, *(one for told in right for one in spoilt(told))]
-    ours = [json.loads(one) for one in answer_lines(lines)]
-    assert not any("error" in one for one in ours[: len(right)])
+    lines = [*(json.dumps(line).encode() for line in right), *ODD, *(line for line in right for line in spoilt(line))]
+    ours = [json.loads(line) for line in answer_lines(lines)]
+    assert not any("error" in answer for answer in ours[: len(right)])
     done = subprocess.run([node(), str(CLIENT / "lines.js")], input=b"\n".join(lines), capture_output=True, check=True)
-    theirs = [json.loads(one) for one in done.stdout.splitlines()]
+    theirs = [json.loads(line) for line in done.stdout.splitlines()]
     pairs = zip(lines, ours, theirs, strict=True)
     differ = [(line[:80], line[-80:], own, other) for line, own, other in pairs if own != other]
     assert not differ
-    codes = Counter(one.get("error", "answered") for one in ours)
+    codes = Counter(answer.get("error", "answered") for answer in ours)
     assert codes["bad-line"] > 300 and codes["answered"] > 30 and codes["bad-value"] > 5, codes

@@ -139,9 +139,9 @@ def test_a_ledger_that_forgot_is_refused(tmp_path: Path) -> None:
     first = whole[: whole.index(b"\n") + 1]
     for other in (b"", whole[:1], first, whole[:-1], whole.replace(b"1000000000", b"-900000000", 1)):
         path.write_bytes(other)
-        for asked in (lambda: DeviceLedger(path).spent, lambda: book(task, openings[0], WHO, {}, DeviceLedger(path))):
+        for use in (lambda: DeviceLedger(path).spent, lambda: book(task, openings[0], WHO, {}, DeviceLedger(path))):
             with refused("ledger"):
-                asked()
+                use()
     path.write_bytes(whole)
     assert DeviceLedger(path).spent == 2
     (seal := path.with_suffix(".seal")).write_bytes(b"{}")
@@ -203,8 +203,8 @@ def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:
 
 def test_a_report_has_one_encoding_and_a_tag() -> None:
     task = task_of(label())
-    made = answer(task, task.person(3, NONCES[0]), {"label": "sad"}, SECRET)
-    sent = report(task.hash, 1, made.body, SECRET, KEY)
+    body_of = answer(task, task.person(3, NONCES[0]), {"label": "sad"}, SECRET)
+    sent = report(task.hash, 1, body_of.body, SECRET, KEY)
     data = sent.to_bytes()
     assert read(data) == (sent, len(data)) and read(b"x" + data + data, 1)[0] == sent
     assert sent.is_by(KEY, 1) and not sent.is_by(SECRET, 1) and not sent.is_by(KEY, 2)
@@ -256,14 +256,14 @@ def test_weaker_thresholds_than_stated_are_refused() -> None:
 
 
 def test_a_task_is_what_was_signed() -> None:
-    told = facts(label())
-    data = signed("task", TASK, told)
+    declared = facts(label())
+    data = signed("task", TASK, declared)
     task = Task.of(data)
     assert Task.of(data, task.hash).hash == task.hash
     with refused("wrong-hash"):
         Task.of(data, bytes(32))
     with refused("bad-signature"):
-        Task.of(canonical({**parse(data), "task": {**told, "least": 1}}))
+        Task.of(canonical({**parse(data), "task": {**declared, "least": 1}}))
     with refused("not-canonical"):
         Task.of(data.replace(b'":', b'": ', 1))
     opening = signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]})
@@ -287,10 +287,10 @@ def test_assigned_coordinates_are_uniform() -> None:
     """Each of 20 coordinates by 3 of 20; chi-square above its 1 - 1e-6 quantile (19 degrees: 64.4) is refused."""
     counts = [0] * 20
     for number in range(4000):
-        found = assigned(bytes(32), bytes(16), number, 20, 3)
-        assert len(set(found)) == 3 and found == sorted(found)
-        for one in found:
-            counts[one] += 1
+        coordinates = assigned(bytes(32), bytes(16), number, 20, 3)
+        assert len(set(coordinates)) == 3 and coordinates == sorted(coordinates)
+        for coordinate in coordinates:
+            counts[coordinate] += 1
     assert sum((count - 600) ** 2 / 600 for count in counts) < 64.4
     assert sum((count - 600) ** 2 / 600 for count in [*counts[:10], *(count + 80 for count in counts[10:])]) > 64.4
 
@@ -381,30 +381,30 @@ NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="what
 
 @NEEDS_PROC
 def test_a_file_is_synced_before_it_is_named_and_its_folder_after(tmp_path: Path) -> None:
-    with syncs(tmp_path) as found:
+    with syncs(tmp_path) as steps:
         write(tmp_path / "limit", b"2.5")
-    assert found == [["limit.new"], ["named"], ["."]]
+    assert steps == [["limit.new"], ["named"], ["."]]
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [("limit", "your own limit in .*limit is no number"), ("secret", "neither a secret nor where one is")],
 )
-def test_a_damaged_limit_or_secret_is_no_default_and_no_new_one(file: str, said: str, tmp_path: Path) -> None:
+def test_a_damaged_limit_or_secret_is_no_default_and_no_new_one(file: str, message: str, tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.secret()
     (tmp_path / file).write_text("three")
-    with pytest.raises(DeviceError, match=f"^ledger: .*{said}"):
+    with pytest.raises(DeviceError, match=f"^ledger: .*{message}"):
         home.limit() if file == "limit" else home.secret()
     assert (tmp_path / file).read_text() == "three"
 
 
 @NEEDS_PROC
 def test_a_secret_is_on_disk_before_it_is_told(tmp_path: Path) -> None:
-    with syncs(tmp_path) as found:
+    with syncs(tmp_path) as steps:
         Home(tmp_path).secret()
     # Beside the lock that is held meanwhile.
-    assert [[one for one in names if one != "ledger.lock"] for names in found] == [
+    assert [[name for name in names if name != "ledger.lock"] for names in steps] == [
         *(["ledger.new"], ["named"], ["."]),
         *(["limit.new"], ["named"], ["."]),
         *(["secret.new"], ["named"], ["."]),
@@ -415,7 +415,7 @@ def test_a_secret_is_on_disk_before_it_is_told(tmp_path: Path) -> None:
 def test_what_is_spent_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     home, task, nonce = Home(tmp_path), task_of(label()), bytes(16)
     drawn = answer(task, task.person(0, nonce), {"label": "sad"}, home.secret())
-    with syncs(tmp_path) as found:
+    with syncs(tmp_path) as steps:
         home.ledger().book(task, 1, nonce, drawn, 1)
     # The line, the name of its file, and then the seal.
-    assert found == [["ledger.jsonl"], ["."], ["ledger.new"], ["named"], ["."]]
+    assert steps == [["ledger.jsonl"], ["."], ["ledger.new"], ["named"], ["."]]

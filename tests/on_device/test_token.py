@@ -22,18 +22,18 @@ def test_a_token_ends_with_its_persons_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("content", "message"),
     [
         (b'{"number":0,"joined":1}', "that you are person 0"),
         (b'{"number":true,"joined":1}', "answer is none of the standard"),
     ],
 )
-def test_a_collector_that_deals_numbers_out_is_refused(told: bytes, said: str) -> None:
+def test_a_collector_that_deals_numbers_out_is_refused(content: bytes, message: str) -> None:
     """Of two people the one with the lower number reports their link: with 0 for everybody, both would."""
     token = numbered(SECRET, 1).hex()
     with pretended(task_of(links(10))) as collector:
-        collector.says["/enrolments"] = 200, told
-        with pytest.raises(DeviceError, match=said):
+        collector.says["/enrolments"] = 200, content
+        with pytest.raises(DeviceError, match=message):
             Remote(collector.url).enrol(token, "00" * 32)
         collector.says["/enrolments"] = 200, b'{"number":1,"joined":1}'
         assert Remote(collector.url).enrol(token, "00" * 32) == (1, 1)

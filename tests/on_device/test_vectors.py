@@ -19,7 +19,7 @@ from tests.pages import DOCS, ROOT
 def cases() -> Iterator[tuple[str, str]]:
     """Every operation, and the code that it was refused with."""
     for name in FILES:
-        yield from ((one["in"].get("op", ""), one["out"].get("error", "")) for one in vectors(name))
+        yield from ((case["in"].get("op", ""), case["out"].get("error", "")) for case in vectors(name))
 
 
 def run(lines: list[str]) -> list[str]:
@@ -30,9 +30,9 @@ def run(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_program_passes_them(name: str) -> None:
-    told = vectors(name)
-    found = run([json.dumps(one["in"]) for one in told])
-    assert [json.loads(line) for line in found] == [one["out"] for one in told]
+    cases = vectors(name)
+    answers = run([json.dumps(case["in"]) for case in cases])
+    assert [json.loads(line) for line in answers] == [case["out"] for case in cases]
 
 
 @pytest.mark.parametrize("value", [{1: 2}, {"a": [None]}, "\ud800", b"a", {1}])

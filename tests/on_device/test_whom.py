@@ -21,8 +21,8 @@ ASKS = {"links": links(12), "degree": degree(12)}
 
 @pytest.fixture(params=ASKS)
 def collector(request: pytest.FixtureRequest) -> Iterator[Pretended]:
-    with pretended(task_of(ASKS[request.param], ids=ids_hash(IDS))) as one:
-        yield one
+    with pretended(task_of(ASKS[request.param], ids=ids_hash(IDS))) as collection:
+        yield collection
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,9 @@ def enrol(collector: Pretended, token: str = TOKEN) -> list[str]:
 @pytest.mark.slow
 def test_a_token_comes_through_a_pipe(collector: Pretended, tmp_path: Path) -> None:
     words = ["--folder", str(tmp_path / "device"), *enrol(collector, "-"), "--as", "Ann 3"]
-    for said, code in (("", 2), (f"{TOKEN}\n", 0)):
+    for typed, code in (("", 2), (f"{TOKEN}\n", 0)):
         command = [sys.executable, "-m", "graphveil.device", *words]
-        assert subprocess.run(command, input=said, text=True, capture_output=True).returncode == code
+        assert subprocess.run(command, input=typed, text=True, capture_output=True).returncode == code
 
 
 def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, home: Path, mine: Path) -> None:
@@ -53,8 +53,8 @@ def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, home: Pat
     assert not collector.enrolled and not list(home.iterdir())
     assert run(*enrol(collector), "--as", "Ann 3")[1].endswith('you are "Ann 3", person 3, from epoch 1 on; nothing '
                                                               "of yours was sent\n")  # fmt: skip
-    shown = run("show", mine)[1]
-    assert 'you answer as "Ann 3", person 3; if this is not you, stop and tell the organiser\n' in shown
+    lines = run("show", mine)[1]
+    assert 'you answer as "Ann 3", person 3; if this is not you, stop and tell the organiser\n' in lines
     # What was agreed to once is told again, and asked no more: the number stays, and the list is that of the task.
     collector.says["/ids"] = (404, b"{}")
     assert run("answer", mine, "--as", "Ann 4")[:2] == (2, "")
@@ -91,8 +91,8 @@ def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str
     """With a number below Bob's and one above, Ann would report her link to him, and he his to her."""
     with pretended(task_of(links(people), people=people, least=1, ids=ids_hash(ids))) as collector:
         collector.says["/ids"] = (200, spelled(ids))
-        found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
-        assert found[2].startswith("bad-ids: the list of people") and not collector.enrolled
+        result = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
+        assert result[2].startswith("bad-ids: the list of people") and not collector.enrolled
 
 
 class Typed(io.StringIO):
@@ -111,7 +111,7 @@ def test_nothing_is_sent_before_the_person_agrees(
         assert code == 2 and 'You answer as "Ann 3", person 3. If this is not you, stop' in err
         assert 'enrolment: you are not "Ann 3", person 3' in err and not collector.enrolled
     monkeypatch.setattr("sys.stdin", Typed(f"{TOKEN}\ny\n"))
-    assert run(*enrol(collector, "-"))[0] == 0 and [one["token"] for one in collector.enrolled] == [TOKEN]
+    assert run(*enrol(collector, "-"))[0] == 0 and [enrolment["token"] for enrolment in collector.enrolled] == [TOKEN]
 
 
 def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:

@@ -42,7 +42,7 @@ def vectors(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def asked(*fields: dict[str, Any], people: int = 12, **changes: Any) -> tuple[Line, str]:
+def task_line(*fields: dict[str, Any], people: int = 12, **changes: Any) -> tuple[Line, str]:
     """The line that tells of a task, and the task's hash."""
     data = signed("task", TASK, facts(*fields, people=people, least=1, **changes))
     line = {"op": "task", "data": data.decode()}
@@ -50,5 +50,5 @@ def asked(*fields: dict[str, Any], people: int = 12, **changes: Any) -> tuple[Li
 
 
 def answer(task: str, values: Line, number: int = 0, secret: int = 1, nonce: int = 1, **more: Any) -> Line:
-    told = {"op": "answer", "task": task, "number": number, "nonce": NONCES[nonce].hex()}
-    return {**told, "secret": SECRETS[secret].hex(), "values": values, **more}
+    request = {"op": "answer", "task": task, "number": number, "nonce": NONCES[nonce].hex()}
+    return {**request, "secret": SECRETS[secret].hex(), "values": values, **more}

@@ -54,8 +54,8 @@ def test_what_is_printed_is_never_less_than_the_bound_and_one_guess_more_at_most
 
 def response(epsilon: float) -> float:
     """The share of right guesses of who believes randomized response between two values, from its own integers."""
-    kept = RandomizedResponse(epsilon=epsilon, classes=2)
-    return float(kept.keep)
+    mechanism = RandomizedResponse(epsilon=epsilon, classes=2)
+    return float(mechanism.keep)
 
 
 def likelihood_test(sigma: float) -> float:

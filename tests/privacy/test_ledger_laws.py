@@ -38,15 +38,15 @@ def test_a_spend_is_paid_exactly_when_the_sum_on_paper_fits(
     epsilon: float, delta: float, wanted: list[tuple[str, float, float]]
 ) -> None:
     ledger, paid = opened(epsilon, delta), list[tuple[str, float, float]]()
-    for one in wanted:
-        mine = [price for price in [*paid, one] if price[0] == "features"]
+    for price in wanted:
+        mine = [price for price in [*paid, price] if price[0] == "features"]
         fits = exact([p[1] for p in mine]) <= exact([epsilon]) and exact([p[2] for p in mine]) <= exact([delta])
         before = ledger.to_dict()
         if fits:
-            ledger, paid = ledger.spend(spend(*one)), [*paid, one]
+            ledger, paid = ledger.spend(spend(*price)), [*paid, price]
         else:
             with pytest.raises(BudgetError, match="nothing was spent"):
-                ledger.spend(spend(*one))
+                ledger.spend(spend(*price))
             assert ledger.to_dict() == before
     mine = [price for price in paid if price[0] == "features"]
     total, left = ledger.total("features"), ledger.remaining("features")
@@ -61,12 +61,12 @@ def test_a_spend_is_paid_exactly_when_the_sum_on_paper_fits(
 def test_a_step_of_many_spends_is_all_of_them_or_none(wanted: list[tuple[str, float, float]], cut: int) -> None:
     """One step and one by one agree on what is paid; where the last does not fit, the step leaves nothing behind."""
     ledger = opened(400.0, 1e-4)
-    together = ledger.spend(*(spend(*one) for one in wanted))
+    together = ledger.spend(*(spend(*price) for price in wanted))
     one_by_one = ledger
-    for one in wanted:
-        one_by_one = one_by_one.spend(spend(*one))
+    for price in wanted:
+        one_by_one = one_by_one.spend(spend(*price))
     assert together == one_by_one
-    steps = [spend(*one) for one in wanted]
+    steps = [spend(*price) for price in wanted]
     steps.insert(min(cut, len(steps)), spend("features", 1e6, 0.0, name="far too much"))
     with pytest.raises(BudgetError, match=r"'far too much' costs epsilon .*on 'features'.*nothing was spent"):
         ledger.spend(*steps)
@@ -78,7 +78,7 @@ def test_a_step_of_many_spends_is_all_of_them_or_none(wanted: list[tuple[str, fl
 def test_a_ledger_comes_back_from_json_the_same_unless_it_spent_too_much(
     epsilon: float, wanted: list[tuple[str, float, float]]
 ) -> None:
-    ledger = opened(400.0 + epsilon, 1e-4).spend(spend("features", 0.0, 0.0), *(spend(*one) for one in wanted))
+    ledger = opened(400.0 + epsilon, 1e-4).spend(spend("features", 0.0, 0.0), *(spend(*price) for price in wanted))
     text = json.dumps(ledger.to_dict(), allow_nan=False)
     assert Ledger.from_dict(json.loads(text)) == ledger
     written = ledger.to_dict()

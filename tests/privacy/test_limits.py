@@ -25,7 +25,7 @@ BUILT = [
 ]
 
 
-@pytest.mark.parametrize("kind, fields", BUILT, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize("kind, fields", BUILT, ids=lambda kind: getattr(kind, "__name__", ""))
 def test_no_estimator_takes_an_epsilon_that_hides_nothing(kind, fields):
     for name in fields:
         if name.startswith("epsilon"):

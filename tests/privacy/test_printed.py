@@ -54,46 +54,46 @@ def test_every_number_of_a_sentence_is_at_least_the_truth(epsilon: float, delta:
     part = Guarantee(**kind, epsilon=epsilon, delta=delta)
     whole = Guarantee(**kind, epsilon=epsilon, delta=delta, parts=(part,))
     text = whole.sentence()
-    assert all(float(found) >= epsilon for found in re.findall(r"(?:e\^|epsilon = )([0-9.e+-]*[0-9])", text))
+    assert all(float(number) >= epsilon for number in re.findall(r"(?:e\^|epsilon = )([0-9.e+-]*[0-9])", text))
     deltas = re.findall(r"(?:delta = |plus at most )([0-9.e+-]*[0-9])", text)
-    assert len(deltas) == (3 if delta else 2) and all(float(found) >= delta for found in deltas)
+    assert len(deltas) == (3 if delta else 2) and all(float(number) >= delta for number in deltas)
     assert len(re.findall("epsilon = ", text)) == 2
 
 
-def unrounded(nodes: Iterable[ast.AST], *, shown: bool) -> list[str]:
-    """Prints of an epsilon or delta in source text that are rounded to the nearest; `shown`: `number` prints."""
-    found = []
+def unrounded(nodes: Iterable[ast.AST], *, rendered: bool) -> list[str]:
+    """Prints of an epsilon or delta in source text that are rounded to the nearest; `rendered`: `number` prints."""
+    rounded = []
     for node in nodes:
         printed = isinstance(node, ast.FormattedValue) and node.format_spec is not None
-        called = shown and isinstance(node, ast.Call) and ast.unparse(node.func) in ("number", "text.number", "round")
-        if printed or called:
-            said = ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node.args[0])  # type: ignore[attr-defined]
+        called = isinstance(node, ast.Call) and ast.unparse(node.func) in ("number", "text.number", "round")
+        if printed or (called and rendered):
+            expression = ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node.args[0])  # type: ignore[attr-defined]
             spec = ast.unparse(node.format_spec) if isinstance(node, ast.FormattedValue) and node.format_spec else "g"
-            if PRIVATE.search(said) and not OTHERS.search(said) and re.search("[gfe]", spec):
-                found.append(said)
-    return found
+            if PRIVATE.search(expression) and not OTHERS.search(expression) and re.search("[gfe]", spec):
+                rounded.append(expression)
+    return rounded
 
 
 @pytest.mark.slow  # searches for noise
 # Parses all of the source, for other rules too.
 def test_no_source_file_prints_an_epsilon_rounded_to_the_nearest() -> None:
-    found = {
+    faults = {
         str(file.relative_to(SOURCE)): lines
         for file in sorted(SOURCE.rglob("*.py"))
-        if (lines := unrounded(source.nodes(file), shown=file.relative_to(SOURCE).parts[0] in ("reports", "cli")))
+        if (lines := unrounded(source.nodes(file), rendered=file.relative_to(SOURCE).parts[0] in ("reports", "cli")))
     }
-    assert found == {}
+    assert faults == {}
     for template in SOURCE.rglob("*.j2"):
         assert not re.search(r"(epsilon|delta)[^}|]*\| *number", template.read_text()), template
 
 
 @pytest.mark.parametrize(
-    ("text", "shown", "expected"),
+    ("text", "rendered", "expected"),
     [
         ('f"epsilon {self.epsilon:g}"', False, ["self.epsilon"]),
         ('f"{number(found.delta)}"', True, ["found.delta"]),
         ('f"{x:g}, {rounded_up(epsilon)}"', True, []),
     ],
 )
-def test_the_search_finds_what_it_is_for(text: str, shown: bool, expected: list[str]) -> None:
-    assert unrounded(ast.walk(ast.parse(text)), shown=shown) == expected
+def test_the_search_finds_what_it_is_for(text: str, rendered: bool, expected: list[str]) -> None:
+    assert unrounded(ast.walk(ast.parse(text)), rendered=rendered) == expected

@@ -72,7 +72,7 @@ def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatc
     """Checklist item 17: 256 bits are asked for, and each of them decides the stream; fewer could be tried out."""
     sizes: list[int] = []
 
-    def told(entropy: bytes) -> None:
+    def feed(entropy: bytes) -> None:
         sizes.clear()
 
         def urandom(count: int) -> bytes:
@@ -82,11 +82,11 @@ def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatc
 
         monkeypatch.setattr("graphveil.privacy.source.randomness.os.urandom", urandom)
 
-    told(bytes(64))
+    feed(bytes(64))
     streams = {SecureRandomness().bytes(32)}
     assert sum(sizes) == 32
     for bit in range(256):
-        told((1 << bit).to_bytes(32, "little") + bytes(32))
+        feed((1 << bit).to_bytes(32, "little") + bytes(32))
         streams.add(SecureRandomness().bytes(32))
     assert len(streams) == 257
 
@@ -95,7 +95,7 @@ def test_item_17_no_block_is_drawn_twice() -> None:
     """Checklist item 17: successive draws, separate sources and threads never share a block."""
     first, second, drawn = SecureRandomness(), SecureRandomness(), list[np.ndarray]()
     sources = (first, second) * 4
-    threads = [threading.Thread(target=lambda one=one: drawn.append(one.uint64(20_000))) for one in sources]
+    threads = [threading.Thread(target=lambda source=source: drawn.append(source.uint64(20_000))) for source in sources]
     for thread in threads:
         thread.start()
     for thread in threads:

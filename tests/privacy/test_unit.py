@@ -72,10 +72,10 @@ def test_every_unit_keeps_its_code_and_its_text() -> None:
         assert unit_of(simple.text) == simple and unit_of(f"{simple.text} ") == other_unit(f"{simple.text} ")
 
 
-@pytest.mark.parametrize(("made", "code", "text"), MADE)
-def test_units_that_are_made_of_others(made: ProtectedUnit, code: str, text: str) -> None:
-    assert (made.code, made.text, str(made)) == (code, text, text)
-    assert unit_of(text) == made
+@pytest.mark.parametrize(("unit", "code", "text"), MADE)
+def test_units_that_are_made_of_others(unit: ProtectedUnit, code: str, text: str) -> None:
+    assert (unit.code, unit.text, str(unit)) == (code, text, text)
+    assert unit_of(text) == unit
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_only_a_unit_that_covers_everything_is_a_person() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "less"),
+    ("unit", "less"),
     [
         (unit.UNDIRECTED_EDGE, "this epsilon does not cover that person's features, label and other connections"),
         (
@@ -122,8 +122,8 @@ def test_only_a_unit_that_covers_everything_is_a_person() -> None:
         ),
     ],
 )
-def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) -> None:
-    assert not_a_person(one) == f"This protects {one.text}, not a person: {less}."
+def test_what_is_less_than_a_person_says_by_what(unit: ProtectedUnit, less: str) -> None:
+    assert not_a_person(unit) == f"This protects {unit.text}, not a person: {less}."
 
 
 def test_units_at_once_multiply_and_some_are_of_somebody_else() -> None:

@@ -48,10 +48,10 @@ class Browser:
     def until(self, script: str, *values: object) -> Any:
         """What a script returns, once it is anything but nothing: on a busy machine that may be later."""
         end = time.monotonic() + PATIENCE
-        while not (found := self.ask(script, *values)) and time.monotonic() < end:
+        while not (answer := self.ask(script, *values)) and time.monotonic() < end:
             time.sleep(0.03)
-        assert found, f"{script} {values}: {self.ask('return document.body.innerText')}"
-        return found
+        assert answer, f"{script} {values}: {self.ask('return document.body.innerText')}"
+        return answer
 
     def ask(self, script: str, *values: object) -> Any:
         """What a script in the page returns."""
@@ -84,10 +84,10 @@ class Browser:
         """What breaks WCAG 2.1 AA in the page as it is shown, each with the first element concerned."""
         if not self.ask("return typeof axe !== 'undefined'"):
             self.driver.execute_script(AXE.read_text(encoding="utf-8"))
-        found = self.driver.execute_async_script(
+        violations = self.driver.execute_async_script(
             "const done = arguments[1]; axe.run({runOnly: arguments[0]}).then(result => done(result.violations))", RULES
         )
-        return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found]
+        return [f"{violation['id']}: {violation['nodes'][0]['html'][:120]}" for violation in violations]
 
     def complaints(self) -> list[str]:
         """What the page wrote to the console since it was last asked."""
@@ -96,14 +96,14 @@ class Browser:
     def requests(self) -> list[str]:
         """Every address that was asked for since it was last asked, but for those that the page's policy stopped."""
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        named = [(one["method"], one["params"]) for one in events]
+        named = [(event["method"], event["params"]) for event in events]
         stopped = {
-            told["requestId"]
-            for name, told in named
-            if name == "Network.loadingFailed" and told.get("blockedReason") == "csp"
+            params["requestId"]
+            for name, params in named
+            if name == "Network.loadingFailed" and params.get("blockedReason") == "csp"
         }
-        sent = [told for name, told in named if name == "Network.requestWillBeSent"]
-        return [told["request"]["url"] for told in sent if told["requestId"] not in stopped]
+        sent = [params for name, params in named if name == "Network.requestWillBeSent"]
+        return [params["request"]["url"] for params in sent if params["requestId"] not in stopped]
 
 
 @contextmanager

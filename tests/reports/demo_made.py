@@ -25,9 +25,9 @@ def around(mean: float, half: float) -> Interval:
 @cache
 def attacked(name: str, shift: float) -> AttackResult:
     rng = np.random.default_rng(0)
-    members, others = rng.normal(shift, 1, 200), rng.normal(0, 1, 400)
+    members, strangers = rng.normal(shift, 1, 200), rng.normal(0, 1, 400)
     limit = Limit(math.inf, 0.0, "the method protects nothing")
-    return judge(name, "edges", members, others, limit=limit, baseline=0.7, baseline_note="no edge")
+    return judge(name, "edges", members, strangers, limit=limit, baseline=0.7, baseline_note="no edge")
 
 
 def way(method: str, *, lift: float, guarantee: Guarantee) -> Way:

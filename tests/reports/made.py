@@ -121,7 +121,7 @@ def history(repeats: int = 5, epochs: int = 60) -> list[list[dict[str, Any]]]:
 def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
     """A run of lpgnn on cora: 82 per cent, which random features reach as well."""
     promised, paid = guarantee(void=void), ledger()
-    made = Result(
+    outcome = Result(
         method="lpgnn",
         built="lpgnn",
         data="cora",
@@ -144,16 +144,16 @@ def result(*, runs: int = 5, void: str | None = None, **changes: Any) -> Result:
         model=None,
         notes=("Each repeat draws fresh noise.",),
     )
-    made = changed(made, **changes)
-    privacy = made.privacy
-    return made if made.model is not None else replace(made, model=Model(privacy.guarantee, privacy.ledger))
+    outcome = changed(outcome, **changes)
+    privacy = outcome.privacy
+    return outcome if outcome.model is not None else replace(outcome, model=Model(privacy.guarantee, privacy.ledger))
 
 
 def record(*, options: dict[str, Any] | None = None, **changes: Any) -> RunRecord:
     """The record of :func:`result`."""
     options = {"seed": 0, "repeats": 5, "device": "cpu"} if options is None else options
-    made = RunRecord.from_result(result(**changes), options=options)
-    return replace(made, created="2026-01-02T03:04:05+00:00", version="0.1.0")
+    run = RunRecord.from_result(result(**changes), options=options)
+    return replace(run, created="2026-01-02T03:04:05+00:00", version="0.1.0")
 
 
 def card_markdown(record: RunRecord) -> str:
@@ -189,7 +189,7 @@ def beside_rivals(*, runs: int = 5, **changes: Any) -> dict[str, Any]:
     }
 
 
-def found(auc: float, epsilon: float, limit: float | None) -> AttackResult:
+def judged(auc: float, epsilon: float, limit: float | None) -> AttackResult:
     """What LinkTeller found, with a smooth curve."""
     score = Interval(auc, auc - 0.02, auc + 0.02, (auc,))
     places = np.linspace(0, 1, 60)
@@ -203,7 +203,7 @@ def found(auc: float, epsilon: float, limit: float | None) -> AttackResult:
 
 def attacks() -> dict[str, dict[str, AttackResult]]:
     """One attack on a run and on the network without protection."""
-    return {"linkteller": {"solitude": found(0.55, 4.0, 0.3), PLAIN: found(0.93, math.inf, None)}}
+    return {"linkteller": {"solitude": judged(0.55, 4.0, 0.3), PLAIN: judged(0.93, math.inf, None)}}
 
 
 def picture(*, own: bool = True) -> Picture:

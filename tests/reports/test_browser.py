@@ -26,8 +26,8 @@ TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as one:
-        yield one
+    with started(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> Non
 
 
 def test_paper_and_readers_without_scripts_get_everything(browser: Browser, page: Path) -> None:
-    shown = (
+    visible = (
         "return [...document.querySelectorAll('section')].map(s => [s.id, s.checkVisibility(), "
         "[...s.querySelectorAll('.still')].every(p => p.checkVisibility() && p.getBoundingClientRect().height > 50), "
         "[...s.querySelectorAll('.live, .tools, .tabs')].some(p => p.checkVisibility())])"
@@ -165,10 +165,10 @@ def test_paper_and_readers_without_scripts_get_everything(browser: Browser, page
     browser.show(page, media="print")
     for tab in TABS:
         browser.open_tab(tab)
-    assert browser.ask(shown) == whole
+    assert browser.ask(visible) == whole
     assert browser.ask("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     for width in (1280, 390):
         browser.show(page, width=width, script=False)
-        assert browser.ask(shown) == whole
+        assert browser.ask(visible) == whole
         assert browser.overflow() <= 0
     browser.show(page)

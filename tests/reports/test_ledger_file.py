@@ -71,8 +71,8 @@ def together(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    said = [process.communicate() for process in processes]
-    return [(process.returncode, *words) for process, words in zip(processes, said, strict=True)]
+    outputs = [process.communicate() for process in processes]
+    return [(process.returncode, *words) for process, words in zip(processes, outputs, strict=True)]
 
 
 def spend(name: str = "query", unit: str = "edges", epsilon: float = 1.0) -> Spend:
@@ -88,14 +88,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_of_two_processes_with_room_for_one_query_one_is_refused(path: Path) -> None:
-    said = together([start(SPENDER, path, name, "stay") for name in ("one", "two")])
-    assert sorted(words for _, words, _ in said) == ["refused\n", "spent\n"]
+    outcomes = together([start(SPENDER, path, name, "stay") for name in ("one", "two")])
+    assert sorted(words for _, words, _ in outcomes) == ["refused\n", "spent\n"]
     assert len(read_ledger(path).spends) == 2
 
 
 def test_a_killed_process_has_spent_and_holds_no_lock(path: Path) -> None:
-    ((code, said, _),) = together([start(SPENDER, path, "killed", "die")])
-    assert (code, said) == (-signal.SIGKILL, "")
+    ((code, output, _),) = together([start(SPENDER, path, "killed", "die")])
+    assert (code, output) == (-signal.SIGKILL, "")
     assert [entry.name for entry in read_ledger(path).spends] == ["training", "killed"]
     with pytest.raises(BudgetError):
         LedgerFile(path).open(read_ledger(path)).spend(spend("after"))
@@ -110,10 +110,10 @@ def test_two_predictions_at_once_pay_once_and_one_is_refused(tmp_path: Path) -> 
     assert main(["train", *map(str, words), "--no-controls", "--out", str(run)]) == 0
     predict = "import sys; from graphveil.cli import main; sys.exit(main(['predict', *sys.argv[1:]]))"
     processes = [start(predict, run, data, "--json") for data in ("social-150", "social-120")]
-    told = [process.communicate() for process in processes]
-    said = [(process.returncode, *words) for process, words in zip(processes, told, strict=True)]
-    assert sorted(code for code, _, _ in said) == [0, 2], said
-    assert sum("reads its edges, which costs" in errors for _, _, errors in said) == 1, said
+    outputs = [process.communicate() for process in processes]
+    outcomes = [(process.returncode, *words) for process, words in zip(processes, outputs, strict=True)]
+    assert sorted(code for code, _, _ in outcomes) == [0, 2], outcomes
+    assert sum("reads its edges, which costs" in errors for _, _, errors in outcomes) == 1, outcomes
     assert len(json.loads((run / "ledger.json").read_text())["spends"]) == 2
 
 
@@ -161,33 +161,33 @@ def test_a_declaration_is_kept_with_its_first_spend(path: Path) -> None:
 
 
 def test_a_budget_may_be_raised_only_together_with_a_spend(path: Path) -> None:
-    known = read_ledger(path)
-    raised = replace(LedgerFile(path).open(known), budget=(Budget("edges", 3.0),))
+    ledger = read_ledger(path)
+    raised = replace(LedgerFile(path).open(ledger), budget=(Budget("edges", 3.0),))
     raised.spend(spend())
-    assert LedgerFile(path).open(known).budget[0].epsilon == 3.0
-    path.write_text(json.dumps(replace(known, budget=(Budget("edges", 9.0),)).to_dict()))
+    assert LedgerFile(path).open(ledger).budget[0].epsilon == 3.0
+    path.write_text(json.dumps(replace(ledger, budget=(Budget("edges", 9.0),)).to_dict()))
     with pytest.raises(ModelFileError, match="does not continue"):
-        LedgerFile(path).open(known)
+        LedgerFile(path).open(ledger)
 
 
-@pytest.mark.parametrize("kept", [0, 1])
-def test_a_ledger_that_lacks_or_changed_a_spend_is_refused(path: Path, kept: int) -> None:
-    known = read_ledger(path).spend(spend())
-    path.write_text(json.dumps(replace(known, spends=known.spends[:kept]).to_dict()))
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_ledger_that_lacks_or_changed_a_spend_is_refused(path: Path, count: int) -> None:
+    ledger = read_ledger(path).spend(spend())
+    path.write_text(json.dumps(replace(ledger, spends=ledger.spends[:count]).to_dict()))
     with pytest.raises(ModelFileError, match="does not continue"):
-        LedgerFile(path).open(known)
-    changed = replace(known, spends=(replace(known.spends[0], epsilon=0.5), known.spends[1]))
+        LedgerFile(path).open(ledger)
+    changed = replace(ledger, spends=(replace(ledger.spends[0], epsilon=0.5), ledger.spends[1]))
     path.write_text(json.dumps(changed.to_dict()))
     with pytest.raises(ModelFileError, match="does not continue"):
-        LedgerFile(path).open(known)
+        LedgerFile(path).open(ledger)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"budget": [], "spends": []}', "[" * 5000, "\udcff"])
 def test_a_damaged_ledger_is_refused_by_name(path: Path, content: str) -> None:
-    known = read_ledger(path)
+    ledger = read_ledger(path)
     path.write_text(content, errors="surrogateescape")
     with pytest.raises(ModelFileError, match=r"ledger\.json: damaged ledger"):
-        LedgerFile(path).open(known)
+        LedgerFile(path).open(ledger)
 
 
 def test_a_disk_that_refuses_spends_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,10 +63,10 @@ def test_the_page_needs_nothing_from_outside(render: Callable[[Any], str]) -> No
 
 
 def test_the_policy_allows_the_scripts_of_the_page_and_no_other() -> None:
-    shown = read(page_html(made.record()))
-    policy = str(next(attrs["content"] for tag, attrs in shown.elements if "http-equiv" in attrs))
+    page = read(page_html(made.record()))
+    policy = str(next(attrs["content"] for tag, attrs in page.elements if "http-equiv" in attrs))
     allowed = re.findall(r"'sha256-([^']+)'", policy)
-    sums = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in running(shown.scripts)]
+    sums = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in running(page.scripts)]
     assert sums == allowed
     assert "'unsafe-inline'" not in policy.split("script-src")[1]
     assert "script-src" not in card_html(made.record())
@@ -108,8 +108,8 @@ def test_hostile_names_stay_text_in_the_card() -> None:
 
 @pytest.mark.parametrize("render", [card_markdown, card_html, page_html])
 def test_a_void_run_is_loud_and_figures_of_several_labels_are_called_f1(render: Callable[[Any], str]) -> None:
-    shown, plain = render(made.record(void="noise was reproducible (seed 3)")), render(made.record())
-    assert "his run protects nobody" in shown and "noise was reproducible (seed 3)" in shown
+    void_page, plain = render(made.record(void="noise was reproducible (seed 3)")), render(made.record())
+    assert "his run protects nobody" in void_page and "noise was reproducible (seed 3)" in void_page
     assert "protects nobody" not in plain and "Accuracy on" in plain
     several = render(made.record(notes=(SEVERAL,)))
     assert "icro F1 on the test nodes" in several and "Accuracy on" not in several

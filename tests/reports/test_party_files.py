@@ -21,7 +21,7 @@ from tests.reports.federation.test_card import party
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def party_folder(tmp_path: Path) -> Path:
     """A finished party, with digests."""
     folder = party(tmp_path / "run" / "clinic")
     outcome = json.loads((folder / "outcome.json").read_text())
@@ -32,18 +32,18 @@ def kept(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["outcome.json", "guarantee.json", "ledger.json"])
-def test_every_edited_field_is_refused(kept: Path, name: str) -> None:
-    check_party(kept)
-    assert accepted(kept, kept / name, check=check_party) == []
+def test_every_edited_field_is_refused(party_folder: Path, name: str) -> None:
+    check_party(party_folder)
+    assert accepted(party_folder, party_folder / name, check=check_party) == []
     if name == "ledger.json":
-        rewrite(kept)
-        ledger = json.loads((kept / name).read_text())
-        (kept / name).write_text(json.dumps({**ledger, "spends": []}))
+        rewrite(party_folder)
+        ledger = json.loads((party_folder / name).read_text())
+        (party_folder / name).write_text(json.dumps({**ledger, "spends": []}))
         with pytest.raises(ModelFileError, match=r"ledger\.json: was changed since it was written"):
-            rewrite(kept)
-    (kept / name).unlink()
+            rewrite(party_folder)
+    (party_folder / name).unlink()
     with pytest.raises(ModelFileError):
-        check_party(kept)
+        check_party(party_folder)
 
 
 def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal) -> None:  # noqa: F811
@@ -53,13 +53,13 @@ def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal
     folder = Path("fed/holder1")
     setting = read_agreement(folder).setting
     (folder / "ledger.json").write_text(to_json(ledger_of(setting, setting.publications).to_dict()))
-    said = guarantee_of(setting).to_dict()
-    outcome = {"epsilon": 8.0, "guarantee": said, "mode": setting.protocol.mode}
-    for name, content in (("guarantee.json", said), ("outcome.json", outcome)):
+    guarantee = guarantee_of(setting).to_dict()
+    outcome = {"epsilon": 8.0, "guarantee": guarantee, "mode": setting.protocol.mode}
+    for name, content in (("guarantee.json", guarantee), ("outcome.json", outcome)):
         (folder / name).write_text(to_json(content))
     check_party(folder)
     ledger = json.loads((folder / "ledger.json").read_text())
-    lower, lowered = {**said, "epsilon": 0.001}, {**outcome, "epsilon": 0.001}
+    lower, lowered = {**guarantee, "epsilon": 0.001}, {**outcome, "epsilon": 0.001}
     raised = {**ledger, "budget": [{**ledger["budget"][0], "epsilon": 9.0}, *ledger["budget"][1:]]}
     for change in (
         {"outcome": lowered},

@@ -60,14 +60,14 @@ def own_folder(folder: Path) -> Path:
 
 def records(content: bytes) -> bytes:
     """The payload of a W&B file, whose blocks of 32 KiB cut records in two."""
-    found, place = b"", 7
+    records_read, place = b"", 7
     while place + 7 <= len(content):
         if 32768 - place % 32768 < 7:
             place += 32768 - place % 32768
         length = int.from_bytes(content[place + 4 : place + 6], "little")
-        found += content[place + 7 : place + 7 + length]
+        records_read += content[place + 7 : place + 7 + length]
         place += 7 + length
-    return found
+    return records_read
 
 
 def everything(folder: Path) -> bytes:
@@ -128,9 +128,9 @@ def test_nothing_private_reaches_a_tracker(tracker: str, runs: dict[str, Path], 
         assert len(secrets) > PEOPLE + 8
         assert leaked(tmp_path / method, secrets) == []
         # What is to be there is found in the same way, so a search that finds nothing would show.
-        told = {method, "settings/epochs", "epsilon", *(["val_accuracy", "val_loss"] if method == "lpgnn" else [])}
+        allowed = {method, "settings/epochs", "epsilon", *(["val_accuracy", "val_loss"] if method == "lpgnn" else [])}
         sought = [method, "settings/epochs", "epsilon", "val_accuracy", "val_loss"]
-        assert set(leaked(tmp_path / method, sought)) == told
+        assert set(leaked(tmp_path / method, sought)) == allowed
 
 
 @pytest.mark.parametrize("tracker", EACH)
@@ -167,16 +167,16 @@ def test_what_cannot_be_tracked_is_refused_before_training(
     assert set(TRACKERS) <= set(declared["project"]["optional-dependencies"])
     monkeypatch.setattr("graphveil.runtime.extras.find_spec", lambda name: None)
     cases = [
-        (("--track", one), f"the package {one} is not installed; run: pip install 'graphveil[{one}]'")
-        for one in TRACKERS
+        (("--track", tracker), f"the package {tracker} is not installed; run: pip install 'graphveil[{tracker}]'")
+        for tracker in TRACKERS
     ]
-    for words, said in (
+    for words, refusal in (
         *cases,
         (("--track", "mlfow"), "--track: 'mlfow'; allowed: mlflow, tensorboard, wandb; did you mean mlflow?"),
         (("--track-to", "x"), "--track-to: goes with --track"),
     ):
         answer = type_in("train", "lpgnn", "digits", *words)
-        assert (answer.code, answer.err.count("\n")) == (2, 1) and said in answer.err
+        assert (answer.code, answer.err.count("\n")) == (2, 1) and refusal in answer.err
     with pytest.raises(MissingExtraError):
         find_tracker("wandb")
     assert list(Path.cwd().iterdir()) == []
@@ -191,8 +191,8 @@ def test_a_tracker_that_fails_leaves_the_run(type_in: Terminal) -> None:  # noqa
     assert read_run(Path("run")).method == "lpgnn"
     with pytest.raises(WriteError):
         find_tracker("tensorboard")(RELEASED, "taken")
-    kept = ("label-propagation", "social-100", "--no-controls", "--track", "tensorboard", "--track-to", "kept")
-    assert "tracked by tensorboard: " in type_in("train", *kept).err
+    run = ("label-propagation", "social-100", "--no-controls", "--track", "tensorboard", "--track-to", "kept")
+    assert "tracked by tensorboard: " in type_in("train", *run).err
 
 
 def test_what_is_released_depends_on_who_added_the_noise(runs: dict[str, Path]) -> None:
@@ -205,7 +205,7 @@ def test_what_is_released_depends_on_who_added_the_noise(runs: dict[str, Path]) 
     settings = {"epsilon_x": 1.0, "epsilon_y": math.inf}
     bare = of_run(made.record(settings=settings, guarantee=made.guarantee(1.0, math.inf)))
     void = of_run(made.record(settings={"epsilon_x": 1.0, "epsilon_y": 2.0}, void="seed 3"))
-    assert [one.curves for one in (curated, bare, void)] == [[], [], []]
+    assert [tracked.curves for tracked in (curated, bare, void)] == [[], [], []]
     assert bare.facts["settings/epsilon_y"] == bare.facts["epsilon"] == "inf" and "epsilon" not in bare.figures
     assert void.facts["void"]
     twice = of_run(made.record(settings={"epsilon_x": 1.0, "epsilon_y": 2.0}, runs=2))
@@ -222,8 +222,8 @@ def test_a_model_in_python_is_told_by_the_same_rule() -> None:
     assert (sums.curves, sums.facts["settings/start"]) == ([], "public")
     path = str(SHIPPED / "class-sums.safetensors")  # of whoever trained: not told
     assert "settings/start" not in of_model(ClassSums(epsilon=1.0, start=path).fit(graph)).facts
-    for one in (local, sums):
-        assert json.loads(json.dumps(dict(one.facts))) == dict(one.facts)
+    for model in (local, sums):
+        assert json.loads(json.dumps(dict(model.facts))) == dict(model.facts)
 
 
 @pytest.mark.slow
@@ -233,12 +233,12 @@ def test_mlflow_adds_nothing_of_this_machine(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(tmp_path / "kept"))
     many = [{"epoch": number, "loss": 1.0 / number} for number in range(1, 701)]
-    told = find_tracker("mlflow")(replace(RELEASED, curves=[many]), None).rpartition(" ")[2]
+    run_id = find_tracker("mlflow")(replace(RELEASED, curves=[many]), None).rpartition(" ")[2]
     client = MlflowClient(tracking_uri=str(tmp_path / "kept"))
-    first = client.get_run(told)
+    first = client.get_run(run_id)
     assert set(first.data.tags) <= {"mlflow.runName"} and first.info.user_id == "unknown"
-    losses = client.get_metric_history(told, "loss")
-    assert [(one.step, one.value) for one in losses] == [(row["epoch"], row["loss"]) for row in many]
+    losses = client.get_metric_history(run_id, "loss")
+    assert [(point.step, point.value) for point in losses] == [(row["epoch"], row["loss"]) for row in many]
 
 
 @pytest.mark.slow
@@ -248,11 +248,11 @@ def test_wandb_stays_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WANDB_PROJECT", "mine")
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     before = set(children.read_text().split()) if children.is_file() else set()
-    said = find_tracker("wandb")(RELEASED, None)
+    address = find_tracker("wandb")(RELEASED, None)
     left = set(children.read_text().split()) - before if children.is_file() else set()
     assert [pid for pid in left if "wandb" in Path(f"/proc/{pid}/comm").read_text()] == []  # its service ends
-    assert "offline-run-" in said
-    assert said.startswith(str(tmp_path / "elsewhere"))
+    assert "offline-run-" in address
+    assert address.startswith(str(tmp_path / "elsewhere"))
     written = everything(tmp_path / "elsewhere")
     assert all(word in written for word in (b"mine", b"val_accuracy", b"lpgnn"))
     # The words of this process, the script, git and packages: W&B collects them unless it is told not to.

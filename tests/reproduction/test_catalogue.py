@@ -27,12 +27,12 @@ CAPTIONS = {
 
 
 def test_every_table_and_figure_of_the_papers_is_there() -> None:
-    assert {paper: {one.number for one in EXHIBITS.values() if one.paper == paper} for paper in PAPERS} == {
+    assert {paper: {exhibit.number for exhibit in EXHIBITS.values() if exhibit.paper == paper} for paper in PAPERS} == {
         paper: set(numbers) for paper, numbers in CAPTIONS.items()
     }
 
 
-@pytest.mark.parametrize("exhibit", [one for one in EXHIBITS.values() if one.entries], ids=lambda one: one.id)
+@pytest.mark.parametrize("exhibit", [each for each in EXHIBITS.values() if each.entries], ids=lambda each: each.id)
 def test_every_figure_can_be_asked_for(exhibit: Exhibit) -> None:
     """Its data are known, its settings are taken by its method, and its share of the time is stated."""
     for entry in exhibit.entries:

@@ -48,5 +48,5 @@ def test_noise_beyond_measure_leaves_no_more_than_the_classes_shares() -> None:
 def test_tiny_noise_changes_next_to_nothing_and_shrinking_it_neither() -> None:
     plain = outcome(replace(PLAN, epochs=1))
     for shrink in (False, True):
-        found = outcome(replace(PLAN, epochs=1, sigma=1e-7, shrink=shrink))
-        assert abs(found.test - plain.test) <= 1 / int(SPLIT.test.sum())
+        noisy = outcome(replace(PLAN, epochs=1, sigma=1e-7, shrink=shrink))
+        assert abs(noisy.test - plain.test) <= 1 / int(SPLIT.test.sum())

@@ -23,8 +23,7 @@ QUICK = {"epochs": 4, "width": 8, "hops": 2}
 
 def entry(table: str, row: str, data: str = "cora") -> Entry:
     """The one figure of a table."""
-    (found,) = (one for one in EXHIBITS[f"vfgnn-{table}"].entries if (one.data, one.row) == (data, row))
-    return found
+    return next(each for each in EXHIBITS[f"vfgnn-{table}"].entries if (each.data, each.row) == (data, row))
 
 
 def test_holders_have_the_parts_of_the_partition() -> None:
@@ -55,12 +54,12 @@ def test_the_true_price_is_that_of_all_iterations_and_a_replaced_row(claimed: in
 
 
 def test_a_row_is_run_from_end_to_end() -> None:
-    one = entry("table5", "eps=4 james-stein")
-    short = replace(one, data="social-150", split="5-fold", settings={**one.settings, **QUICK})
+    published = entry("table5", "eps=4 james-stein")
+    short = replace(published, data="social-150", split="5-fold", settings={**published.settings, **QUICK})
     train = runner.trainer(noise=SeededRandomness)
-    found = [train(short, GRAPH, number) for number in (0, 1, 0)]
-    assert found[0].accuracy == found[2].accuracy and 0 <= found[1].accuracy.low <= found[1].accuracy.high <= 1
-    assert round(found[0].accuracy.mean * 30) == pytest.approx(found[0].accuracy.mean * 30)  # a fold of 150 in five
+    runs = [train(short, GRAPH, number) for number in (0, 1, 0)]
+    assert runs[0].accuracy == runs[2].accuracy and 0 <= runs[1].accuracy.low <= runs[1].accuracy.high <= 1
+    assert round(runs[0].accuracy.mean * 30) == pytest.approx(runs[0].accuracy.mean * 30)  # a fold of 150 in five
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper", "shared-linear"])
@@ -73,11 +72,11 @@ def test_the_clear_run_predicts_what_the_secure_run_predicts(mode: str) -> None:
 
 
 def test_a_row_on_shares_tells_what_its_parties_took() -> None:
-    one = entry("table2", "on shares: secureml mean")
+    published = entry("table2", "on shares: secureml mean")
     quick = {**QUICK, "epochs": 2, "width": 4, "hops": 1, "shared_rate": 0.5}
-    short = replace(one, data="social-150", split="5-fold", settings={**one.settings, **quick})
-    found = runner.trainer(noise=SeededRandomness)(short, GRAPH, 0)
-    assert found.cost is not None and found.cost.epochs == 2 and found.cost.seconds > 0
+    short = replace(published, data="social-150", split="5-fold", settings={**published.settings, **quick})
+    run = runner.trainer(noise=SeededRandomness)(short, GRAPH, 0)
+    assert run.cost is not None and run.cost.epochs == 2 and run.cost.seconds > 0
     # The means over neighbours alone, masked, from each of two holders to the other.
-    assert found.cost.bytes > 2 * 8 * GRAPH.num_nodes**2
-    assert found.price.epsilon == math.inf and 0 <= found.accuracy.mean <= 1
+    assert run.cost.bytes > 2 * 8 * GRAPH.num_nodes**2
+    assert run.price.epsilon == math.inf and 0 <= run.accuracy.mean <= 1

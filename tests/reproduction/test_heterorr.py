@@ -21,7 +21,7 @@ PRICE = Price("one node's features", 1.0, 0.0)
 
 def row(name: str, accuracies: tuple[float, ...], data: str = "ppi") -> Row:
     """A row with one run for each accuracy."""
-    runs = (Run(Interval(one, one, one, (one,)), PRICE, 1.0) for one in accuracies)
+    runs = (Run(Interval(accuracy, accuracy, accuracy, (accuracy,)), PRICE, 1.0) for accuracy in accuracies)
     return Row(Entry(name, data, "heterorr"), tuple(runs))
 
 
@@ -63,15 +63,15 @@ def test_data_sets_are_tested_each_by_itself() -> None:
 def test_tests_stand_below_the_table_and_in_the_answer() -> None:
     exhibit = EXHIBITS["heterorr-figure6"]
     rows = (row("feature-rr eps=1", (0.5, 0.6)), row("duchi eps=1", (0.4, 0.6)))
-    said = dict(table.remarks(exhibit, Outcome(rows, {})))
-    assert said["t-test"].startswith("ppi eps=1: feature-rr +5.0 points over duchi, p = ")
+    remarks = dict(table.remarks(exhibit, Outcome(rows, {})))
+    assert remarks["t-test"].startswith("ppi eps=1: feature-rr +5.0 points over duchi, p = ")
     assert exhibit.tested == "feature-rr" and EXHIBITS["lpgnn-table3"].tested == ""
 
 
 def test_a_share_of_edges_is_drawn_anew_for_each_split_and_kept_in_the_file() -> None:
     graph = social_graph(120, average_degree=8, seed=2)
     settings = {"epsilon_x": inf, "epsilon_a": 1.0, "edges": "public-tree", "epochs": 2, "model": "gcn"}
-    one = Entry("public-tree", "social-120", "heterorr", settings, private_share=0.3)
-    found = runner.trainer(noise=SeededRandomness)(one, graph, 0)
-    assert found.price.epsilon == 1.0 and one.to_dict()["private_share"] == 0.3
+    published = Entry("public-tree", "social-120", "heterorr", settings, private_share=0.3)
+    run = runner.trainer(noise=SeededRandomness)(published, graph, 0)
+    assert run.price.epsilon == 1.0 and published.to_dict()["private_share"] == 0.3
     assert "private_share" not in Entry("a", "cora", "gcn").to_dict()

@@ -55,8 +55,8 @@ def test_one_exhibit_from_end_to_end(tmp_path: Path) -> None:
     assert table.cells(outcome.rows[1])[1] == "-" and outcome.rows[1].points is None
     page = table.markdown(EXHIBIT, outcome)
     assert "| labels, eps_y=2 | 30.0±1.0 |" in page and "Missing: half of it" in page and "a note" in page
-    said = table.answer(EXHIBIT, outcome, tmp_path)
-    assert said["rows"][0]["published"] == {"mean": 30.0, "width": 1.0} and said["rows"][0]["splits"] == 2
+    answer = table.answer(EXHIBIT, outcome, tmp_path)
+    assert answer["rows"][0]["published"] == {"mean": 30.0, "width": 1.0} and answer["rows"][0]["splits"] == 2
     assert run(tmp_path, Counted(0)).rows == outcome.rows
 
 

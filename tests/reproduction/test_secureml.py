@@ -70,9 +70,9 @@ def test_the_dealer_is_sent_nothing_and_the_label_holder_alone_opens_z() -> None
     assert {entry.receiver for entry in opened} == {"holder1"}
     assert len(opened) == 2 * PLAN.epochs and {entry.shape for entry in opened} == {(GRAPH.num_nodes, PLAN.width)}
     # All else is keys, and words that somebody's mask hides from the reader.
-    others = {entry.kind for entry in entries if entry.kind != "hidden-share"}
+    kinds = {entry.kind for entry in entries if entry.kind != "hidden-share"}
     keys = {"mask-keys", "holder-key"}
-    assert others == keys | {"masked-left", "masked-right", "correction", "masked-sum", "safe-bits"}
+    assert kinds == keys | {"masked-left", "masked-right", "correction", "masked-sum", "safe-bits"}
     assert {entry.sender for entry in entries if entry.kind in ("mask-keys", "correction")} >= {"server"}
 
 
@@ -81,8 +81,8 @@ def test_polynomials_are_taylors_near_zero() -> None:
     x = torch.linspace(-0.3, 0.3, 31, dtype=torch.float64)
     functions = ((TANH, torch.tanh, 2 / 15), (SIGMOID, torch.sigmoid, 1 / 480))
     for shape, function, fifth in functions:
-        taken = shape.constant + shape.linear * x - shape.cubic * x**3
-        assert torch.allclose(taken, function(x), rtol=0, atol=fifth * 0.3**5)
+        polynomial = shape.constant + shape.linear * x - shape.cubic * x**3
+        assert torch.allclose(polynomial, function(x), rtol=0, atol=fifth * 0.3**5)
         slope = shape.linear - 3 * shape.cubic * x**2
         assert torch.allclose(slope, (shape.top - x**2) * 2.0**-shape.bits, rtol=0, atol=1e-12)
         # Weakened copy: a polynomial of degree 1 is told apart.
@@ -100,14 +100,14 @@ def floating(holders: Sequence[Part], plan: Plan) -> Tensor:
     z = torch.empty(0)
     for _ in range(plan.epochs):
         h0 = torch.stack([from_scipy(x) @ w for (x, _), w in zip(holders, first, strict=True)]).sum(dim=0)
-        found = []
+        states = []
         for inner, mean in zip(start.propagations, means, strict=True):
             h = h0
             for weight, bias in zip(inner.weights, inner.biases, strict=True):
                 a = torch.cat([h, mean @ h], dim=1) @ weight + bias
                 h = a - a**3 / 3
-            found.append(h)
-        a = torch.stack(found).mean(dim=0) @ start.combination.weights[0] + start.combination.biases[0]
+            states.append(h)
+        a = torch.stack(states).mean(dim=0) @ start.combination.weights[0] + start.combination.biases[0]
         z = 0.5 + a / 4 - a**3 / 48
         descent.zero_grad()
         z.backward(own.slopes(z.detach()))  # type: ignore[no-untyped-call]

@@ -50,5 +50,5 @@ def test_what_parties_took_is_said_by_the_epoch() -> None:
     """The mean over all splits, and nothing for rows whose parties did not run."""
     costs = (Cost(10, 20.0, 10**9), Cost(10, 40.0, 3 * 10**9))
     runs = tuple(Run(Interval(0.5, 0.4, 0.6, (0.5,)), PERSON, 1.0, cost) for cost in costs)
-    said = [text for kind, text in remarks(EXHIBIT, Outcome((*ROWS, Row(ROWS[0].entry, runs)), {})) if kind == "Cost"]
-    assert said == ["cora, a: 3 CPU s and 200 MB an epoch, of all parties together, set-up spread over all"]
+    texts = [text for kind, text in remarks(EXHIBIT, Outcome((*ROWS, Row(ROWS[0].entry, runs)), {})) if kind == "Cost"]
+    assert texts == ["cora, a: 3 CPU s and 200 MB an epoch, of all parties together, set-up spread over all"]

@@ -16,8 +16,8 @@ from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.entries import BATCH, MULTIPLIER, STEPS
 from graphveil.reproduction.exhibit import Entry
 
-ENTRIES = {(one.data, one.row): one for one in EXHIBITS["weighted-gap-figure3"].entries}
-ATTENTION = [one for one in ENTRIES.values() if one.row.startswith("attention")]
+ENTRIES = {(entry.data, entry.row): entry for entry in EXHIBITS["weighted-gap-figure3"].entries}
+ATTENTION = [entry for entry in ENTRIES.values() if entry.row.startswith("attention")]
 PEOPLE = {"facebook": 17_976, "amazon-computers": 11_002}
 DELTA = 1e-5
 #: Of the paper's accountant.
@@ -47,22 +47,22 @@ def noise_of(entry: Entry) -> Noise:
 
 
 @pytest.mark.slow  # seconds
-@pytest.mark.parametrize("entry", ATTENTION, ids=lambda one: one.name)
+@pytest.mark.parametrize("entry", ATTENTION, ids=lambda entry: entry.name)
 def test_attention_is_trained_with_the_papers_noise_and_priced_as_it_is(entry: Entry) -> None:
     noise = noise_of(entry)
     assert noise.multipliers["attention"] == pytest.approx(MULTIPLIER, rel=0.005)
     changed = ChangedSamples(steps=STEPS, rate=BATCH / PEOPLE[entry.data], samples=2, name="attention")
-    hops, known = Hops(count=1, sensitivity=math.sqrt(2)), {"hops": noise.sigmas, "attention": (MULTIPLIER,)}
-    true = pipeline_epsilon((hops, changed), known, DELTA)
+    hops, multipliers = Hops(count=1, sensitivity=math.sqrt(2)), {"hops": noise.sigmas, "attention": (MULTIPLIER,)}
+    true = pipeline_epsilon((hops, changed), multipliers, DELTA)
     assert true == pytest.approx(entry.settings["epsilon"], rel=0.005)
     # A weakened copy, which moves one end of the edge alone: that is what a directed edge costs, and far less.
-    one = pipeline_epsilon(
-        (hops, ChangedSamples(steps=STEPS, rate=changed.rate, samples=1, name="attention")), known, DELTA
+    claimed = pipeline_epsilon(
+        (hops, ChangedSamples(steps=STEPS, rate=changed.rate, samples=1, name="attention")), multipliers, DELTA
     )
-    assert one < 0.6 * true and float(entry.claimed) < true
+    assert claimed < 0.6 * true and float(entry.claimed) < true
 
 
-@pytest.mark.parametrize("entry", ATTENTION, ids=lambda one: one.name)
+@pytest.mark.parametrize("entry", ATTENTION, ids=lambda entry: entry.name)
 def test_the_sums_noise_is_what_the_papers_own_formula_leaves_for_it(entry: Entry) -> None:
     """epsilon = min over orders of e1 + T order / 2 s^2 + ln(1/delta) / (order - 1), a sum charged in every step."""
     accountant = RdpAccountant(ORDERS)

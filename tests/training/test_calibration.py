@@ -27,9 +27,9 @@ LABELS = torch.arange(N) % CLASSES
 
 @dataclass
 class Judge:
-    """Cross entropy on the first 20 nodes; validation figures from the rest, or told."""
+    """Cross entropy on the first 20 nodes; validation figures from the rest, or `estimates`."""
 
-    told: list[float] | None = None
+    estimates: list[float] | None = None
     breaks_at: int | None = None
     calls: int = 0
     epochs: int = 0
@@ -46,7 +46,7 @@ class Judge:
     def validate(self, logits: Tensor) -> tuple[float, float, float]:
         assert not logits.requires_grad
         self.epochs += 1
-        estimate = self.told[self.epochs - 1] if self.told else 0.5
+        estimate = self.estimates[self.epochs - 1] if self.estimates else 0.5
         return float(cross_entropy(logits[20:], LABELS[20:])), 0.25, estimate
 
 

@@ -34,14 +34,14 @@ def test_grids_are_those_of_the_loops(bias: bool) -> None:
     whole, grids = torch.empty_like(inputs), np.empty((3, 40))
     measure(inputs.numpy(), bias, whole.numpy(), grids)
     assert np.isinf(grids[2]).nonzero()[0].tolist() == [16, 17, 18]
-    found = WholeRows.of(inputs, bias)
+    measured = WholeRows.of(inputs, bias)
     sound = np.isfinite(grids[2])
-    assert np.array_equal(found.squares.isfinite().numpy(), sound) and bool(found.whole.isfinite().all())
-    assert np.array_equal(torch.stack([found.scale, found.squares]).numpy()[:, sound], grids[::2, sound])
+    assert np.array_equal(measured.squares.isfinite().numpy(), sound) and bool(measured.whole.isfinite().all())
+    assert np.array_equal(torch.stack([measured.scale, measured.squares]).numpy()[:, sound], grids[::2, sound])
     expected = np.column_stack([whole, grids[1]]) if bias else whole.numpy()
-    assert np.array_equal(found.whole.numpy()[sound], expected[sound])
+    assert np.array_equal(measured.whole.numpy()[sound], expected[sound])
     some = torch.tensor([3, 19, 12])
-    assert torch.equal(found.narrow().rows(some).whole.double(), found.whole[some])
+    assert torch.equal(measured.narrow().rows(some).whole.double(), measured.whole[some])
 
 
 def layers() -> tuple[Tensor, list[WholeRows], Tensor]:
@@ -108,12 +108,12 @@ ROWS = np.concatenate(
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    found, grids = np.empty_like(ROWS), np.empty((3, len(ROWS)))
-    measure(ROWS, bias, found, grids)
+    whole_rows, grids = np.empty_like(ROWS), np.empty((3, len(ROWS)))
+    measure(ROWS, bias, whole_rows, grids)
     scale, unit, squares = grids
     assert set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
-    assert np.array_equal(found, whole)
+    assert np.array_equal(whole_rows, whole)
     assert np.array_equal(unit, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))
     assert np.array_equal(squares, (whole**2).sum(1) + unit**2)
     assert ((squares[:-1] > 30**2) & (squares[:-1] < 66**2)).all()

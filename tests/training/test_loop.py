@@ -90,14 +90,14 @@ def test_the_kept_weights_are_those_of_the_kept_epoch() -> None:
     assert not torch.equal(trained.logits, objective.seen[-1])
 
 
-@pytest.mark.parametrize(("patience", "ends", "kept"), [(1, 3, 2), (2, 4, 2), (3, 5, 2), (4, 7, 6), (0, 7, 6)])
-def test_training_stops_after_so_many_epochs_of_which_none_was_kept(patience: int, ends: int, kept: int) -> None:
+@pytest.mark.parametrize(("patience", "ends", "best"), [(1, 3, 2), (2, 4, 2), (3, 5, 2), (4, 7, 6), (0, 7, 6)])
+def test_training_stops_after_so_many_epochs_of_which_none_was_kept(patience: int, ends: int, best: int) -> None:
     losses = [5.0, 1.0, 9.0, 9.0, 1.0, -9.0, 9.0]
     trained, objective = run(Counted(), losses, patience=patience)
     whole, seen = run(Counted(), losses)
-    assert (len(trained.history), trained.epoch) == (ends, kept)
+    assert (len(trained.history), trained.epoch) == (ends, best)
     assert trained.history == whole.history[:ends]
-    assert torch.equal(trained.logits, seen.seen[kept - 1]) and len(objective.seen) == ends
+    assert torch.equal(trained.logits, seen.seen[best - 1]) and len(objective.seen) == ends
 
 
 def test_the_first_layer_is_computed_once_an_epoch_which_changes_nothing() -> None:

@@ -105,7 +105,7 @@ def test_removing_one_sample_moves_the_sum_by_its_own_part_only(count: int, rate
             assert float(alone.norm()) <= schedule.grid.cap
             assert bool(alone.any()) == (sample != 3)
     here = PrivateDescent(perceptron(20, 16, 4), x, y, schedule).clipped_sums(everybody, Fixed())
-    assert torch.allclose(whole.held, here.double(), atol=40)  # type: ignore[attr-defined]
+    assert torch.allclose(whole.on_cpu, here.double(), atol=40)  # type: ignore[attr-defined]
 
 
 def trained(device: str, x: Tensor | Streamed, y: Tensor, steps: int) -> Tensor:
@@ -118,11 +118,11 @@ def trained(device: str, x: Tensor | Streamed, y: Tensor, steps: int) -> Tensor:
 
 
 @pytest.mark.slow  # seconds
-@pytest.mark.parametrize("made", [False, True])
-def test_a_training_has_the_noise_and_the_batches_of_the_cpu(made: bool) -> None:
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_training_has_the_noise_and_the_batches_of_the_cpu(streamed: bool) -> None:
     """Also of rows that are made when a batch has them."""
     x, y = samples(300, 20, 4)
-    inputs = Streamed((300, 20), lambda places: x[places]) if made else x
+    inputs = Streamed((300, 20), lambda places: x[places]) if streamed else x
     with pretended_gpu():
         there = trained("cuda", inputs, y, 4)
     assert torch.allclose(there, trained("cpu", x, y, 4), atol=1e-4)

@@ -30,7 +30,7 @@ def edges_of(extra: tuple[tuple[int, int], ...] = ()) -> Tensor:
     return torch.tensor(sorted({edge for u, v in pairs for edge in ((u, v), (v, u))})).T
 
 
-def made() -> tuple[Tensor, Tensor, Tensor]:
+def start_and_head() -> tuple[Tensor, Tensor, Tensor]:
     """First rows, labels and the head."""
     generator = torch.Generator().manual_seed(1)
     start = torch.randn(PEOPLE, COLUMNS, generator=generator)
@@ -39,7 +39,7 @@ def made() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def descent_on(edges: Tensor, schedule: PrivateSchedule = SCHEDULE) -> TopologyDescent:
-    start, labels, head = made()
+    start, labels, head = start_and_head()
     return TopologyDescent(start, head, ReceiverRows.of(edges, PEOPLE), torch.arange(PEOPLE), labels, schedule)
 
 
@@ -63,7 +63,7 @@ def test_the_gradient_is_that_of_the_loss() -> None:
     """Against autograd, where nothing is clipped."""
     wide = PrivateSchedule(steps=1, rate=1.0, expected_batch=1.0, noise_multiplier=1.0, clip=100.0)
     loose, places = descent_on(edges_of(), wide), torch.tensor([5, 9, 0])
-    _, labels, head = made()
+    _, labels, head = start_and_head()
     rows = loose.current.clone().requires_grad_()
     matrix = torch.zeros(PEOPLE, PEOPLE)
     matrix[edges_of()[1], edges_of()[0]] = 1.0
@@ -82,7 +82,7 @@ def test_broken_targets_add_nothing() -> None:
 
 def test_every_step_is_noised_and_no_more_are_taken() -> None:
     """Nobody trains: all batches are empty, and every row still moves in every step."""
-    start, _, head = made()
+    start, _, head = start_and_head()
     nobody = torch.zeros(0, dtype=torch.int64)
     descent = TopologyDescent(start, head, ReceiverRows.of(edges_of(), PEOPLE), nobody, nobody, SCHEDULE)
     for step in range(SCHEDULE.steps):

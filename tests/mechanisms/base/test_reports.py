@@ -60,7 +60,7 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
     require_pairs(0, 0)
     with pytest.raises(InputError, match="3 reports for 2 rows of values; allowed: as many of both"):
         require_pairs(3, 2)
-    for refused, said in (
+    for refused, message in (
         (lambda: between(0.0, 1.0, "a share", degree_share=1.5), "degree_share is 1.5; allowed: a share"),
         (lambda: between(0.0, 1.0, "a share", degree_share=math.nan), "degree_share is nan"),
         (lambda: whole(1, 9, sampled=10), "sampled is 10; allowed: an integer of at least 1 and at most 9"),
@@ -69,7 +69,7 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
         (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
         (lambda: fits_in_memory(10**7, 108, "estimates"), "1,080,000,000 dense numbers; allowed: at most 1,073"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             refused()
 
 

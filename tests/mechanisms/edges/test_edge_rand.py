@@ -60,7 +60,7 @@ def test_the_number_of_edges_is_estimated_with_the_stated_variance() -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [EdgeRand(epsilon=1.0, domain=PairDomain(30)), AdjacencyRR(epsilon=1.0, nodes=30, mode="directed")],
-    ids=lambda one: type(one).__name__,
+    ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_the_source_is_asked_for_one_secret(mechanism: Any) -> None:
     """Checklist item 3: all noise comes from keys of blocks, which public facts alone number."""

@@ -47,15 +47,15 @@ def test_estimates_are_unbiased_with_the_stated_variance(case: conformance.Case)
         assert estimate.var(0).numpy() == pytest.approx(variance.numpy(), rel=0.06)
 
 
-@pytest.mark.parametrize(("factor", "found"), [(1.0, False), (1.1, True)])
-def test_worst_ratio_by_enumeration(factor: float, found: bool) -> None:
+@pytest.mark.parametrize(("factor", "exceeds"), [(1.0, False), (1.1, True)])
+def test_worst_ratio_by_enumeration(factor: float, exceeds: bool) -> None:
     """All codewords of 10 codebooks, 20 values: never beyond epsilon; a copy with 1.1 epsilon is found out."""
     values = torch.rand(20, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).round(decimals=1)
     mechanism, worst = PrivUnit(epsilon=factor, dimension=5, codewords=8), 0.0
     for codebook in range(10):
         reports = CodewordReports(torch.arange(8).int(), torch.full((8,), codebook))
         worst = max(worst, exact.worst_ratio(exact.row_table(mechanism, values, reports)))
-    assert (worst > 1 + 1e-9) is found
+    assert (worst > 1 + 1e-9) is exceeds
 
 
 @pytest.mark.parametrize("codewords", [2, 16])

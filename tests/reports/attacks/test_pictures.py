@@ -21,20 +21,20 @@ from tests.reports import made
 ORIGINAL = np.arange(2 * 4 * 4).reshape(2, 4, 4) / 32
 
 
-def found(shift: float, epsilon: float = math.inf) -> AttackResult:
+def judged(shift: float, epsilon: float = math.inf) -> AttackResult:
     rng = np.random.default_rng(0)
-    members, others = rng.normal(shift, 1, 200), rng.normal(0, 1, 900)
+    members, strangers = rng.normal(shift, 1, 200), rng.normal(0, 1, 900)
     limit = Limit(epsilon, 0.0, "epsilon of one edge" if math.isfinite(epsilon) else "the method protects nothing")
-    return judge("link-stealing", "edges", members, others, limit=limit, baseline=0.5, baseline_note="$no$ edge")
+    return judge("link-stealing", "edges", members, strangers, limit=limit, baseline=0.5, baseline_note="$no$ edge")
 
 
 def test_the_limit_is_shaded_where_there_is_one_and_the_curve_drawn_as_it_was_measured() -> None:
-    figure = attack_figure({"plain": found(2.0), "veiled": found(0.3, 1.0)})
+    figure = attack_figure({"plain": judged(2.0), "veiled": judged(0.3, 1.0)})
     text = svg(figure)
     assert "plain: AUC" in text and "veiled: AUC" in text and "more than epsilon 1 allows" in text
     assert len(figure.axes) == 2 and len(figure.axes[0].collections) == 1
     assert png(figure).startswith(b"\x89PNG")
-    result = found(2.0)
+    result = judged(2.0)
     bare = attack_figure({"plain": result})
     assert not bare.axes[0].collections and "more than epsilon" not in svg(bare)
     drawn = np.asarray(bare.axes[0].lines[1].get_xydata())
@@ -42,15 +42,15 @@ def test_the_limit_is_shaded_where_there_is_one_and_the_curve_drawn_as_it_was_me
 
 
 def test_lines_say_what_epsilon_allows_and_when_it_is_exceeded() -> None:
-    lines = summary(found(0.1, 2.0))
+    lines = summary(judged(0.1, 2.0))
     assert "epsilon allows" in lines[2] and "limit from epsilon of one edge" in lines
     assert not any("MORE THAN" in line for line in lines)
-    assert any("MORE THAN" in line for line in summary(found(3.0, 0.5)))
-    assert "limit: the method protects nothing" in summary(found(1.0))
+    assert any("MORE THAN" in line for line in summary(judged(3.0, 0.5)))
+    assert "limit: the method protects nothing" in summary(judged(1.0))
 
 
 def test_curves_of_a_page_go_through_the_corners_and_draw_the_tightest_limit() -> None:
-    score = replace(made.found(0.5, 1.0, 0.03), roc=((0.0, 0.0), (0.0, 0.25), (0.5, 0.75), (1.0, 1.0)))
+    score = replace(made.judged(0.5, 1.0, 0.03), roc=((0.0, 0.0), (0.0, 0.25), (0.5, 0.75), (1.0, 1.0)))
     plain = replace(score, limit=None, epsilon=math.inf)
     whole, few = attack_charts("a", {"gap": score, "loose": replace(score, epsilon=4.0), "plain": plain})
     values = dict(zip(whole.places, whole.lines[0].values, strict=True))
@@ -77,13 +77,13 @@ def test_images_have_one_line_for_the_truth_the_open_run_and_this_run() -> None:
     # What is beyond the range is cut.
     assert np.allclose(opened[:, :4], ORIGINAL[0] + 0.1) and veiled[:, :4].min() == 1.0
     assert "a$b" in svg(figure)
-    assert image_figure({PLAIN: found(1.0)}) is None
+    assert image_figure({PLAIN: judged(1.0)}) is None
 
 
 def test_what_was_found_lies_beside_a_run_that_is_gone(tmp_path: Path) -> None:
-    said: list[str] = []
-    files = keep(made.attacks()["linkteller"], tmp_path / "run", "linkteller", say=said.append)
+    messages: list[str] = []
+    files = keep(made.attacks()["linkteller"], tmp_path / "run", "linkteller", say=messages.append)
     beside = tmp_path / "run.attack-linkteller"
     assert {file.parent for file in files} == {beside} and all(file.is_file() for file in files)
     assert beside.stat().st_mode & 0o077 == 0 and read_attacks(beside).keys() == {"linkteller"}
-    assert len(said) == 1 and said[0].endswith(f": written to {beside} instead")
+    assert len(messages) == 1 and messages[0].endswith(f": written to {beside} instead")

@@ -37,17 +37,17 @@ def rows(guarantee: Guarantee, relationship: float | None = None) -> list[list[s
     file = io.StringIO()
     stated = screens.three_lines(guarantee, exposed(guarantee), CARD, relationship)
     Console(file=file, width=80, color_system=None).print(stated)
-    found: list[list[str]] = []
+    lines: list[list[str]] = []
     for row in file.getvalue().splitlines():
         if row.startswith(HEADS):
-            found.append([])
-        found[-1].append(row.strip())
-    return found
+            lines.append([])
+        lines[-1].append(row.strip())
+    return lines
 
 
 def wholes() -> Iterator[tuple[str, Guarantee]]:
     """What runs, releases and parties promise: mechanisms alone have no card."""
-    return ((name, one) for name, one in promised().items() if ": part" not in name)
+    return ((name, guarantee) for name, guarantee in promised().items() if ": part" not in name)
 
 
 @pytest.mark.slow  # whole runs
@@ -55,9 +55,9 @@ def test_every_guarantee_is_three_lines_of_at_most_two_rows() -> None:
     for name, guarantee in wholes():
         # As long as prices get: rounded up to six digits.
         costly = replace(guarantee, epsilon=12.3456 * guarantee.epsilon, delta=1.5e-7 if guarantee.delta else 0.0)
-        told = rows(costly, 12.3457 if guarantee.unit.is_connection else None)
-        assert [line[0].startswith(head) for line, head in zip(told, HEADS, strict=True)] == [True] * 3, name
-        assert max(len(line) for line in told) <= 2, (name, told)
+        lines = rows(costly, 12.3457 if guarantee.unit.is_connection else None)
+        assert [line[0].startswith(head) for line, head in zip(lines, HEADS, strict=True)] == [True] * 3, name
+        assert max(len(line) for line in lines) <= 2, (name, lines)
 
 
 def test_less_than_a_person_every_price_and_the_number_of_assumptions_are_said() -> None:
@@ -79,15 +79,15 @@ def test_an_assumption_without_which_nothing_holds_is_never_left_to_the_card() -
     met = set()
     for name, guarantee in wholes():
         third = " ".join(rows(guarantee)[2])
-        for code, said in brief.ABOVE_ALL.items():
-            assert (said in third) == (guarantee.assumption(code) is not None), (name, code)
+        for code, sentence in brief.ABOVE_ALL.items():
+            assert (sentence in third) == (guarantee.assumption(code) is not None), (name, code)
             met |= {code} & {fact.code for fact in guarantee.assumes}
     assert met >= {"asymptotic", "server-colludes-not", "joint-privacy", "degree-promised"}
     assert set(brief.ABOVE_ALL) <= set(ASSUMPTION_CODES)
 
 
 def test_a_void_run_says_first_that_nobody_is_protected() -> None:
-    guarantee = next(one for _, one in wholes() if one.protects)
+    guarantee = next(whole for _, whole in wholes() if whole.protects)
     first, second, _ = rows(replace(guarantee, void="noise was reproducible (seed 3)"))
     assert first == ["Guarantee: NONE, this run protects nobody: noise was reproducible (seed 3)"]
     assert second[0].startswith("Not protected: anything, in this run")
@@ -95,8 +95,8 @@ def test_a_void_run_says_first_that_nobody_is_protected() -> None:
 
 def test_the_price_of_a_relationship_stands_where_the_unit_does_not_say_it() -> None:
     """One of the two entries of an undirected edge is the unit: both together cost more."""
-    guarantee = next(one for _, one in wholes() if one.unit.code == "one-edge-entry")
-    told = brief.in_brief(guarantee, (), card="c", relationship=5.7)
-    assert told.guarantee.endswith("; one relationship: 5.7")
-    for said in (guarantee.epsilon, math.inf, None):
-        assert "one relationship" not in brief.in_brief(guarantee, (), card="c", relationship=said).guarantee
+    guarantee = next(whole for _, whole in wholes() if whole.unit.code == "one-edge-entry")
+    sentences = brief.in_brief(guarantee, (), card="c", relationship=5.7)
+    assert sentences.guarantee.endswith("; one relationship: 5.7")
+    for relationship in (guarantee.epsilon, math.inf, None):
+        assert "one relationship" not in brief.in_brief(guarantee, (), card="c", relationship=relationship).guarantee

@@ -25,8 +25,8 @@ from tests.reports.pages import HOSTILE, read
 
 def edges(epsilon: float = 2.0, **changes: Any) -> Guarantee:
     facts: dict[str, Any] = {"unit": UNDIRECTED_EDGE, "relation": "add/remove", "model": "central", "delta": 1e-5}
-    told = {"against": ALL_BUT_CURATOR, "assumes": (assume("node-set-public"),)}
-    return Guarantee(**{**facts, **told, "epsilon": epsilon, **changes})
+    common = {"against": ALL_BUT_CURATOR, "assumes": (assume("node-set-public"),)}
+    return Guarantee(**{**facts, **common, "epsilon": epsilon, **changes})
 
 
 OPEN = edges(math.inf, delta=0.0, assumes=(assume("edges-published-open"),))
@@ -73,9 +73,9 @@ def forms(record: Any, attacks: Any = None) -> tuple[str, str]:
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_every_field_stands_in_both_forms(kind: str) -> None:
-    changes, told = RUNS[kind]
+    changes, phrases = RUNS[kind]
     for text in forms(made.record(**changes)):
-        for part in (*ALWAYS, *told):
+        for part in (*ALWAYS, *phrases):
             assert part in text, part
         # Units, prices and observers stand under "What is protected" where something is.
         assert all((part in text) == (kind != "not private") for part in ("neighbours differ by", "delta", "Against:"))
@@ -94,7 +94,7 @@ def test_settings_on_a_card_do_not_contradict_its_guarantee() -> None:
 
 
 def test_both_forms_say_the_same_in_the_same_order() -> None:
-    markdown, page = forms(made.record(), found())
+    markdown, page = forms(made.record(), attack_results())
     # A page draws who sees what, and says more of it.
     markdown, page = (
         re.sub("Who sees what .*? Results, and", "Results, and", " ".join(s.split())) for s in (markdown, page)
@@ -111,13 +111,13 @@ def result(epsilon: float = 2.0, *, gap: float = 0.5, note: str = "one edge", **
     return replace(judge("linkteller", "pairs", *made_of, limit=limit, baseline=0.55), **changes)
 
 
-def found(**changes: Any) -> dict[str, dict[str, AttackResult]]:
+def attack_results(**changes: Any) -> dict[str, dict[str, AttackResult]]:
     plain = result(math.inf, gap=3.0, note="nothing")
     return {"linkteller": {"gap": result(baseline_note="labels alone", **changes), PLAIN: plain}}
 
 
 def test_attacks_stand_beside_limit_baseline_and_plain_network() -> None:
-    attacks = found()
+    attacks = attack_results()
     own, plain = attacks["linkteller"].values()
     tpr = own.tpr_at_1_fpr
     for text in forms(made.record(), attacks):
@@ -136,7 +136,7 @@ def test_attacks_stand_beside_limit_baseline_and_plain_network() -> None:
 
 
 def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
-    over = found(epsilon=0.1, gap=3.0)
+    over = attack_results(epsilon=0.1, gap=3.0)
     assert over["linkteller"]["gap"].beats_limit
     repeated = {"averaging": {"lpgnn": replace(over["linkteller"]["gap"], name="averaging")}}
     for text in forms(made.record(), repeated):

@@ -40,8 +40,8 @@ def test_a_chart_is_a_picture_and_strict_json() -> None:
 @pytest.mark.parametrize("noisy", [True, False])
 def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: bool) -> None:
     """An unbiased estimate from noisy labels may be 107% or -3%; the rows keep it, the picture has shares."""
-    found = (-0.03, 0.5, 1.07)
-    rows = [[{"epoch": epoch, "loss": 1.0, "val_estimate": value} for epoch, value in enumerate(found)]]
+    estimates = (-0.03, 0.5, 1.07)
+    rows = [[{"epoch": epoch, "loss": 1.0, "val_estimate": value} for epoch, value in enumerate(estimates)]]
     chart = training_charts(rows, noisy=noisy)[-1]
     assert chart.lines[0].values == (0.0, 50.0, 100.0)
     assert chart.lines[0].name == ("validation, estimated from noisy labels" if noisy else "validation")

@@ -28,11 +28,11 @@ def test_json_never_holds_a_literal_that_json_lacks() -> None:
 
 def test_a_sealed_file_that_was_edited_is_noticed() -> None:
     whole = {"a": 1.0, "b": {"c": [math.inf, "x"]}}
-    kept = json.loads(files.sealed(whole))
-    assert files.unsealed(kept, Path("f"), required=True) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
-    old = {name: value for name, value in kept.items() if name != "sha256"}
+    content = json.loads(files.sealed(whole))
+    assert files.unsealed(content, Path("f"), required=True) == {"a": 1.0, "b": {"c": ["inf", "x"]}}
+    old = {name: value for name, value in content.items() if name != "sha256"}
     assert files.unsealed(old, Path("f")) == old
-    for changed, required in (({**kept, "a": 2.0}, False), ({**kept, "new": 1}, False), (old, True)):
+    for changed, required in (({**content, "a": 2.0}, False), ({**content, "new": 1}, False), (old, True)):
         with pytest.raises(ModelFileError, match="was changed since it was written"):
             files.unsealed(changed, Path("f"), required=required)
 

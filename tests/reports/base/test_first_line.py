@@ -57,10 +57,10 @@ def of_methods() -> Iterator[tuple[str, Guarantee]]:
         for chosen in settings.get(name, [{}]):
             method = build_method(name, chosen, len(GRAPH.schema.classes))
             if isinstance(method.privacy, CuratorPrivacy):  # its noise would take a while to find
-                found = method.privacy.guarantee(GRAPH.schema, edges="edges" in info.reads)
+                guarantee = method.privacy.guarantee(GRAPH.schema, edges="edges" in info.reads)
             else:
-                found = plan(name, GRAPH, chosen).guarantee
-            yield f"{name} {chosen}", found
+                guarantee = plan(name, GRAPH, chosen).guarantee
+            yield f"{name} {chosen}", guarantee
     tuned = CuratorPrivacy(epsilon=2.0, delta=1e-5, queries=1, tuning=RepeatAndSelect(mean=5.0))
     yield "a tuned curator", tuned.guarantee(GRAPH.schema)
 
@@ -110,12 +110,12 @@ def of_federations() -> Iterator[tuple[str, Guarantee]]:
 @cache
 def promised() -> dict[str, Guarantee]:
     """What every producer promises, parts of it included, once each."""
-    found: dict[str, Guarantee] = {}
+    guarantees: dict[str, Guarantee] = {}
     for name, whole in itertools.chain(of_methods(), of_mechanisms(), of_releases(), of_federations()):
         parts = (*whole.parts, *(leaf for part in whole.parts for leaf in part.parts))
-        found |= {name: whole} | {f"{name}: part {place}": part for place, part in enumerate(parts)}
+        guarantees |= {name: whole} | {f"{name}: part {place}": part for place, part in enumerate(parts)}
     distinct: dict[Guarantee, str] = {}
-    for name, whole in found.items():
+    for name, whole in guarantees.items():
         distinct.setdefault(whole, name)
     return {name: whole for whole, name in distinct.items()}
 
@@ -156,13 +156,13 @@ def test_cards_pages_and_screens_say_it_too() -> None:
     distinct = {whole.unit: whole for whole in promised().values() if whole.model != "vertical"}
     for guarantee in distinct.values():
         record = made.record(guarantee=guarantee)
-        line, said = first_line(guarantee), less(guarantee)
+        line, weaker = first_line(guarantee), less(guarantee)
         quoted = [row for row in pages(run_card(record, {}))["card.md"].splitlines() if row.startswith(">")]
-        assert (f"> {line}" in quoted[0]) == said, line
+        assert (f"> {line}" in quoted[0]) == weaker, line
         page = read(page_html(record, {})).text
-        assert (line in page.partition("Epsilon")[0]) == said, line
+        assert (line in page.partition("Epsilon")[0]) == weaker, line
         paragraph = dict(screens.promise(guarantee, record.settings))["Guarantee"]
-        assert paragraph.startswith(line) == said, line
+        assert paragraph.startswith(line) == weaker, line
 
 
 def test_headings_of_comparisons_say_it_too() -> None:

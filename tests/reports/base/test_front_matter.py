@@ -30,31 +30,31 @@ def of(card: Card) -> dict[str, Any]:
 def test_the_card_to_be_handed_on_tells_hubs_no_score() -> None:
     record = made.record()
     text = pages(public_card(About.of(record)))[MARKDOWN]
-    found = matter(text)
-    assert not {"model-index", "metrics"} & set(found) and "results_covered_by_epsilon" not in found["graphveil"]
+    fields = matter(text)
+    assert not {"model-index", "metrics"} & set(fields) and "results_covered_by_epsilon" not in fields["graphveil"]
     assert str(round(record.scores.accuracy.mean, 6)) not in text
 
 
 def test_privacy_is_stated_as_fields_and_prices_are_rounded_up() -> None:
     whole = made.guarantee(epsilon_x=1 / 3)
-    found = of(run_card(made.record(guarantee=whole), {}))["graphveil"]["privacy"]
-    assert found["epsilon"] >= whole.epsilon and found["epsilon"] == pytest.approx(whole.epsilon, abs=1e-4)
-    assert [part["unit"] for part in found["parts"]] == [part.unit.text for part in whole.parts]
-    assert (found["trust_model"], found["unit_code"], found["void"]) == ("local", whole.unit.code, None)
+    fields = of(run_card(made.record(guarantee=whole), {}))["graphveil"]["privacy"]
+    assert fields["epsilon"] >= whole.epsilon and fields["epsilon"] == pytest.approx(whole.epsilon, abs=1e-4)
+    assert [part["unit"] for part in fields["parts"]] == [part.unit.text for part in whole.parts]
+    assert (fields["trust_model"], fields["unit_code"], fields["void"]) == ("local", whole.unit.code, None)
 
 
 @pytest.mark.parametrize("changes", [{"void": "noise was reproducible (seed 3)"}, {"epsilon": math.inf}], ids=str)
 def test_what_protects_nobody_is_not_found_by_who_searches_for_privacy(changes: dict[str, Any]) -> None:
-    found = of(run_card(made.record(guarantee=replace(made.guarantee(), **changes)), {}))
-    assert not [tag for tag in found["tags"] if "privacy" in tag]
-    assert found["graphveil"]["privacy"]["void"] == changes.get("void")
-    assert found["graphveil"]["privacy"]["epsilon"] == ("inf" if "epsilon" in changes else 3)
+    fields = of(run_card(made.record(guarantee=replace(made.guarantee(), **changes)), {}))
+    assert not [tag for tag in fields["tags"] if "privacy" in tag]
+    assert fields["graphveil"]["privacy"]["void"] == changes.get("void")
+    assert fields["graphveil"]["privacy"]["epsilon"] == ("inf" if "epsilon" in changes else 3)
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "---", "!!python/object:x", "'\"#- [", "\x85\u2028no"])
 def test_no_name_ends_the_block_or_becomes_another_kind_of_value(name: str) -> None:
     record = made.record(data=name, method="lpgnn")
     for card in (run_card(record, {}), public_card(About.of(record))):
-        found = of(card)
-        assert found["datasets"] == [" ".join("".join(c if c.isprintable() else " " for c in name).split())]
-        assert found["graphveil"]["method"] == "lpgnn"
+        fields = of(card)
+        assert fields["datasets"] == [" ".join("".join(c if c.isprintable() else " " for c in name).split())]
+        assert fields["graphveil"]["method"] == "lpgnn"

@@ -161,7 +161,7 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
     file = run / "public/ledger.json"
     ledger = LedgerFile(file).open(read_ledger(file)).declare("features of others", 1.0)
     paid = ledger.spend(Spend("query", "features of others", "MultiBit", {}, 1.0)).detached()
-    told = replace(made.guarantee(), assumes=(other_assumption("somebody asked again"),))
+    changed = replace(made.guarantee(), assumes=(other_assumption("somebody asked again"),))
     written, write = 0, run_parts.write_bytes
 
     def failing(*args: Any, **options: Any) -> None:
@@ -173,13 +173,13 @@ def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
 
     monkeypatch.setattr(run_parts, "write_bytes", failing)
     with pytest.raises(KeyboardInterrupt):
-        run_folder.keep_spending(made.Model(told, paid), run)
+        run_folder.keep_spending(made.Model(changed, paid), run)
     monkeypatch.undo()
-    found = run_folder.read_run(run)
-    assert found.privacy.ledger == paid
-    assert found.privacy.guarantee in (made.guarantee(), told)
-    run_folder.keep_spending(made.Model(told, paid), run)
-    assert run_folder.read_run(run).privacy.guarantee == told
+    record = run_folder.read_run(run)
+    assert record.privacy.ledger == paid
+    assert record.privacy.guarantee in (made.guarantee(), changed)
+    run_folder.keep_spending(made.Model(changed, paid), run)
+    assert run_folder.read_run(run).privacy.guarantee == changed
     assert not run_parts.is_cut_off(run)
 
 
@@ -251,8 +251,8 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     test = split_of(graph, "random", 0).test
     other.y = graph.y.clone()
     other.y[test] = (graph.y[test] + 1) % len(graph.schema.classes)
-    for name, one in (("a", graph), ("b", other)):
-        write_folder(one, folder / name / "people")
+    for name, people in (("a", graph), ("b", other)):
+        write_folder(people, folder / name / "people")
     return folder / "a/people", folder / "b/people"
 
 
@@ -272,10 +272,10 @@ def test_labels_of_test_nodes_change_nothing_in_the_public_part(
     words = () if method == "lpgnn" else ("--no-controls",)
     for name, data in zip("ab", twins, strict=True):
         train(method, data, tmp_path / name, *words)
-    one, other = (content(tmp_path / name / "public") for name in "ab")
-    assert one == other
-    assert {"model.safetensors", "ledger.json", "guarantee.json", "card.md"} <= set(one)
-    assert not any(str(twins[0].parent).encode() in text for text in one.values())
+    first, other = (content(tmp_path / name / "public") for name in "ab")
+    assert first == other
+    assert {"model.safetensors", "ledger.json", "guarantee.json", "card.md"} <= set(first)
+    assert not any(str(twins[0].parent).encode() in text for text in first.values())
     results = [json.loads((tmp_path / name / "result.json").read_text())["accuracy"] for name in "ab"]
     assert results[0] != results[1]  # the labels do matter, elsewhere
     assert run_folder.open_model(tmp_path / "a" / "public").history in ((), [])

@@ -28,15 +28,15 @@ def score(mean: float, half: float, runs: tuple[float, ...] = (0.0,)) -> Interva
 
 def test_several_runs_are_paired() -> None:
     mine, theirs = (0.80, 0.90, 0.70), (0.79, 0.88, 0.68)
-    found = difference(score(0.8, 0.2, mine), score(0.78, 0.2, theirs))
+    gap = difference(score(0.8, 0.2, mine), score(0.78, 0.2, theirs))
     expected = interval_over([np.array([a - b]) for a, b in zip(mine, theirs, strict=True)], difference=True)
-    assert found == expected
-    assert found.low > 0
+    assert gap == expected
+    assert gap.low > 0
 
 
 def test_one_run_adds_both_intervals_as_independent_ones() -> None:
-    found = difference(score(0.8, 0.03), score(0.7, 0.04))
-    assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.05, 0.15))
+    gap = difference(score(0.8, 0.03), score(0.7, 0.04))
+    assert (gap.mean, gap.low, gap.high) == pytest.approx((0.1, 0.05, 0.15))
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,9 @@ NASTY = st.one_of(
 @settings(max_examples=200, deadline=None)
 @given(NASTY)
 def test_no_text_moves_a_cursor_computes_marks_up_or_leaves_its_folder(text: str) -> None:
-    shown = printable(text)
-    assert all(character.isprintable() for character in shown)
-    assert shown == shown.strip() == printable(shown) and "  " not in shown
+    printed = printable(text)
+    assert all(character.isprintable() for character in printed)
+    assert printed == printed.strip() == printable(printed) and "  " not in printed
     # A cell begins with none of the signs that spreadsheets compute, or it is a plain number.
     cell = spreadsheet(text)
     assert all(character.isprintable() for character in cell) and spreadsheet(cell) == cell
@@ -123,7 +123,7 @@ def test_no_text_moves_a_cursor_computes_marks_up_or_leaves_its_folder(text: str
         assert float(cell) == float(text)
     # Taking the backslashes away gives the text back, and nothing that marks up stands without one.
     written = markdown(text)
-    assert re.sub(r"\\(.)", r"\1", written) == shown
+    assert re.sub(r"\\(.)", r"\1", written) == printed
     bare = re.sub(r"\\.", "x", written)
     assert not re.search(r"[`*<>|~]", bare) and not re.search(r"\][(:]", bare)
     name = plain_name(text)
@@ -143,10 +143,10 @@ def test_figures_are_those_that_were_measured(
     assert abs(sum(count * units[unit] for count, unit in parts) - duration) <= smallest
     amount, unit = memory(megabytes).split()
     assert abs(float(amount) * {"MB": 1, "GB": 1000}[unit] - megabytes) <= {"MB": 0.5, "GB": 50}[unit] + 1e-6
-    shown = points(difference)
-    assert abs(float(shown) - 100 * difference) <= 0.05 + 1e-9
-    assert shown == "0.0" or shown[0] == ("+" if difference > 0 else "-")
+    printed = points(difference)
+    assert abs(float(printed) - 100 * difference) <= 0.05 + 1e-9
+    assert printed == "0.0" or printed[0] == ("+" if difference > 0 else "-")
     assert spreadsheet(repr(difference)) == repr(difference)
-    said = one_line({"epsilon_x": price, "delta": price, "dropout": price})
-    epsilon, delta, _ = (float(part.split(" = ")[1]) for part in said.split(", "))
+    line = one_line({"epsilon_x": price, "delta": price, "dropout": price})
+    epsilon, delta, _ = (float(part.split(" = ")[1]) for part in line.split(", "))
     assert epsilon >= price and delta >= price

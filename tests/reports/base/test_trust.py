@@ -69,8 +69,8 @@ def _planned(method: str, settings: tuple[tuple[str, Any], ...]) -> Guarantee:
 def row(method: str, settings: Mapping[str, Any], **changes: Any) -> Row:
     """A row that was never trained: the promise is that of the method, the accuracy is made."""
     guarantee = promised(method, settings)
-    kept = METHODS[method].settle(settings)
-    protects = trust.protection(guarantee, METHODS[method].reads, kept)
+    settled = METHODS[method].settle(settings)
+    protects = trust.protection(guarantee, METHODS[method].reads, settled)
     given = {"accuracy": made.interval(0.7), "control": made.interval(0.6), "best_control": "no-edges", **changes}
     return Row(
         method,
@@ -84,12 +84,12 @@ def row(method: str, settings: Mapping[str, Any], **changes: Any) -> Row:
 def test_who_is_trusted_with_what(
     method: str, settings: dict[str, Any], who: str, units: list[str], states: str
 ) -> None:
-    found = row(method, settings)
-    assert found.promise.trust == who
-    assert [part.short for part in found.promise.parts] == units
-    assert list(found.protects.values()) == states.split()
-    total = math.fsum(part.epsilon for part in found.parts)
-    assert not units or total == pytest.approx(found.guarantee.epsilon)
+    entry = row(method, settings)
+    assert entry.promise.trust == who
+    assert [part.short for part in entry.promise.parts] == units
+    assert list(entry.protects.values()) == states.split()
+    total = math.fsum(part.epsilon for part in entry.parts)
+    assert not units or total == pytest.approx(entry.guarantee.epsilon)
 
 
 def page() -> Sheet:
@@ -111,18 +111,18 @@ def test_groups_never_mix_trust_or_units() -> None:
     for group in groups:
         kinds = {
             (
-                one.promise.trust,
-                tuple((part.unit, part.relation) for part in one.parts),
-                one.guarantee.against.text if one.parts else "",
+                member.promise.trust,
+                tuple((part.unit, part.relation) for part in member.parts),
+                member.guarantee.against.text if member.parts else "",
             )
-            for one in group.rows
+            for member in group.rows
         }
         assert len(kinds) == 1
     assert len({group.promise for group in groups}) == len(groups)
     assert [group.letter for group in groups] == [trust.letter(place) for place in range(len(groups))]
     (last,) = [group for group in groups if not group.promise.parts]
     assert last is groups[-1] or last == groups[-1]
-    assert {one.method for one in last.rows} == {"gcn", "mlp", "lpgnn"}
+    assert {member.method for member in last.rows} == {"gcn", "mlp", "lpgnn"}
 
 
 def test_sentences_refuse_to_compare_across_groups() -> None:
@@ -130,16 +130,16 @@ def test_sentences_refuse_to_compare_across_groups() -> None:
         for key in ("unit", "relation", "trust", "against", "epsilon", "delta", "group", "protects", "collected"):
             assert line[key] not in (None, ""), (line["method"], key)
         assert all({"unit", "unit_code", "relation", "epsilon", "delta"} == set(part) for part in line["epsilons"])
-    said = " ".join(page().comparable)
+    sentences = " ".join(page().comparable)
     text = table.markdown_text(page())
     assert "| method | epsilon: edge | delta |" in text and "| epsilon |" not in text
     assert "| method | epsilon: features | epsilon: label | epsilon: together | features |" in text
     assert "| method | features | labels |" in text and trust.MEASURED in text  # nothing is protected: no epsilon
-    assert "rows of one group only" in said
-    assert "neither a weaker nor a stronger promise" in said
-    assert "with features, labels and whole person unprotected" in said
-    assert "both protect features" in said
-    assert "counts one of the two entries of an undirected edge" in said
+    assert "rows of one group only" in sentences
+    assert "neither a weaker nor a stronger promise" in sentences
+    assert "with features, labels and whole person unprotected" in sentences
+    assert "both protect features" in sentences
+    assert "counts one of the two entries of an undirected edge" in sentences
     alone = Sheet("x", (row("gap", {}),)).comparable
     assert len(alone) == 1
 
@@ -158,8 +158,8 @@ def test_other_units_are_what_method_and_accountant_say() -> None:
     assert (two["epsilon"], two["delta"]) == (several(edge, 2).epsilon, several(edge, 2).delta)
     assert trust.conversion_text(two) == "two edges of one person at once: 4 (delta 8.4e-05)"
     assert trust.price_text({**two, "epsilon": math.inf}) == "nothing is promised"
-    (one,) = trust.conversions(promised("gap", {"unit": "k-edges", "relationships": 5, "epsilon": 2.0}), 0.6)
-    assert (one["unit"], one["epsilon"], one["why"]) == (
+    (conversion,) = trust.conversions(promised("gap", {"unit": "k-edges", "relationships": 5, "epsilon": 2.0}), 0.6)
+    assert (conversion["unit"], conversion["epsilon"], conversion["why"]) == (
         "one relationship",
         0.6,
         "the same noise, asked about one of them",
@@ -192,7 +192,7 @@ LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
 
 
 @pytest.mark.parametrize(
-    ("who", "spent", "said"),
+    ("who", "spent", "expected"),
     [
         (LOCAL, {"a": {}, "b": {}}, "one report a person"),
         (CENTRAL, {"training": {}}, "one training"),
@@ -202,21 +202,21 @@ LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
         ("none", {}, "as often as one likes"),
     ],
 )
-def test_how_often_private_data_are_read(who: str, spent: Mapping[str, Mapping[str, Any]], said: str) -> None:
+def test_how_often_private_data_are_read(who: str, spent: Mapping[str, Mapping[str, Any]], expected: str) -> None:
     ledger = Ledger.open({"x": (100.0, 0.1)})
     ledger = ledger.spend(*(Spend(name, "x", "noise", facts, 1.0, 0.0) for name, facts in spent.items()))
     promise = trust.Promise.of(promised("lpgnn" if who == LOCAL else "gap", {}))
-    assert trust.collections(ledger, replace(promise, trust=who)) == said
+    assert trust.collections(ledger, replace(promise, trust=who)) == expected
 
 
 def test_attacks_stand_in_the_row_of_what_was_attacked() -> None:
-    found = Attacked(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
-    sheet = Sheet("x", (row("gap", {}, attacks={"linkteller": found}), row("gcn", {})))
+    attacked = Attacked(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
+    sheet = Sheet("x", (row("gap", {}, attacks={"linkteller": attacked}), row("gcn", {})))
     text = table.markdown_text(sheet)
     assert "| linkteller: AUC (95%) | linkteller: found at 1% false alarms, % |" in text
     assert "; without protection 0.99 |" in text and "; epsilon allows 50.0 |" in text
     first, second = table.content(sheet)["rows"]
-    assert first["attacks"]["linkteller"]["auc"]["mean"] == found.auc.mean
+    assert first["attacks"]["linkteller"]["auc"]["mean"] == attacked.auc.mean
     assert second["attacks"] == {}
     lines = csv.DictReader(io.StringIO(table.csv_text(sheet)))
-    assert [line["linkteller_auc"] for line in lines] == [str(found.auc.mean), ""]
+    assert [line["linkteller_auc"] for line in lines] == [str(attacked.auc.mean), ""]

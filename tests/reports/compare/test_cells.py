@@ -66,30 +66,30 @@ def test_every_method_takes_part_in_its_own_axes() -> None:
 )
 def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: Path, forge: Any, sealed: bool) -> None:
     """Also where its hash was taken away, as in files of older versions, which have none."""
-    folder, one = tmp_path / "cmp", compared()
+    folder, comparison = tmp_path / "cmp", compared()
     output = Output(folder)
-    open_folder(one, output)
-    run_missing(one, output, record_of)
-    file = folder / "cells" / next(one.cells()).file
+    open_folder(comparison, output)
+    run_missing(comparison, output, record_of)
+    file = folder / "cells" / next(comparison.cells()).file
     content = json.loads(file.read_text())
     forge(content["result"])
     if not sealed:
         del content["sha256"]
     file.write_text(json.dumps(content))
     with pytest.raises(ModelFileError, match="was changed" if sealed else "claims more than"):
-        run_missing(one, output, record_of)
+        run_missing(comparison, output, record_of)
 
 
 @pytest.mark.parametrize("forged", [{"cell": {}}, {"result": []}])
 def test_a_file_of_another_cell_is_not_tabulated(tmp_path: Path, forged: dict[str, Any]) -> None:
-    folder, one = tmp_path / "cmp", compared()
+    folder, comparison = tmp_path / "cmp", compared()
     output = Output(folder)
-    open_folder(one, output)
-    run_missing(one, output, record_of)
-    file = folder / "cells" / next(one.cells()).file
+    open_folder(comparison, output)
+    run_missing(comparison, output, record_of)
+    file = folder / "cells" / next(comparison.cells()).file
     file.write_text(json.dumps(json.loads(file.read_text()) | forged))
     with pytest.raises(InputError, match="belongs to another cell; delete it to run the cell again"):
-        run_missing(one, output, record_of)
+        run_missing(comparison, output, record_of)
 
 
 def test_only_missing_cells_run(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
     assert row.control is not None
     assert row.control.mean == pytest.approx(controls[row.best_control].mean)
     # One seed keeps the interval of its run.
-    (one, *_) = rows_of(compared(seeds=(0,)))
-    assert one.accuracy == record_of(Cell("lpgnn", {}, 0)).scores.accuracy
-    assert one.lift == made.result(runs=1).scores.lift
+    (entry, *_) = rows_of(compared(seeds=(0,)))
+    assert entry.accuracy == record_of(Cell("lpgnn", {}, 0)).scores.accuracy
+    assert entry.lift == made.result(runs=1).scores.lift
     page = page_of(compared(options={"controls": False}), controls={}, best_control=None, lift=None)
     assert all(row.lift is None and row.best_control is None for row in page.rows)
     assert "lift, points" not in table.markdown_text(page)

@@ -36,15 +36,15 @@ def side_by_side(method: str = "lpgnn", void: str | None = None) -> Sheet:
 def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void() -> None:
     page = replace(side_by_side(void="known noise"), notes=("A note of the comparison.",))
     html = page_html(page)
-    said = read(html).text
+    text = read(html).text
     for group in page.groups:
-        assert all(cell in said for one in group.rows for cell in cells(page, group, one))
-        assert group.promise.protected in said
-        assert all(f"{head}: {text}" in said for head, text in three_lines(group, "listed below"))
-        assert all(fact in said for fact in assumed_facts(group))
-    assert "VOID, runs so marked protect nobody: known noise." in said
+        assert all(cell in text for entry in group.rows for cell in cells(page, group, entry))
+        assert group.promise.protected in text
+        assert all(f"{head}: {text}" in text for head, text in three_lines(group, "listed below"))
+        assert all(fact in text for fact in assumed_facts(group))
+    assert "VOID, runs so marked protect nobody: known noise." in text
     assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
-    assert all(remark in said for remark in (trust.LEGEND, *page.comparable))
+    assert all(remark in text for remark in (trust.LEGEND, *page.comparable))
     assert len(html.encode()) < 400_000
     hostile = page_html(side_by_side(HOSTILE))
     assert "\x1b" not in hostile and "<script>alert" not in hostile
@@ -74,7 +74,7 @@ def test_a_group_has_a_curve_for_each_method_over_the_epsilon_that_varies() -> N
 
 
 def test_where_nothing_was_scored_no_curve_and_no_figure_is_drawn(tmp_path: Path) -> None:
-    bare = Sheet("cora", tuple(replace(one, accuracy=None) for one in side_by_side().rows))
+    bare = Sheet("cora", tuple(replace(entry, accuracy=None) for entry in side_by_side().rows))
     assert [accuracy_chart(bare, group) for group in bare.groups] == [None] * len(bare.groups)
     write(bare, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"table.md", "table.csv", "table.json", "table.html"}
@@ -88,8 +88,8 @@ OPTIONS = {"seed": 0, "repeats": 5, "device": "cpu"}
 
 
 def page_of(*changes: dict[str, Any]) -> str:
-    one, other = (made.record(**change) for change in changes)
-    return against_html(("mine", one, {}), ("theirs", other, made.attacks()))
+    mine, other = (made.record(**change) for change in changes)
+    return against_html(("mine", mine, {}), ("theirs", other, made.attacks()))
 
 
 def table(html: str, first: str) -> list[list[str]]:

@@ -26,11 +26,11 @@ def groups(*rows: Row) -> tuple[Group, ...]:
 
 def wholes() -> Iterator[Guarantee]:
     """What runs, releases and parties promise: mechanisms alone are not compared so."""
-    return (one for name, one in every_guarantee().items() if ": part" not in name)
+    return (guarantee for name, guarantee in every_guarantee().items() if ": part" not in name)
 
 
 def protecting() -> Guarantee:
-    return next(one for one in wholes() if one.protects and not one.parts)
+    return next(guarantee for guarantee in wholes() if guarantee.protects and not guarantee.parts)
 
 
 def test_no_critical_assumption_of_any_row_is_left_out() -> None:
@@ -71,12 +71,13 @@ def test_a_void_row_lends_its_price_to_no_other() -> None:
 
 
 def test_where_nothing_is_protected_each_row_says_what_is_open_to_whom() -> None:
-    one, other = (replace(guarantee, epsilon=math.inf, parts=()) for guarantee in (protecting(), another()))
-    (group,) = groups(row("first", one), row("second", other), row("third", one))
-    said = dict(three_lines(group, "table.md"))["Guarantee"]
-    assert said == "; ".join(brief.claim([each]) for each in (one, other))
-    assert said.startswith("NONE, ")
+    first, other = (replace(guarantee, epsilon=math.inf, parts=()) for guarantee in (protecting(), another()))
+    (group,) = groups(row("first", first), row("second", other), row("third", first))
+    text = dict(three_lines(group, "table.md"))["Guarantee"]
+    assert text == "; ".join(brief.claim([each]) for each in (first, other))
+    assert text.startswith("NONE, ")
 
 
 def another() -> Guarantee:
-    return next(one for one in wholes() if one.protects and not one.parts and one.unit != protecting().unit)
+    protecting_too = (guarantee for guarantee in wholes() if guarantee.protects and not guarantee.parts)
+    return next(guarantee for guarantee in protecting_too if guarantee.unit != protecting().unit)

@@ -76,9 +76,9 @@ def test_every_field_stands_in_both_forms(tmp_path: Path) -> None:
 
 def test_without_noise_it_says_that_nothing_is_protected(tmp_path: Path) -> None:
     for text in forms(party(tmp_path / "clinic", epsilon=math.inf)):
-        told = text.split("What is protected", 1)[1].split("What is not protected", 1)[0]
-        assert "Not one published embedding row of one holder: epsilon is infinite." in told
-        assert "without noise" in told and "neighbours differ by" not in told and "Against:" not in told
+        section = text.split("What is protected", 1)[1].split("What is not protected", 1)[0]
+        assert "Not one published embedding row of one holder: epsilon is infinite." in section
+        assert "without noise" in section and "neighbours differ by" not in section and "Against:" not in section
         assert "NOT PROTECTED" in text and "The rows: they are published as they are." in text
         assert "everybody who sees the data or the model" in text and "Nothing was spent" in text
     setting = Setting.of(MEMBERS, classes=3, epsilon=math.inf, epsilon_y=2.0)

@@ -45,10 +45,10 @@ def test_a_review_names_every_kind_that_a_party_is_sent_once(mode: str, tmp_path
     epsilon = math.inf if mode == "all-shares" else 4.0
     answer = reviewed(parties(tmp_path / "run", mode=mode, epsilon=epsilon) / "bank")
     for who, roles in zip(answer["sees"], ({"server"}, {"holder", "label holder"}, {"holder"}), strict=True):
-        shown = [message["kind"] for message in who["sees"]]
+        kinds = [message["kind"] for message in who["sees"]]
         own = {kind for kind in SENT[mode] if KINDS[kind].sender in roles - {"holder"}}
         read = {kind for kind in SENT[mode] if KINDS[kind].receiver in {*roles, ANYBODY}}
-        assert sorted([*shown, *who["nothing"]]) == sorted(read - own)
+        assert sorted([*kinds, *who["nothing"]]) == sorted(read - own)
         assert all(KINDS[kind].reveals.startswith("nothing") for kind in who["nothing"])
     server, clinic, bank = (party["pays"] for party in answer["parties"])
     # In modes "guesses" and "all-shares" the label holder reads and publishes nothing.
@@ -126,9 +126,9 @@ def test_logs_of_one_run_agree_also_when_a_message_was_lost_at_a_restart(tmp_pat
     # The rows of round 2 left in the first session, never arrived and were never answered.
     keep(run, "bank", [*log[:3], *log[4:]])
     keep(run, "server", [*log[:2], *log[4:]])
-    found = check(run, other="server")
-    assert (found["faults"], found["peer"], found["equal"], found["unread"]) == ([], "server", 6, 1)
-    assert found["published"] == {"bank": 3} and found["paid"] == 4
+    report = check(run, other="server")
+    assert (report["faults"], report["peer"], report["equal"], report["unread"]) == ([], "server", 6, 1)
+    assert report["published"] == {"bank": 3} and report["paid"] == 4
     assert check(run, "server", "bank")["peer"] == "bank"
 
 

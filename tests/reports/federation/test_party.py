@@ -39,16 +39,16 @@ def agreement(**options: Any) -> Agreement:
     """An agreement of a clinic with the labels and a bank, whose text is of no matter here."""
     settings = {"epsilon": 8.0, "width": 4, "epochs": 3, **options}
     parties = [Party("server", "server", "s.example:1", "")]
-    parties += [Party(one.name, "holder", "h.example:1", "", one.columns, one.labels) for one in MEMBERS]
+    parties += [Party(member.name, "holder", "h.example:1", "", member.columns, member.labels) for member in MEMBERS]
     return Agreement("clinic-and-bank", tuple(parties), CLASSES, 0.0, 1.0, False, settings, b"agreed")
 
 
 def head(setting: Setting, logits: Tensor | None = None) -> LabelHead:
-    made = LabelHead(LABELS, TRAIN, VAL, TEST)
-    made.open(setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
+    label_head = LabelHead(LABELS, TRAIN, VAL, TEST)
+    label_head.open(setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
     if logits is not None:
-        made.look(logits, 1)
-    return made
+        label_head.look(logits, 1)
+    return label_head
 
 
 def logits(right: Tensor) -> Tensor:
@@ -89,8 +89,8 @@ def test_the_label_holder_keeps_what_it_measured(tmp_path: Path) -> None:
     assert (answer["test_nodes"], answer["best_round"]) == (6, 1)
     assert answer["accuracy"]["mean"] == pytest.approx(4 / 6) and "accuracy_alone" not in answer
     assert (answer["bytes_sent"], answer["bytes_received"], answer["seconds"]) == (209, 7, 2.5)
-    found = by_kind(Transcript(tuple(Entry(1, *ends, kind, (size,), size, "") for *ends, kind, size in SAID)))
-    counted = [(one["kind"], one["from"], one["count"], one["bytes"]) for one in found]
+    messages = by_kind(Transcript(tuple(Entry(1, *ends, kind, (size,), size, "") for *ends, kind, size in SAID)))
+    counted = [(message["kind"], message["from"], message["count"], message["bytes"]) for message in messages]
     assert counted[:2] == [("noisy-share", "clinic", 2, 200), ("noisy-share", "bank", 1, 50)] and len(counted) == 4
     assert (answer["run"], answer["party"], answer["mode"]) == ("clinic-and-bank", "clinic", "shared-linear")
     for name in answer["files"]:
@@ -102,19 +102,19 @@ def test_the_label_holder_keeps_what_it_measured(tmp_path: Path) -> None:
 
 def test_the_holders_own_network_is_measured_on_the_same_nodes(tmp_path: Path) -> None:
     agreed = agreement(mode="guesses")
-    made = head(agreed.setting, logits(TEST))
-    made.alone = logits(torch.arange(N) == 6)
-    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    label_head = head(agreed.setting, logits(TEST))
+    label_head.alone = logits(torch.arange(N) == 6)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(label_head, torch.arange(N)), ids=IDS)
     assert (answer["accuracy"]["mean"], answer["accuracy_alone"]["mean"]) == (1.0, pytest.approx(1 / 6))
 
 
 def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
     agreed = agreement()
-    made = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
-    made.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
-    made.look(logits(VAL), 1)
-    made.alone = logits(VAL)
-    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    label_head = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
+    label_head.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
+    label_head.look(logits(VAL), 1)
+    label_head.alone = logits(VAL)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(label_head, torch.arange(N)), ids=IDS)
     assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)
 
 
@@ -131,8 +131,8 @@ def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: 
     assert [row["id"] for row in rows] == IDS[::-1]
     # The second class would be a formula in a spreadsheet, so its cells are quoted and still tell the class.
     assert [row["class"].lstrip("'") for row in rows[8:]] == [CLASSES[int(LABELS[place])] for place in range(8, N)]
-    shown = [[float(row[name]) for name in row if name.startswith("p_")] for row in rows]
-    assert all(sum(row) == pytest.approx(1) and len(row) == 3 for row in shown)
+    probabilities = [[float(row[name]) for name in row if name.startswith("p_")] for row in rows]
+    assert all(sum(row) == pytest.approx(1) and len(row) == 3 for row in probabilities)
     assert "=ill" not in {row["class"] for row in rows}
 
 
@@ -140,14 +140,14 @@ def test_the_server_keeps_a_promise_and_no_predictions(tmp_path: Path) -> None:
     answer = write_outcome(tmp_path, "server", agreement(), outcome(None, None))
     assert "predictions.csv" not in answer["files"] and not (tmp_path / "predictions.csv").exists()
     assert not {"accuracy", "test_nodes", "best_round"} & set(answer)
-    kept = json.loads((tmp_path / "guarantee.json").read_text())
-    assert kept == answer["guarantee"] and kept["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    guarantee = json.loads((tmp_path / "guarantee.json").read_text())
+    assert guarantee == answer["guarantee"] and guarantee["epsilon"] == pytest.approx(8.0, rel=1e-3)
     for epsilon, epsilon_y in ((math.inf, math.inf), (math.inf, 2.0), (8.0, 2.0)):
         agreed = agreement(epsilon=epsilon, epsilon_y=epsilon_y)
         place = tmp_path / f"{epsilon}-{epsilon_y}"
         write_outcome(place, "server", agreed, outcome(None, None))
-        told = json.loads((place / "outcome.json").read_text(), parse_constant=pytest.fail)
-        assert [float(told[name]) for name in ("epsilon", "epsilon_y")] == [epsilon, epsilon_y]
+        stored = json.loads((place / "outcome.json").read_text(), parse_constant=pytest.fail)
+        assert [float(stored[name]) for name in ("epsilon", "epsilon_y")] == [epsilon, epsilon_y]
 
 
 def test_a_transcript_prices_what_publishes_rows_and_not_what_labels_pay_for(tmp_path: Path) -> None:
@@ -175,20 +175,20 @@ def status(folder: Path, price: float | None = 8.0) -> StatusFile:
 def test_a_party_waits_runs_and_finishes(tmp_path: Path) -> None:
     log = status(tmp_path)
     with log.watched():
-        found = read_status(tmp_path)
-        assert (found["state"], found["round"], found["epsilon"]) == ("waiting for the others", 0, 0.0)
+        stored = read_status(tmp_path)
+        assert (stored["state"], stored["round"], stored["epsilon"]) == ("waiting for the others", 0, 0.0)
         log.write("running", 20, 8.0)
-    found = read_status(tmp_path)
-    assert (found["state"], found["round"], found["epsilon"]) == ("finished", 20, 8.0)
-    assert datetime.fromisoformat(found["time"]).tzinfo is not None
+    stored = read_status(tmp_path)
+    assert (stored["state"], stored["round"], stored["epsilon"]) == ("finished", 20, 8.0)
+    assert datetime.fromisoformat(stored["time"]).tzinfo is not None
     with pytest.raises(ZeroDivisionError), log.watched():
         raise ZeroDivisionError
     assert read_status(tmp_path)["state"] == "interrupted; the same command goes on"
     status(tmp_path, math.inf).write("running", 3, math.inf)
     assert read_status(tmp_path)["epsilon_total"] == "inf"
     status(tmp_path, None).write("running", 3, 0.0)
-    found = read_status(tmp_path)
-    assert found["epsilon"] is None and found["epsilon_total"] is None
+    stored = read_status(tmp_path)
+    assert stored["epsilon"] is None and stored["epsilon_total"] is None
 
 
 def test_a_refusal_stays_readable_beside_what_was_spent(tmp_path: Path) -> None:
@@ -196,9 +196,9 @@ def test_a_refusal_stays_readable_beside_what_was_spent(tmp_path: Path) -> None:
     with pytest.raises(DataError), log.watched():
         log.write("running", 3, 2.5)
         raise DataError("has fewer rows", where="bank")
-    found = read_status(tmp_path)
-    assert found["state"] == "stopped: bank: has fewer rows"
-    assert (found["round"], found["epsilon"], found["epsilon_total"]) == (3, 2.5, 8.0)
+    stored = read_status(tmp_path)
+    assert stored["state"] == "stopped: bank: has fewer rows"
+    assert (stored["round"], stored["epsilon"], stored["epsilon_total"]) == (3, 2.5, 8.0)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +229,10 @@ def test_a_status_that_nobody_wrote_is_refused(tmp_path: Path, change: dict[str,
 
 
 def test_what_a_party_paid_for_lies_beside_a_folder_that_takes_nothing(tmp_path: Path) -> None:
-    folder, agreed, said = tmp_path / "clinic", agreement(), list[str]()
+    folder, agreed, messages = tmp_path / "clinic", agreement(), list[str]()
     folder.touch()
     done = outcome(head(agreed.setting), torch.arange(N))
-    answer = write_outcome(folder, "clinic", agreed, done, ids=IDS, say=said.append)
-    assert answer["folder"] == str(tmp_path / "clinic-2") and len(said) == 1
-    kept = {file.name for file in (tmp_path / "clinic-2").iterdir()}
-    assert kept >= {"outcome.json", "guarantee.json", "ledger.json"}
+    answer = write_outcome(folder, "clinic", agreed, done, ids=IDS, say=messages.append)
+    assert answer["folder"] == str(tmp_path / "clinic-2") and len(messages) == 1
+    names = {file.name for file in (tmp_path / "clinic-2").iterdir()}
+    assert names >= {"outcome.json", "guarantee.json", "ledger.json"}

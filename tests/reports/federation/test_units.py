@@ -29,8 +29,8 @@ def test_where_one_publication_is_meant_a_person_has_no_bound_and_that_stands_fi
     assert "somebody who trains also moves" in first["warning"] and "unit=person" in first["warning"]
     assert (second["unit"], second["epsilon"]) == (weaker.text, 8.0)
     assert "not a person: somebody who trains also moves" in second["warning"]
-    shown = plan(mode=mode, opened=True)
-    assert 0 < shown.index("at one holder: epsilon inf; no bound") < shown.index(f"{weaker.text}: epsilon 8")
+    text = plan(mode=mode, opened=True)
+    assert 0 < text.index("at one holder: epsilon inf; no bound") < text.index(f"{weaker.text}: epsilon 8")
 
 
 def test_where_a_person_is_meant_the_person_stands_first_and_one_guess_beside_it() -> None:
@@ -44,10 +44,10 @@ def test_where_a_person_is_meant_the_person_stands_first_and_one_guess_beside_it
     # Those who train are not guessed about.
     person, guess = (planned(agreement(**{**PERSON, "unit": u}), 1000, 100, []) for u in ("person", "publication"))
     assert guess["bytes_round"] - person["bytes_round"] == 8 * 100
-    shown = plan(**PERSON)
-    assert "in TOTAL for one person at each holder that guesses, at delta 0.0001" in shown
-    assert "100 gradients, noise" in shown and "NOT PROTECTED: all holders are given" in shown
-    assert shown.index("at one holder: epsilon 2, delta 0.0001") < shown.index("by one holder: epsilon 2, delta 0")
+    text = plan(**PERSON)
+    assert "in TOTAL for one person at each holder that guesses, at delta 0.0001" in text
+    assert "100 gradients, noise" in text and "NOT PROTECTED: all holders are given" in text
+    assert text.index("at one holder: epsilon 2, delta 0.0001") < text.index("by one holder: epsilon 2, delta 0")
 
 
 def test_the_card_of_a_finished_party_says_both(tmp_path: Path) -> None:
@@ -66,6 +66,6 @@ def test_with_connections_the_own_list_is_part_of_the_person_and_votes_are_plann
     first, second = priced(agreement(**PERSON, degree_bound=5).setting)["units"]
     assert (first["unit"], first["epsilon"], first["delta"]) == (PERSON_AND_LIST_AT_HOLDER.text, 2.0, 1e-4)
     assert first["warning"].startswith("that others list that person is not covered") and second["unit"] == GUESS.text
-    shown = plan(**PERSON, degree_bound=5)
-    assert "votes: of 5 names a list, noise" in shown
-    assert 0 < shown.index("own list of neighbours at one holder: epsilon 2") < shown.index("by one holder: epsilon 2")
+    text = plan(**PERSON, degree_bound=5)
+    assert "votes: of 5 names a list, noise" in text
+    assert 0 < text.index("own list of neighbours at one holder: epsilon 2") < text.index("by one holder: epsilon 2")

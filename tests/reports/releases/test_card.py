@@ -41,9 +41,9 @@ def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
     assert "labels went through randomized response at epsilon 1" in card
     assert "undirected edges" in card and "of them public and" in card
     assert "overlap" not in card and "distance" not in card
-    found = release_card.counts(graph)
-    assert found["edges"] == graph.edge_index.shape[1] // 2 == found["public"] + found["made"]
-    assert found["public"] == int(torch.count_nonzero(graph.public_edges)) // 2
+    counts = release_card.counts(graph)
+    assert counts["edges"] == graph.edge_index.shape[1] // 2 == counts["public"] + counts["made"]
+    assert counts["public"] == int(torch.count_nonzero(graph.public_edges)) // 2
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
 def test_what_a_release_shows_as_it_is(settings: dict[str, Any], exposed: tuple[str, ...]) -> None:
     guarantee = replace(published(**settings).release.guarantee, void=None)
     lines = words.not_protected(guarantee, {})
-    shown = {part for part in ("feature", "label", "edge") if f"The {part}s: published as they are." in lines}
-    assert shown == set(exposed)
+    plain_parts = {part for part in ("feature", "label", "edge") if f"The {part}s: published as they are." in lines}
+    assert plain_parts == set(exposed)
     assert any("k of one node's together" in line for line in lines) == ("edge" not in exposed)

@@ -91,9 +91,9 @@ def test_what_a_prediction_paid_for_is_kept_where_the_run_is_gone(tmp_path: Path
     model = run_folder.open_model(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
     (tmp_path / "run").touch()
-    said: list[str] = []
-    run_folder.keep_spending(model, tmp_path / "run", say=said.append)
-    assert len(said) == 1 and said[0].endswith(f": written to {tmp_path / 'run-2'} instead")
+    messages: list[str] = []
+    run_folder.keep_spending(model, tmp_path / "run", say=messages.append)
+    assert len(messages) == 1 and messages[0].endswith(f": written to {tmp_path / 'run-2'} instead")
     assert run_folder.open_model(tmp_path / "run-2").ledger.spends == model.ledger.spends
 
 

@@ -61,16 +61,16 @@ def written(method: str, path: Path) -> Path:
 
 def leaks(public: Path, graph: Graph, allowed: set[tuple[int, int]]) -> list[str]:
     """What the public part tells beyond what it may: names, a column about people, edges that are not `allowed`."""
-    found = []
+    private = []
     for file in public.iterdir():
         text = file.read_bytes().decode("latin-1")
-        found += [f"{file.name}: {name}" for name in map(str, graph.get("ids") or ()) if name in text]
+        private += [f"{file.name}: {name}" for name in map(str, graph.get("ids") or ()) if name in text]
     data = [json.loads(script) for script in read((public / "report.html").read_text()).scripts if script[:1] == "{"]
-    for shown in data:
-        found += [column for column in ("lines", "labels", "parts", "covered", "names") if shown.get(column)]
-        drawn = {tuple(pair) for kind in shown.get("edges", ()) for pair in kind["pairs"]}
-        found += [f"edge {pair}" for pair in sorted(drawn - allowed)]
-    return found
+    for drawing in data:
+        private += [column for column in ("lines", "labels", "parts", "covered", "names") if drawing.get(column)]
+        drawn = {tuple(pair) for kind in drawing.get("edges", ()) for pair in kind["pairs"]}
+        private += [f"edge {pair}" for pair in sorted(drawn - allowed)]
+    return private
 
 
 def allowed_by(method: str, result: Result) -> set[tuple[int, int]]:
@@ -96,9 +96,9 @@ def test_what_may_be_handed_on_tells_nothing_private(method: str, tmp_path: Path
 def test_a_private_value_in_the_shared_page_is_found(method: str, tmp_path: Path) -> None:
     run, allowed = written(method, tmp_path / "run"), allowed_by(method, trained(method))
     shutil.copy(run / "report.html", run / "public" / "report.html")
-    found = leaks(run / "public", graph_of(1), allowed)
-    assert "labels" in found
-    assert any(one.startswith("edge") for one in found)
+    private = leaks(run / "public", graph_of(1), allowed)
+    assert "labels" in private
+    assert any(leak.startswith("edge") for leak in private)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -118,8 +118,8 @@ def test_the_shared_copy_depends_on_nothing_private(method: str) -> None:
 
 def test_noise_that_is_known_covers_no_picture() -> None:
     settings, graph = METHODS["lpgnn"][0], graph_of(1)
-    known = experiment.run("lpgnn", graph, settings=settings, controls=False, randomness=SeededRandomness(3))
-    assert shareable(known.model, graph) is None
+    seeded = experiment.run("lpgnn", graph, settings=settings, controls=False, randomness=SeededRandomness(3))
+    assert shareable(seeded.model, graph) is None
     open_labels = {**settings, "epsilon_x": float("inf"), "epsilon_y": float("inf")}
     bare = experiment.run("lpgnn", graph, settings=open_labels, controls=False, randomness=SecureRandomness())
     assert shareable(bare.model, graph) is None
@@ -130,8 +130,8 @@ def test_the_maker_sees_true_and_released_edges_apart() -> None:
     picture = own(result.model, graph, random_split(graph, 0))
     assert picture is not None
     true, released = (
-        {tuple(pair) for pair in pairs_among(one.edge_index, np.arange(NODES)).tolist()}
-        for one in (graph, result.model.published)
+        {tuple(pair) for pair in pairs_among(source.edge_index, np.arange(NODES)).tolist()}
+        for source in (graph, result.model.published)
     )
     assert set(picture.edges[BOTH]) == true & released
     assert set(picture.edges[HIDDEN]) == true - released
@@ -155,9 +155,9 @@ def test_a_picture_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_picture_is_no_picture() -> None:
     graph = graph_of(1)
-    made = own(trained("gap").model, graph, random_split(graph, 0))
-    assert made is not None
-    whole = made.to_dict()
+    picture = own(trained("gap").model, graph, random_split(graph, 0))
+    assert picture is not None
+    whole = picture.to_dict()
     assert Picture.from_dict(json.loads(json.dumps(whole))).to_dict() == whole
     for change in ({"names": ["a"]}, {"edges": {"linked": [[0, NODES]]}}, {"places": [[0, 5_000]]}):
         with pytest.raises(ValueError, match=r"lengths|no pair"):
