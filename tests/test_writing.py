@@ -32,6 +32,12 @@ def names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
+def test_an_own_folder_is_closed_from_before_its_first_file(tmp_path: Path) -> None:
+    with writing.new_folder(tmp_path / "own", own=True) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_file_that_does_not_fit_leaves_the_old_one_and_one_error_with_the_path(tmp_path: Path) -> None:
     file = tmp_path / "a.bin"
     writing.write_bytes(file, b"old")

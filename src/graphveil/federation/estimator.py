@@ -23,6 +23,7 @@ from graphveil.federation.simulation import head_of, partition_graph, simulate_t
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
 from graphveil.methods.base import storage
 from graphveil.methods.base.network.objectives import true_score
+from graphveil.methods.base.people.one_process import OneProcess
 from graphveil.methods.base.storage import stored_probabilities
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -35,8 +36,7 @@ SERVER = "server"
 KIND = "vfgnn"
 
 
-@dataclass
-class _Publication:
+class _Publication(OneProcess):
     """Whether holders have begun to publish; shared by an estimator and its clones, which have the same holders."""
 
     begun: bool = False
@@ -116,15 +116,17 @@ class VFGNN:
             InputError: for settings that make no federation.
             BudgetError: it has run already, perhaps not to its end: publishing again costs.
         """
-        if self._publication.begun:
-            raise BudgetError(
-                "this federation has already run", where="ledger", remedy="make a new VFGNN; it publishes again"
-            )
+        self._publication.require_own_process()
         source = SecureRandomness() if randomness is None else randomness
         members, holdings = partition_graph(graph, split or random_split(graph, self.seed), shares, seed=self.seed)
         setting = Setting.of(members, len(graph.schema.classes), server=SERVER, **self.settings)
-        # Never reset: a run that fails half-way has published half of its rows. Wrong settings were refused above.
-        self._publication.begun = True
+        with self._publication.held:
+            if self._publication.begun:
+                raise BudgetError(
+                    "this federation has already run", where="ledger", remedy="make a new VFGNN; it publishes again"
+                )
+            # Never reset: a run that fails half-way has published half of its rows. Wrong settings were refused above.
+            self._publication.begun = True
         on_effect = _watching(setting, progress, watch)
         trained = simulate_training(setting, holdings, randomness=source, seed=self.seed, watch=on_effect)
         head = head_of(holdings)

@@ -128,7 +128,8 @@ class Output:
             return do(self.path)
 
     def _make(self, path: Path) -> None:
-        with new_folder(path) as folder:
+        # What is compared and reproduced is measured on true labels.
+        with new_folder(path, own=True) as folder:
             for name, text in self._files.items():
                 _write_below(folder, name, text)
 

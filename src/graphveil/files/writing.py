@@ -95,26 +95,29 @@ def sync_files(folder: Path, names: Iterable[str]) -> None:
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
     """Give a folder that appears under its name only when the block has ended without an error.
 
-    The block writes into a hidden sibling, which is renamed at the end and removed on any exception. UsedPathError:
-    `path` is already used.
+    The block writes into a hidden sibling, which is renamed at the end and removed on any exception.
+
+    Args:
+        path: its name. UsedPathError: it is already used.
+        own: whether nobody but its owner may look into it, from before the first file on.
     """
     refuse_used_folder(path)
-    with writing(path), partial_folder(path) as partial:
+    with writing(path), partial_folder(path, own=own) as partial:
         yield partial
         # The last thing: a folder that has its name is whole, however many files are in it.
         partial.rename(path)
 
 
 @contextmanager
-def partial_folder(path: Path) -> Iterator[Path]:
+def partial_folder(path: Path, *, own: bool = False) -> Iterator[Path]:
     """Give a hidden folder beside `path` that is gone when the block has ended, unless it was renamed."""
     with parents_of(path):
         with writing(path):
             sweep(path.parent)
-            partial, lock = _begin(path, lambda place: place.mkdir())
+            partial, lock = _begin(path, lambda place: place.mkdir(mode=0o700 if own else 0o777))
         try:
             yield partial
         finally:

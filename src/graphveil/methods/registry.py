@@ -192,9 +192,9 @@ def load_method(path: str | Path) -> Any:
         ('label-propagation', True)
     """
     from graphveil.methods.base.estimator import class_of, load_estimator
-    from graphveil.methods.base.storage import ledger_of, read_method
+    from graphveil.methods.base.storage import read_method
 
-    kind, facts, _ = read_method(path)
+    kind, _, _ = read_method(path)
     # A method that fixes settings of another class is saved under the name of that one; plain networks have one name.
     stored = {method.name: method for method in METHODS.values() if not method.fixed}
     stored[PLAIN_NETWORK] = BASELINE_METHODS[0]
@@ -208,15 +208,13 @@ def load_method(path: str | Path) -> Any:
         if method.fixed and method.family == stored[kind].family:
             method.load_class()  # it may be the class of the file
     loaded.__class__ = class_of(loaded)
-    # From the file and not from the model: copies of a model must not each have the whole budget.
-    loaded.ledger = ledger_of(path, facts)
     return loaded
 
 
 def plan(name: str, graph: Graph | GraphParts, settings: Mapping[str, Any]) -> Plan:
     """Return what training a method on a graph would promise and cost; refuses a graph that the method cannot serve.
 
-    Only the topology (where it is public), the schema, the storage size of the features and the number of labels a
+    Only the topology (where it is public), the schema, the layout of the features and the number of labels a
     person are looked at; no private value is read.
 
     Args:

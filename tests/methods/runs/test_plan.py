@@ -14,6 +14,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, load_graph
+from graphveil.graphs.value.parts import SparseRows
 from graphveil.methods import METHODS
 from graphveil.methods.base.family import Plan
 from graphveil.methods.base.method import BASELINE
@@ -63,6 +64,16 @@ def test_no_private_value_is_read(name: str) -> None:
         assert found.seconds > 0 and found.memory_mb > 0
         # Noise-to-signal where no signal arrives is infinite, which JSON cannot say as a number.
         assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == name
+
+
+@pytest.mark.parametrize("name", ["lpgnn", "solitude", "heterorr", "feature-rr"])
+def test_how_many_private_features_are_not_0_is_not_counted(name: str) -> None:
+    graph, memory = cycle(30), []
+    for stored in (1, 100_000):  # the second has more than the entries there are: enough for a MB
+        empty = np.zeros(stored, np.int64)
+        graph.x = SparseRows(empty.astype(np.float32), empty, np.full(31, stored), (30, 8))
+        memory.append(planned(graph, name, epsilon_x=1.0).memory_mb)
+    assert memory[0] == memory[1]
 
 
 @pytest.mark.parametrize(("epsilon_x", "epsilon_y"), [(1.0, 2.0), (None, 1.0), (math.inf, 1.0), (1.0, math.inf)])

@@ -88,8 +88,7 @@ def import_(
     answers = answers_of(typed)
 
     def write(path: Path) -> tuple[Imported, Declared | None]:
-        with new_graph_folder(path) as inside:
-            inside.chmod(0o700)
+        with new_graph_folder(path, own=True) as inside:
             imported = import_source(address, inside, (nodes_query, edges_query))
             return imported, _declared(inside, answers, imported, as_json=as_json)
 

@@ -31,9 +31,8 @@ def drafted(
     Raises:
         InputError: for a price that no task can have, or a folder that is used.
     """
-    with new_folder(out) as partial:
-        # Closed to others before the key and everybody's tokens are written here.
-        partial.chmod(0o700)
+    # Closed to others: the key and everybody's tokens are written here.
+    with new_folder(out, own=True) as partial:
         write_draft(partial, subject, typed, prices)
         # Read back as signing will: what cannot be signed is refused before the folder exists.
         draft = replace(read_draft(partial), subject=subject)

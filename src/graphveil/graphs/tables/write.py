@@ -70,20 +70,20 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
-    with new_graph_folder(Path(path)) as inside:
+    with new_graph_folder(Path(path), own=True) as inside:
         write_graph(graph, inside, format=format)
     return Path(path)
 
 
 @contextmanager
-def new_graph_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill, which appears under its name when the block has ended without an error.
+def new_graph_folder(folder: Path, *, own: bool = False) -> Iterator[Path]:
+    """Give a folder to fill, as `new_folder` does.
 
     UsedPathError: it is already there; WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
-    with new_folder(folder) as inside:
+    with new_folder(folder, own=own) as inside:
         yield inside
 
 
@@ -207,8 +207,7 @@ def store_parts(parts: GraphParts, path: str | os.PathLike[str]) -> Path:
         "schema": {**schema_facts(parts.schema), "notes": parts.schema.notes},
         "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
     }
-    with new_graph_folder(folder) as inside:
-        inside.chmod(0o700)
+    with new_graph_folder(folder, own=True) as inside:
         for name, array in arrays.items():
             _write(inside / f"{name}.npy", array)
         write_text(inside / STORED, to_json(content, indent=2))

@@ -12,7 +12,7 @@ import numpy as np
 from graphveil.aggregation import normalised
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.value.parts import Features, GraphParts, SparseRows
+from graphveil.graphs.value.parts import GraphParts, SparseRows
 from graphveil.mechanisms import NotCollected, Public
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
@@ -81,25 +81,27 @@ def drawn(below: int, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def network_cost(
-    p: Propagation, graph: Graph | GraphParts, network: NetworkSettings, privacy: LocalPrivacy
+    p: Propagation, graph: Graph | GraphParts, network: NetworkSettings, privacy: LocalPrivacy, *, noisy: bool = False
 ) -> tuple[float, float]:
-    """Return the (seconds, MB) of training a network all epochs; of the features their stored size is looked at.
+    """Return the (seconds, MB) of training a network all epochs; of public features their stored size is looked at.
 
     Args:
         p: the propagation [n, n].
         graph: whose schema and size count.
         network: the settings.
         privacy: what people send.
+        noisy: whether a curator releases the features with noise, which leaves none at 0.
     """
     n, d, classes = p.nodes, graph.schema.dimension, len(graph.schema.classes)
     width = first_width(network.model, network.hidden)
     wide = product_seconds(p, width) * (network.steps_x + 1.5) * 2
     narrow = product_seconds(p, classes) * (network.steps_y * 2 + 3)
     per_node = n * (24 * width + 40 * classes) * 4 / 4e9
-    entries = _reported(privacy, graph)
+    entries = n * d if noisy else _reported(privacy, graph)
+    raw = _stored(graph, public=isinstance(privacy.features(graph.schema), Public) and not noisy)
     first = entries * width * 2 / 4e9
     seconds = network.epochs * (wide + narrow + per_node + first + 2e-4 + d * width * 6 / 4e9)
-    memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * _stored(graph.x)
+    memory = 4 * p.nbytes + 8 * n * width * 4 + 8 * d * width * 4 + 24 * entries + 2 * 8 * raw
     return seconds, BASE_MEMORY_MB + memory / 1e6
 
 
@@ -135,14 +137,18 @@ def _reported(privacy: LocalPrivacy, graph: Graph | GraphParts) -> int:
     if isinstance(mechanism, NotCollected):
         return n  # one random coordinate a person stands in
     if isinstance(mechanism, Public):
-        return _stored(graph.x)
+        return _stored(graph, public=True)
     return n * int(getattr(mechanism, "coordinates", graph.schema.dimension))
 
 
-def _stored(x: Tensor | Features) -> int:
-    if isinstance(x, SparseRows | np.ndarray):
-        return int(x.values.size if isinstance(x, SparseRows) else x.size)
-    return int(x.values().numel() if x.layout == torch.sparse_csr else x.numel())
+def _stored(graph: Graph | GraphParts, *, public: bool) -> int:
+    x = graph.x
+    if not isinstance(x, SparseRows) and (isinstance(x, np.ndarray) or x.layout != torch.sparse_csr):
+        return int(np.prod(x.shape))
+    # How many numbers sparse rows hold says how many private values are not 0; what people send is counted besides.
+    if not public:
+        return 0
+    return int(x.values.size if isinstance(x, SparseRows) else x.values().numel())
 
 
 def report_bytes(privacy: LocalPrivacy, schema: GraphSchema) -> float:

@@ -37,7 +37,7 @@ from graphveil.methods.base.parameters import (
     would_ask_again,
 )
 from graphveil.methods.base.people.account import Account
-from graphveil.methods.base.storage import Stored, read_method, restoring, save_method, without_answers
+from graphveil.methods.base.storage import Stored, ledger_of, read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -304,7 +304,7 @@ class Estimator:
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: nn.Module | None = None) -> Self:
-        """Return a saved method, able to predict; what it spent stays spent.
+        """Return a saved method, able to predict; what it spends is in the ledger beside its file before data are read.
 
         Args:
             path: the file, or the folder that holds `model.safetensors`.
@@ -439,6 +439,8 @@ def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Modu
     if kind is not base:
         named = class_of(restored)
         restored.__class__ = kind if issubclass(kind, named) else named
+    # From the file and not from the model: copies of a model must not each have the whole budget.
+    restored.ledger = ledger_of(path, facts)
     restored.recall(Path(path))
     return restored
 

@@ -119,11 +119,13 @@ def read_answers(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 
 def ledger_of(path: str | Path, facts: Mapping[str, Any]) -> Ledger:
-    """Return what a saved method has spent; where a ledger lies beside it, that one: the account of all who use it."""
-    ledger = Ledger.from_dict(facts["ledger"])
+    """Return what a saved method has spent, tied to the ledger beside it, the account of all who use the file: its
+    `ledger.json`, or `NAME.ledger.json` of a model NAME, which the first spend makes.
+    """
     # Links are followed, so that two names of one model share one ledger and one budget.
-    file = _file(Path(path)).resolve().with_name("ledger.json")
-    return LedgerFile(file).open(ledger) if file.is_file() else ledger
+    file = _file(Path(path)).resolve()
+    place = file.with_name("ledger.json" if file.name == FILE else f"{file.stem}.ledger.json")
+    return LedgerFile(place).open(Ledger.from_dict(facts["ledger"]))
 
 
 def answers_file(model: Path) -> Path:

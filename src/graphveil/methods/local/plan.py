@@ -69,7 +69,7 @@ def plan_on_topology(
 
     Args:
         name, privacy, settled: of the method, what people send, and settings as the built method uses them.
-        graph: its schema, release and the storage size of its features are looked at.
+        graph: its schema, release and the layout of its features are looked at.
         p, cost: the propagation [n, n]; seconds and MB of one run.
         network: whose hops count; None: labels alone are spread.
     """

@@ -97,9 +97,10 @@ class ReleaseFamily(PublishingFamily[HeteroRR]):
         figures = release_plan(estimator, graph)
         false_edges = figures.false_edges or 0
         p = assumed_propagation(nodes, int(nodes * ASSUMED_DEGREE + false_edges))
-        cost = network_cost(p, graph, estimator.network.settings, LocalPrivacy(math.inf, math.inf))
+        noisy, public = "features" in privacy.protected, LocalPrivacy(math.inf, math.inf)
+        cost = network_cost(p, graph, estimator.network.settings, public, noisy=noisy)
         seconds, memory = cost if estimator.pooling == "none" else (TRAININGS * cost[0], cost[1])
-        if estimator.pooling != "none" and "features" in privacy.protected:
+        if estimator.pooling != "none" and noisy:
             more = pool_cost(p, len(schema.classes))
             seconds, memory = seconds + more[0], max(memory, more[1])
         return Plan(

@@ -32,7 +32,7 @@ from graphveil.reports.attacks.files import PLAIN, read_attacks
 from graphveil.reports.base.card import write_card
 from graphveil.reports.base.figures import png, svg
 from graphveil.reports.base.files import new_folder, sealed, write_bytes
-from graphveil.reports.base.parts import OWN, OWN_FOLDER, public_part, write_with_mode
+from graphveil.reports.base.parts import OWN, public_part, write_with_mode
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.releases.card import read_lift, release_card
 from graphveil.reports.rewrite import rewrite_all
@@ -146,8 +146,7 @@ def _or_beside(write: Callable[[], T], results: Results, folder: Path, name: str
         whole = folder.absolute()
 
         def make(path: Path) -> tuple[Path, ...]:
-            with new_folder(path) as beside:
-                beside.chmod(OWN_FOLDER)
+            with new_folder(path, own=True) as beside:
                 files = _write_found(results, beside, name)
             return tuple(path / file.name for file in files)
 

@@ -33,8 +33,8 @@ PUBLIC: Final = "public"
 LEDGER, GUARANTEE, ABOUT = "ledger.json", "guarantee.json", "about.json"
 RESULT, METRICS, CONFIG = "result.json", "metrics.jsonl", "config.toml"
 README = "README.md"
-#: Who may read the maker's own files, and the folder: nobody else.
-OWN, OWN_FOLDER = 0o600, 0o700
+#: Who may read the maker's own files: nobody else.
+OWN = 0o600
 REMEDY: Final = "put the file back as it was written; what was changed has no guarantee"
 _OLD_NAMES: Final = (MODEL, LEDGER)
 

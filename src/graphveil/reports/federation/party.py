@@ -59,8 +59,7 @@ def write_outcome(
     except WriteError as error:
 
         def make(path: Path) -> dict[str, Any]:
-            with new_folder(path) as beside:
-                beside.chmod(0o700)
+            with new_folder(path, own=True) as beside:
                 return _write_outcome(beside, path, *run)
 
         with ExitStack() as stack:

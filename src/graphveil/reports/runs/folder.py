@@ -121,10 +121,8 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
     files = files_of(result.method, result.settings)
     digests = {digest_key(key): hashlib.sha256(file.read_bytes()).hexdigest() for key, file in files.items()}
     record = RunRecord.from_result(result, options={**options, **digests}).in_folder(str(path))
-    with new_folder(path) as folder:
-        # Closed before the first file: what was measured on true labels is never readable by others, not even for a
-        # moment.
-        folder.chmod(parts.OWN_FOLDER)
+    # Closed from the start: what was measured on true labels is never readable by others, not even for a moment.
+    with new_folder(path, own=True) as folder:
         (folder / parts.PUBLIC).mkdir()
         fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
         if graph is None:
@@ -200,8 +198,7 @@ def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None)
 
 
 def _save_alone(model: Estimator, path: Path) -> None:
-    with new_folder(path) as folder:
-        folder.chmod(parts.OWN_FOLDER)
+    with new_folder(path, own=True) as folder:
         model.save(folder)
 
 

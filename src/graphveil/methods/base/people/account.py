@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
+from graphveil.methods.base.people.one_process import OneProcess
 from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
 from graphveil.runtime.late import Tensor, torch
 
@@ -47,10 +48,11 @@ Collected = TypeVar("Collected", bound=Collection)
 
 
 @dataclass(eq=False)
-class Account:
+class Account(OneProcess):
     """What was paid, and what for; whoever asks the same people shares it.
 
-    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
+    Copies are the account itself: a copied method would otherwise ask people a second time at the first price. In
+    another process an account pays only from a ledger on disk, which sees all of them.
 
     Attributes:
         collections: digests of the collections that the ledger has paid for.
@@ -59,20 +61,32 @@ class Account:
     ledger: Ledger
     collections: frozenset[str] = frozenset()
 
-    def __copy__(self) -> Account:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Account:
-        return self
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def afford(self, *spends: Spend) -> None:
         """Raise BudgetError where the ledger cannot pay; nothing is spent."""
+        if spends:
+            self._require_payer()
         # On a copy without its file: asking whether there is room must leave no trace on disk.
         self.ledger.detached().spend(*spends)
 
     def pay(self, *spends: Spend) -> None:
         """Spend, for good, before anything is read; what fails afterwards is not paid back."""
-        self.ledger = self.ledger.spend(*spends) if spends else self.ledger
+        if spends:
+            self.charge(lambda ledger: (ledger.spend(*spends), None))
+
+    def charge(self, pay: Callable[[Ledger], tuple[Ledger, Value]]) -> Value:
+        """Spend as `pay` says, which takes the ledger and returns the one after it, and something more: return that."""
+        self._require_payer()
+        # Two threads that each saw enough left would both be paid otherwise.
+        with self.held:
+            self.ledger, value = pay(self.ledger)
+        return value
+
+    def _require_payer(self) -> None:
+        if self.ledger.account is None:
+            self.require_own_process()
 
     def buy(
         self, spends: Iterable[Spend], read: Callable[[], Value], *, check: Callable[[], object] | None = None
@@ -121,18 +135,18 @@ class Account:
             spends: what it costs.
         """
         spends = tuple(spends)
-        # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
-        if digest in self.collections or not spends:
-            return
-        further = bool(self.ledger.spends)
-        # The first collection keeps its plain name, so ledgers of a single one read as they always did.
-        named = [replace(spend, name=f"{spend.name} (another collection)") if further else spend for spend in spends]
-        try:
-            self.pay(*named)
-        except BudgetError as error:
-            raise _another(error) from error
-        # After paying: a collection that could not be paid for must not be free the next time.
-        self.remember(digest)
+        with self.held:
+            # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
+            if digest in self.collections or not spends:
+                return
+            further = " (another collection)" if self.ledger.spends else ""
+            try:
+                # The first collection keeps its plain name, so ledgers of a single one read as they always did.
+                self.pay(*(replace(spend, name=spend.name + further) for spend in spends))
+            except BudgetError as error:
+                raise _another(error) from error
+            # After paying: a collection that could not be paid for must not be free the next time.
+            self.remember(digest)
 
     def book(self, reports: Reports, spends: Iterable[Spend]) -> None:
         """Book reports that were handed in, unless this account has paid for them.
@@ -153,21 +167,24 @@ class Account:
             paid: what stands behind the reports.
             spends: what one report costs.
         """
-        try:
-            self.ledger = follow(self.ledger, paid, spends)
-        except BudgetError as error:
-            raise _another(error) from error
-        self.remember(f"task {paid.task}")
+        with self.held:
+            try:
+                self.ledger = follow(self.ledger, paid, spends)
+            except BudgetError as error:
+                raise _another(error) from error
+            self.remember(f"task {paid.task}")
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
-        """Take over the account of a graph that was published, or book it as one more release where there is one."""
+        """Take over the account of a graph that was published; book it as one more where something was paid before."""
         name = f"release {digest}"
-        # A second release of the same graph was drawn with noise of its own, and both together cost both.
-        if any(collection.startswith("release ") for collection in self.collections):
-            self.recognise(name, ledger.spends)
-        else:
-            self.ledger = ledger
-            self.remember(name)
+        with self.held:
+            # A second release of the same graph was drawn with noise of its own, and both together cost both; what
+            # other people have paid stays paid.
+            if self.ledger.spends or any(collection.startswith("release ") for collection in self.collections):
+                self.recognise(name, ledger.spends)
+            else:
+                self.ledger = ledger
+                self.remember(name)
 
 
 def restored_account(facts: Mapping[str, Any]) -> Account:

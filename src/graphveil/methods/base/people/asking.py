@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def ask(
     """
     new = torch.ones(int(graph.num_nodes), dtype=torch.bool) if people is None else people.new
     priced, name = spends(int(new.sum())), graph.schema.name
-    account.ledger, own = pay_for(account.ledger, people, priced, name=name, group=group, queries=queries)
+    own = account.charge(partial(pay_for, people=people, spends=priced, name=name, group=group, queries=queries))
     sent = read(new)
     if people is None:
         return records.add_group(graph, group, sent), sent
