@@ -114,11 +114,14 @@ class Account:
         return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
 
     def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
-        """Book a collection that was handed in, unless this account has paid for it. Raises BudgetError without room.
+        """Book a collection that was handed in, unless this account has paid for it.
 
         Args:
             digest: of the collection.
             spends: what it costs.
+
+        Raises:
+            BudgetError: the budget has no room.
         """
         spends = tuple(spends)
         # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
@@ -147,11 +150,14 @@ class Account:
             self.follow(reports.paid, spends)
 
     def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
-        """Book what devices have paid for a task, less what is booked already. Raises BudgetError without room.
+        """Book what devices have paid for a task, less what is booked already.
 
         Args:
             paid: what stands behind the reports.
             spends: what one report costs.
+
+        Raises:
+            BudgetError: the budget has no room.
         """
         try:
             self.ledger = follow(self.ledger, paid, spends)
