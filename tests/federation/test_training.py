@@ -24,7 +24,7 @@ from graphveil.models import structure_for
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of
 
-N, CLASSES = 40, 3
+N = 40
 MODES = ("individual", "paper", "shared-linear")
 ALL_MODES = (*MODES, "all-shares")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from dataclasses import replace
 
 import pytest
@@ -32,10 +31,6 @@ QUIET = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 
 def frames(kind: str, body: torch.Tensor, number: int = 1) -> list[Frame]:
     return list(frames_of(kind, body, agreement_hash=AGREEMENT, session=SESSION, sender=0, receiver=1, number=number))
-
-
-def sealed(header_and_body: bytes) -> bytes:
-    return header_and_body + hashlib.sha256(header_and_body).digest()
 
 
 @pytest.mark.parametrize("kind", KINDS)
